@@ -19,7 +19,7 @@ from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
-from pkgrepo.gateway.answer_cache import AnswerCache, CachedAnswer
+from pkgrepo.gateway.answer_cache import AnswerCache, CachedResponse
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.mounts import Mounts
@@ -69,7 +69,7 @@ class Assembly:
         self._config = config
         self._reactor = reactor
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
-        self._cache: ResponseCache[CachedAnswer] = ResponseCache(HOT_BYTES)
+        self._cache: ResponseCache[CachedResponse] = ResponseCache(HOT_BYTES)
         self._running = MultiService()
 
     @property

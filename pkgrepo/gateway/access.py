@@ -14,8 +14,8 @@ from pkgrepo.errors import (
     PkgrepoError,
     RepositoryInactive,
 )
-from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User, Visibility
 from pkgrepo.proxy.virtual import check_publishes

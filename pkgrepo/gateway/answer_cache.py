@@ -14,9 +14,9 @@ from attrs import Factory, define
 
 from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.gateway.spliced_documents import Rendered
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import NOT_NOW, ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
@@ -28,7 +28,7 @@ VARIANT_BYTES = 2048  # of a variant beside its header fields, roughly
 
 
 @define
-class CachedAnswer:
+class CachedResponse:
     """
     One resource in its variants.
 
@@ -49,7 +49,7 @@ class CachedAnswer:
 
     repository: Repository
     package: str | None
-    negotiate: Callable[[Request], Answer | None]
+    negotiate: Callable[[Request], Response | None]
     fresh: Callable[[Reader], bool]
     generation: int
     size: int
@@ -58,7 +58,7 @@ class CachedAnswer:
     serves_head: bool = True
     expires_at: int = 0
     ends_s: int = 0
-    variants: dict[tuple[bytes | None, bytes | None, str], PreparedAnswer] = Factory(dict)
+    variants: dict[tuple[bytes | None, bytes | None, str], PreparedResponse] = Factory(dict)
 
 
 class AnswerCache:
@@ -71,7 +71,7 @@ class AnswerCache:
     def __init__(
         self,
         catalog: ICatalog,
-        cache: ResponseCache[CachedAnswer],
+        cache: ResponseCache[CachedResponse],
         clock: Clock,
         on_replace: Callable[[], object] = lambda: None,
     ) -> None:
@@ -80,7 +80,7 @@ class AnswerCache:
         self._cache = cache
         self._clock = clock
 
-    def put(self, request: Request, entry: CachedAnswer) -> None:
+    def put(self, request: Request, entry: CachedResponse) -> None:
         """
         Cache how this request is answered, unless it has a query: clients can make up any number of queries.
 
@@ -93,10 +93,10 @@ class AnswerCache:
         if self._cache.put((entry.repository.id, request.uri), entry, size=entry.size):
             self._on_replace()
 
-    def put_answer(self, request: Request, repository: Repository, answer: Answer, **rest: Any) -> None:
-        """Cache an answer that is the same for all clients; ``rest`` are further fields of L{CachedAnswer}."""
+    def put_answer(self, request: Request, repository: Repository, answer: Response, **rest: Any) -> None:
+        """Cache an answer that is the same for all clients; ``rest`` are further fields of L{CachedResponse}."""
         size = len(answer.body) if isinstance(answer.body, bytes) else 0
-        self.put(request, CachedAnswer(repository, negotiate=lambda _: answer, size=size, **rest))
+        self.put(request, CachedResponse(repository, negotiate=lambda _: answer, size=size, **rest))
 
     def put_document(self, request: Request, rendered: Rendered, **rest: Any) -> None:
         """Cache a package's document, which ``rest`` negotiates, while its state is the present one."""
@@ -104,12 +104,12 @@ class AnswerCache:
         if state.cacheable:
             document = rendered.document
             size = 2 * len(document.body) or len(document.gzip or b"")
-            entry = CachedAnswer(
+            entry = CachedResponse(
                 state.repository, package=state.package, fresh=state.fresh, ends_s=state.expires_s, size=size, **rest
             )
             self.put(request, entry)
 
-    def find(self, request: Request, repository: Repository) -> CachedAnswer | None:
+    def find(self, request: Request, repository: Repository) -> CachedResponse | None:
         """
         The entry of this request, if it is valid now and for this configuration.
 
@@ -136,12 +136,12 @@ class AnswerCache:
         entry.generation = generation
         return entry
 
-    def seconds_left(self, entry: CachedAnswer) -> float:
+    def seconds_left(self, entry: CachedResponse) -> float:
         """For how many seconds the variants of an entry stay as they are, as far as that is known; else infinite."""
         ends = [each for each in (entry.expires_at, entry.ends_s) if each]
         return min(ends) - self._clock.now_ms() / 1000 if ends else inf
 
-    def variant(self, entry: CachedAnswer, request: Request) -> PreparedAnswer | None:
+    def variant(self, entry: CachedResponse, request: Request) -> PreparedResponse | None:
         """The variant of an entry for this request, or None if its handler must answer."""
         if request.method == b"HEAD" and not entry.serves_head:
             return None
@@ -155,7 +155,7 @@ class AnswerCache:
             answer = entry.negotiate(request)
             if answer is None:
                 return None
-            prepared = PreparedAnswer(answer)
+            prepared = PreparedResponse(answer)
             if len(entry.variants) >= VARIANTS:
                 entry.variants.clear()
             entry.variants[wanted] = prepared
@@ -165,7 +165,7 @@ class AnswerCache:
         return prepared
 
 
-def _size(entry: CachedAnswer) -> int:
+def _size(entry: CachedResponse) -> int:
     """The bytes of an entry with its variants: its documents for each address, and the header fields."""
     size = entry.size * len({address for _, _, address in entry.variants})
     for accept, encoding, address in entry.variants:

@@ -10,9 +10,9 @@ from attrs import evolve
 
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, PkgrepoError, TooLarge
-from pkgrepo.http.answers import Refusal
 from pkgrepo.http.reading.body import Body, BodyLost
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.http.answers import NO_STORE, Answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response
 
 CONSOLE: Final = "/ui"
 SAFE_METHODS: Final = (b"GET", b"HEAD")
@@ -51,11 +51,11 @@ def shows_page(request: Request) -> bool:
     return agent.startswith(b"Mozilla/") and accept.startswith(b"text/html,")
 
 
-def to_console(request: Request, path: str) -> Answer:
+def to_console(request: Request, path: str) -> Response:
     """Send a browser to a page of the console, a path below ``/ui``."""
     location = f"{request.base_url}{CONSOLE}{path}".encode("ascii")
     vary = (b"Vary", b"Sec-Fetch-Mode, User-Agent, Accept")
-    return Answer(303, headers=((b"Location", location), vary, *NO_STORE))
+    return Response(303, headers=((b"Location", location), vary, *NO_STORE))
 
 
 def _name(request: Request) -> bytes:

@@ -9,10 +9,10 @@ from functools import partial
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.answer_cache import AnswerCache
 from pkgrepo.gateway.content import sends_all
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.repeats import LONGEST_S, Repeatable
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.downloads import DownloadRecorder, Item
 
@@ -38,7 +38,7 @@ class CachedReads:
         access: Access,
         downloads: DownloadRecorder,
         answer_cache: AnswerCache,
-        ping_answers: Mapping[bytes, Answer] | None = None,
+        ping_answers: Mapping[bytes, Response] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
@@ -47,9 +47,9 @@ class CachedReads:
         self._access = access
         self._downloads = downloads
         self._answer_cache = answer_cache
-        self._ping_answers = {path: PreparedAnswer(answer) for path, answer in (ping_answers or {}).items()}
+        self._ping_answers = {path: PreparedResponse(answer) for path, answer in (ping_answers or {}).items()}
 
-    def __call__(self, request: Request) -> PreparedAnswer | None:
+    def __call__(self, request: Request) -> PreparedResponse | None:
         """The cached answer of this request, if there is one and the caller may have it; never waits."""
         prepared = self._ping_answers.get(request.raw_path)
         if prepared is not None:
@@ -64,7 +64,7 @@ class CachedReads:
                 request.repeatable = Repeatable
         return found
 
-    def _answer_ping(self, request: Request, prepared: PreparedAnswer) -> PreparedAnswer | None:
+    def _answer_ping(self, request: Request, prepared: PreparedResponse) -> PreparedResponse | None:
         identity = None if request.header(b"authorization") is None else self._access.recall(request)
         if identity is None:
             return None
@@ -73,7 +73,7 @@ class CachedReads:
         request.repeatable = lambda: self._repeatable(identity)
         return prepared
 
-    def _find(self, request: Request, entry: Entry | None) -> PreparedAnswer | None:
+    def _find(self, request: Request, entry: Entry | None) -> PreparedResponse | None:
         if entry is None:
             repository = self._images.of_request(request)
         else:

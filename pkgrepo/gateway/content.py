@@ -14,8 +14,8 @@ from pkgrepo.errors import BlobMissing
 from pkgrepo.gateway.long_bodies import deliver_pieces, unpack_pieces
 from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.answering.negotiation import best_encoding
-from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Fields, Response
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Document, File, Repository, RepositoryType
 from pkgrepo.proxy.parts.values import FileSource
@@ -84,7 +84,7 @@ class Files:
 
     async def answer(
         self, repository: Repository, file: File, headers: Fields = SAFE, present: Present | None = None
-    ) -> Answer:
+    ) -> Response:
         """
         A file of a repository, with ranges and validators. It is immutable if that is hosted, or as ``headers`` say.
 
@@ -93,7 +93,7 @@ class Files:
         :raises BlobMissing: the storage has lost the bytes
         """
         head = _head(file.digests, headers) if present is None else present(file.digests)
-        return Answer(
+        return Response(
             body=await self.body(file.storage_id, file.locator, file.size),
             content_type=file.media_type.encode("latin-1", "replace"),
             etag=head.etag,
@@ -109,10 +109,10 @@ class Files:
         body: bytes | Content,
         headers: Fields,
         present: Present | None = None,
-    ) -> Answer:
+    ) -> Response:
         """A file of an upstream that has no row yet, as the upstream announced it; the rest is as for ``answer``."""
         head = _head(source.digests, headers) if present is None else present(source.digests)
-        return Answer(
+        return Response(
             body=body,
             content_type=source.media_type.encode("latin-1", "replace"),
             etag=head.etag,
@@ -197,7 +197,7 @@ def arriving(found: ArrivingBody | bytes) -> bytes | Content:
     return found if isinstance(found, bytes) else Content(found.size, open=found.open, growing=found)
 
 
-def sends_all(request: Request, answer: Answer) -> bool:
+def sends_all(request: Request, answer: Response) -> bool:
     """Whether a request gets the whole body of an answer: no range, no HEAD, no 304."""
     selection = select(request.method, request.fields, answer)
     return request.method == b"GET" and (selection.status, selection.start, selection.end) == (200, 0, answer.size)
@@ -246,7 +246,7 @@ def document_answer(
     *,
     last_modified: int | None = None,
     cpu: Pool | None = None,
-) -> Answer:
+) -> Response:
     """A rendered document in one of its content codings; each has its own strong ETag. ``cpu``: see L{plain_body}."""
     forms = {"gzip": document.gzip, "zstd": document.zstd}
     variants = {b"identity": document.etag.encode("ascii")}
@@ -256,7 +256,7 @@ def document_answer(
     packed = forms.get(encoding)
     if packed is not None:
         headers = (*headers, (b"Content-Encoding", encoding.encode("ascii")))
-    return Answer(
+    return Response(
         body=plain_body(document, cpu) if packed is None else packed,
         content_type=document.content_type.encode("ascii"),
         etag=variants[b"identity" if packed is None else encoding.encode("ascii")],

@@ -10,7 +10,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.concurrency.lru import ResponseCache
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository, VersionAdvisory
 from pkgrepo.proxy.checks import Probe
 from pkgrepo.proxy.explaining import Explanation
@@ -72,7 +72,7 @@ class Format(StoredFormat):
     explain: Explain | None = None
     find_advisories: Callable[[str, str, Pools, Clock], Awaitable[Sequence[VersionAdvisory] | None]] | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
-    ping_answers: Mapping[bytes, Answer] = field(factory=dict)
+    ping_answers: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()
     running: Callable[[], Sequence[IService]] = tuple
     caches: Mapping[str, ResponseCache[Any]] = field(factory=dict)

@@ -14,8 +14,8 @@ from attrs import frozen
 from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.dispatch import ErrorTable, answer_with, new_app
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Repository
 
 from .new_names import publish_context
@@ -40,7 +40,7 @@ class Routes(Generic[C, P]):
     """
 
     read: Callable[[Context[C], Request, bytes], Awaitable[P]]
-    answer: Callable[[Context[C], Request, P], Awaitable[Answer]]
+    answer: Callable[[Context[C], Request, P], Awaitable[Response]]
     changes: Callable[[Request, P], bool] = lambda _request, _path: False
     target: Callable[[Context[C], Request, P], Awaitable[Context[C]]] = _publish_context
     errors: ErrorTable
@@ -62,7 +62,7 @@ class FormatSite(Generic[C, P]):
         """Answer any request to the repository."""
         await answer_with(request, self._routes.errors, lambda: self._answer(request))
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: Request) -> Response:
         routes, context = self._routes, self._context
         request.repository = context.repository.path
         if request.method not in routes.methods:

@@ -14,7 +14,7 @@ from twisted.internet.interfaces import IConsumer, IPushProducer
 from zope.interface import implementer
 
 from pkgrepo.errors import StorageFull
-from pkgrepo.http.answers import Content
+from pkgrepo.http.responses import Content
 from pkgrepo.storage.pools import Pool
 
 UNPACKED: Final = 128 * 1024  # bytes of a document in one piece; what Twisted gives the kernel in one call

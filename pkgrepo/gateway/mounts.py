@@ -20,9 +20,9 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.browsers import session_secret
 from pkgrepo.gateway.refusals import STATUSES, refusal_answer
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Identity, Repository
 
 from .format import Format
@@ -98,7 +98,7 @@ class Mounts:
         self._formats = formats
         self._serial = -1
         self._mounts: dict[tuple[bytes, bytes], Mount] = {}
-        self._refusals: dict[tuple[bytes, bytes], PreparedAnswer] = {}
+        self._refusals: dict[tuple[bytes, bytes], PreparedResponse] = {}
 
     def refresh_now(self) -> bool:
         """Whether the configuration is in memory as it is now; see L{Registry}."""
@@ -131,7 +131,7 @@ class Mounts:
             entry.known = mount is not None and self._services.access.knows_now(ANONYMOUS, mount.repository)
         return entry.known
 
-    def refuse_now(self, request: Request, entry: Entry) -> PreparedAnswer | None:
+    def refuse_now(self, request: Request, entry: Entry) -> PreparedResponse | None:
         """
         The refusal of a read without credentials that needs some, from memory; None if it may be answered otherwise.
 
@@ -146,7 +146,7 @@ class Mounts:
         if found is None:
             error = unknown_place(ANONYMOUS, entry.place)
             status, code = STATUSES[type(error)]
-            found = PreparedAnswer(refusal_answer(Refusal(status, str(error), code)))
+            found = PreparedResponse(refusal_answer(Refusal(status, str(error), code)))
             if len(self._refusals) >= MOST_REFUSALS:
                 self._refusals.clear()
             if len(key[0]) + len(key[1]) <= LONGEST_KEPT:

@@ -12,8 +12,8 @@ from pkgrepo.errors import UpstreamMismatch
 from pkgrepo.gateway.content import SAFE, Present, arriving, sends_all
 from pkgrepo.gateway.long_bodies import deliver_pieces
 from pkgrepo.http.answering.conditional import select
-from pkgrepo.http.answers import Answer, Content, Fields
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Fields, Response
 from pkgrepo.model import File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.fetching import READ_IN_PARTS
 from pkgrepo.proxy.remote_files import RemoteFile
@@ -37,7 +37,7 @@ async def answer_file(
     headers: Fields | None = None,
     *,
     present: Present | None = None,
-) -> Answer | None:
+) -> Response | None:
     """
     The file of a package (a key) at a path of a repository, or None.
 
@@ -98,7 +98,7 @@ async def _answer_unfetched(
     file: RemoteFile,
     headers: Fields,
     present: Present | None,
-) -> Answer | None:
+) -> Response | None:
     """The answer to a HEAD, or to a request for a far part of a file, which is passed on; None if it is fetched."""
     in_parts = request.header(b"range") is not None and file.source.path.endswith(READ_IN_PARTS)
     if request.method != b"HEAD" and not in_parts:

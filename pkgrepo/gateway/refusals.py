@@ -9,8 +9,8 @@ from attrs import evolve
 
 from pkgrepo import errors
 from pkgrepo.http.answering.dispatch import ErrorTable
-from pkgrepo.http.answers import NO_STORE, TEXT, Answer, Refusal, error_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, TEXT, Refusal, Response, error_response
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.resolving.rules import TooYoung
 
@@ -75,7 +75,7 @@ BEARER: Final = (b"WWW-Authenticate", b"Bearer")
 _PRINTS_BODY: Final = (b"Ruby", b"RubyGems")
 
 
-def render_refusal(request: Request, refusal: Refusal) -> Answer:
+def render_refusal(request: Request, refusal: Refusal) -> Response:
     """The answer to a request that is refused."""
     answer = refusal_answer(refusal)
     if (request.header(b"user-agent") or b"").startswith(_PRINTS_BODY):
@@ -83,12 +83,12 @@ def render_refusal(request: Request, refusal: Refusal) -> Answer:
     return answer
 
 
-def refusal_answer(refusal: Refusal) -> Answer:
+def refusal_answer(refusal: Refusal) -> Response:
     """The response to a request that is refused, as most clients get it."""
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     if refusal.status == 401:
         headers = (BEARER, *headers)
-    return error_answer(refusal.sentence, refusal.status, headers)
+    return error_response(refusal.sentence, refusal.status, headers)
 
 
 ERRORS = ErrorTable(STATUSES, render_refusal)

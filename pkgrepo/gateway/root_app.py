@@ -16,8 +16,8 @@ from pkgrepo.gateway.bodies import UPLOADS
 from pkgrepo.gateway.browsers import SAFE_METHODS, shows_page, to_console
 from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import answer_with, answering, new_app, refuse_unrouted
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 
 from .mounts import Entry, Mount, Mounts, split, unknown_place
 
@@ -55,18 +55,18 @@ class RootApp:
 
     @app.route("/")
     @answering(ERRORS)
-    async def root(self, request: Request) -> Answer:
+    async def root(self, request: Request) -> Response:
         """The console for browsers, and a text for everybody else."""
         if request.method in UPLOADS:
             raise _nothing(request)
         if shows_page(request):
             return to_console(request, "/")
-        return text_answer(
+        return text_response(
             "pkgrepo is running. The management API is under /api, repositories are under /repositories.\n"
         )
 
     @answering(ERRORS)
-    async def nothing(self, request: Request) -> Answer:
+    async def nothing(self, request: Request) -> Response:
         """404."""
         raise _nothing(request)
 
@@ -174,11 +174,11 @@ def _nothing(request: Request) -> Refusal:
     return Refusal(404, sentence, "not_found")
 
 
-async def _send_to(request: Request, page: str) -> Answer:
+async def _send_to(request: Request, page: str) -> Response:
     return to_console(request, page)
 
 
-async def _fail(error: Exception) -> Answer:
+async def _fail(error: Exception) -> Response:
     raise error
 
 

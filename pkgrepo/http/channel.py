@@ -45,8 +45,8 @@ from pkgrepo.http.reading.head import (
     parse_request_line,
 )
 from pkgrepo.http.reading.read_scheduling import USUAL_READ, ReadScheduler
+from pkgrepo.http.responses import error_response
 
-from .answers import error_answer
 from .connection import Connection, Server
 from .request import Request
 
@@ -261,7 +261,7 @@ class Channel(Connection):
 
     def refuse(self, status: int, sentence: str) -> None:
         """Answer a malformed head, and close."""
-        answer = error_answer(sentence, status)
+        answer = error_response(sentence, status)
         self.persistent = False
         self.site.log_refused(self, status, sentence)
         head = render_head(answer, status, 0, answer.size)

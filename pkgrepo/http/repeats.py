@@ -28,7 +28,7 @@ LogRepeat = Callable[[str, bytes, float], None]  # gets the client's address, th
 
 
 @frozen
-class Reply:
+class RenderedResponse:
     """The bytes of a response: ``head`` is without the fields that every response has, ``body`` is what is sent."""
 
     status: int
@@ -48,7 +48,7 @@ class Repeatable:
 class Repeat:
     """A kept answer: of which generation, until when by the reactor's clock, and what is called when it was sent."""
 
-    reply: Reply
+    reply: RenderedResponse
     generation: int | None
     until: float
     counts: tuple[Callable[[], object], ...]

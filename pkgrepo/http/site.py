@@ -20,7 +20,7 @@ from twisted.web import server
 from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.conditional import render_date
-from pkgrepo.http.answering.prepared import PreparedAnswer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.reading.head import TakeCredentials
 from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.reading.read_scheduling import ReadQueue
@@ -72,7 +72,7 @@ class Site(server.Site):
         resource: IResource,
         *,
         reactor: Any,
-        find_prepared: Callable[[Request], PreparedAnswer | None] | None,
+        find_prepared: Callable[[Request], PreparedResponse | None] | None,
         request_context: RequestContext,
         limits: HttpLimits,
         trusted_proxies: TrustedProxies,
@@ -262,7 +262,7 @@ def make_site(
     resource: IResource,
     *,
     reactor: IReactorTime | Any,
-    find_prepared: Callable[[Request], PreparedAnswer | None] | None = None,
+    find_prepared: Callable[[Request], PreparedResponse | None] | None = None,
     request_context: RequestContext = nullcontext,
     limits: HttpLimits | None = None,
     trusted_proxies: TrustedProxies | Sequence[str] = (),

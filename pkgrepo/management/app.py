@@ -10,8 +10,8 @@ from klein import Klein
 from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.management import audit, server, statistics, upstreams
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.management.api.openapi import Description
@@ -34,7 +34,7 @@ from pkgrepo.management.tokens import routes as tokens
 from pkgrepo.management.users import permissions, sessions
 from pkgrepo.management.users import routes as users
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 ROOMS = (
     server,
@@ -118,7 +118,7 @@ def _single(handler: Handler) -> IResource:
 def _problems() -> IResource:
     app = _app()
 
-    async def explain(code: str) -> Answer:
+    async def explain(code: str) -> Response:
         return problem_page(code)
 
     @app.route("/<code>", methods=["GET"])

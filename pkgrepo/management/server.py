@@ -10,8 +10,8 @@ from pkgrepo import __version__
 from pkgrepo.auth.accounts import ensure_admin
 from pkgrepo.auth.login.identities import check_username
 from pkgrepo.errors import Forbidden, NotFound, PkgrepoError
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import IBlobStore, Transaction
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
@@ -174,12 +174,12 @@ class Check:
     sentence: str = OK
 
 
-async def live(_request: Request) -> Answer:
+async def live(_request: Request) -> Response:
     """Always 200: an answer shows that the reactor runs."""
-    return json_answer(Health(status="ok"), headers=NO_STORE)
+    return json_response(Health(status="ok"), headers=NO_STORE)
 
 
-async def ready(services: ManagementServices, request: Request) -> Answer:
+async def ready(services: ManagementServices, request: Request) -> Response:
     """
     Whether the server can answer requests; admins also see each check.
 
@@ -198,7 +198,7 @@ async def ready(services: ManagementServices, request: Request) -> Answer:
     if identity.admin and identity.limits is None:
         shown = {each.name: each.sentence for each in (*checks, await _layout(services))}
     health = Health(status=status, checks=shown)
-    return json_answer(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
+    return json_response(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
 
 
 async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:

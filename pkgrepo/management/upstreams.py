@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import DRY_RUN, Table
@@ -241,7 +241,7 @@ def _route(route: Route, health: UpstreamHealth | None, figures: DocumentFigures
     audit="cache.purge",
     further=STILL_RUNNING,
 )
-async def purge_cache(call: Call, body: PurgeWish) -> Purged | Answer:
+async def purge_cache(call: Call, body: PurgeWish) -> Purged | Response:
     """
     Removes cached packages, and what is known about packages. An empty body removes everything.
 
@@ -265,7 +265,7 @@ async def purge_cache(call: Call, body: PurgeWish) -> Purged | Answer:
     data = {"on": f"repository {repository.path!r}"}
     job = await run_job(call, kind=PURGE, key=repository.uid, data=data, work=work)
     call.audited = True  # by the work, which may end after the call
-    return job if isinstance(job, Answer) else msgspec.convert(job.result, Purged)
+    return job if isinstance(job, Response) else msgspec.convert(job.result, Purged)
 
 
 def _selection(call: Call, body: PurgeWish) -> Selection:

@@ -23,7 +23,7 @@ from pkgrepo.outbound.http_proxies import HttpProxy, ProxyChoice, TunnelEndpoint
 from pkgrepo.outbound.pool import Connections
 
 from .addresses import ANYWHERE, AddressGuard
-from .connection import Answer, Connection
+from .connection import Connection, Response
 from .urls import Target, parse_url
 
 SMALL = 64 * 1024  # bytes of a body that goes out with the head, in one piece
@@ -122,7 +122,7 @@ class OutboundAgent:
             if handshake.transport is not None:
                 handshake.transport.abortConnection()  # type: ignore[attr-defined]
 
-    async def _send(self, way: _Way, message: bytes) -> Answer:
+    async def _send(self, way: _Way, message: bytes) -> Response:
         connection = self._connections.take(way.key)
         if connection is not None:
             try:
@@ -134,7 +134,7 @@ class OutboundAgent:
         connection = await self._connect(way)
         return await self._wait(connection.send(message, bodiless=way.bodiless))
 
-    async def _send_with_body(self, way: _Way, method: bytes, lines: bytes, body: IBodyProducer) -> Answer:
+    async def _send_with_body(self, way: _Way, method: bytes, lines: bytes, body: IBodyProducer) -> Response:
         size = body.length
         assert isinstance(size, int), "the length of a body is known"
         message = _render(way, method, b"%bContent-Length: %d\r\n" % (lines, size))
@@ -144,7 +144,7 @@ class OutboundAgent:
         connection = self._connections.take(way.key) or await self._connect(way)
         return await self._wait(connection.send(message, bodiless=way.bodiless, body=rest))
 
-    async def _wait(self, answering: Deferred[Answer]) -> Answer:
+    async def _wait(self, answering: Deferred[Response]) -> Response:
         """The answer to what was sent. :raises TimedOut: its head was not complete in time"""
         ways = self._ways
         if ways.answer_s is None:

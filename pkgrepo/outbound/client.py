@@ -16,7 +16,7 @@ from twisted.web.http import PotentialDataLoss
 from twisted.web.iweb import IBodyProducer
 
 from .agent import OutboundAgent, RequestFields, Ways
-from .connection import Answer
+from .connection import Response
 from .pool import KEEP_ALIVE_S, Connections
 from .urls import Target
 
@@ -42,7 +42,7 @@ class OutboundClient:
 
     def request(
         self, method: str, url: str, fields: Mapping[str, str], body: IBodyProducer | bytes | None = None
-    ) -> Deferred[Answer]:
+    ) -> Deferred[Response]:
         """
         Send a request; fires with the response when its head has come. The length of a producer's body is known.
 
@@ -58,7 +58,7 @@ class OutboundClient:
             unbuffered=True,
             reactor=self._reactor,
         )
-        answering: Deferred[Answer] = sent.addCallback(_answer_of)
+        answering: Deferred[Response] = sent.addCallback(_answer_of)
         return answering
 
     async def connect(self, target: Target) -> None:
@@ -156,7 +156,7 @@ class _ExactUrl(EncodedURL):
         return self._text
 
 
-def _answer_of(response: Any) -> Answer:
+def _answer_of(response: Any) -> Response:
     """The agent's response, without what treq puts around it."""
-    answer: Answer = response.original
+    answer: Response = response.original
     return answer

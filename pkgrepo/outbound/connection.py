@@ -41,7 +41,7 @@ _UNFRAMED: Final = Failure(PotentialDataLoss("the body ended with the connection
 
 
 @implementer(IResponse, IPushProducer)
-class Answer:
+class Response:
     """
     An answer whose head has come.
 
@@ -134,8 +134,8 @@ class Connection(Protocol):
         self._on_idle = on_idle
         self._on_end = on_end
         self._head: HeadReader | None = None
-        self._answering: Deferred[Answer] | None = None
-        self._answer: Answer | None = None
+        self._answering: Deferred[Response] | None = None
+        self._answer: Response | None = None
         self._left = 0  # bytes of the body, if its length is known
         self._chunks: ChunkDecoder | None = None
         self._paused = False
@@ -154,7 +154,7 @@ class Connection(Protocol):
         self._unbuffered = isinstance(transport, TcpConnection) and not transport.TLS
         self._on_made(self)
 
-    def send(self, message: bytes, *, bodiless: bool, body: IBodyProducer | None = None) -> Deferred[Answer]:
+    def send(self, message: bytes, *, bodiless: bool, body: IBodyProducer | None = None) -> Deferred[Response]:
         """
         Send a request, whose answer has no body if it is ``bodiless``. Cancelling the Deferred ends the connection.
 
@@ -165,7 +165,7 @@ class Connection(Protocol):
         """
         self._head = HeadReader(bodiless=bodiless)
         self.received_any = False
-        answering: Deferred[Answer] = Deferred(self._cancelled)
+        answering: Deferred[Response] = Deferred(self._cancelled)
         self._answering = answering
         self._write(message)
         if body is not None:
@@ -180,18 +180,18 @@ class Connection(Protocol):
 
     # For the reader of the answer
 
-    def pause(self, answer: Answer) -> None:
+    def pause(self, answer: Response) -> None:
         """Read no more of an answer for now."""
         if answer is self._answer and not self._paused:
             self._paused = True
             self.transport.pauseProducing()  # type: ignore[union-attr]
 
-    def resume(self, answer: Answer) -> None:
+    def resume(self, answer: Response) -> None:
         """Read on."""
         if answer is self._answer:
             self._resume()
 
-    def stop(self, answer: Answer) -> None:
+    def stop(self, answer: Response) -> None:
         """End the connection, unless an answer has ended."""
         if answer is self._answer:
             self.abort()
@@ -252,11 +252,11 @@ class Connection(Protocol):
         if answering is not None:
             answering.errback(failure)
 
-    def _cancelled(self, _: Deferred[Answer]) -> None:
+    def _cancelled(self, _: Deferred[Response]) -> None:
         self._answering = None
         self.abort()
 
-    def _receive_head(self, answering: Deferred[Answer], data: bytes) -> None:
+    def _receive_head(self, answering: Deferred[Response], data: bytes) -> None:
         self.received_any = True
         assert self._head is not None
         try:
@@ -272,14 +272,14 @@ class Connection(Protocol):
         self._answering = self._head = None
         self._left = head.length or 0
         self._chunks = ChunkDecoder() if head.chunked else None
-        answer = self._answer = Answer(head, self)
+        answer = self._answer = Response(head, self)
         # First: a short body is there when its head is passed on, and leaves the connection to others.
         self._receive_body(answer, rest)
         answering.callback(answer)
         if not answer.has_reader:
             self.pause(answer)
 
-    def _receive_body(self, answer: Answer, data: bytes) -> None:
+    def _receive_body(self, answer: Response, data: bytes) -> None:
         if self._chunks is not None:
             self._receive_chunks(answer, self._chunks, data)
         elif answer.head.length is None:
@@ -295,7 +295,7 @@ class Connection(Protocol):
                 answer.receive(last)
             self._complete(answer, clean=len(last) == len(data))
 
-    def _receive_chunks(self, answer: Answer, chunks: ChunkDecoder, data: bytes) -> None:
+    def _receive_chunks(self, answer: Response, chunks: ChunkDecoder, data: bytes) -> None:
         pieces: list[memoryview | bytes] = []
         error: MalformedChunks | None = None
         end = 0
@@ -310,7 +310,7 @@ class Connection(Protocol):
         elif chunks.ended:
             self._complete(answer, clean=end == len(data))
 
-    def _complete(self, answer: Answer, *, clean: bool) -> None:
+    def _complete(self, answer: Response, *, clean: bool) -> None:
         """End an answer; the connection is free, unless more came than was asked for."""
         if answer is not self._answer:
             return  # its reader has ended the connection
@@ -322,7 +322,7 @@ class Connection(Protocol):
             self.abort()
         answer.end(_COMPLETE)
 
-    def _lose(self, answer: Answer, reason: Failure) -> None:
+    def _lose(self, answer: Response, reason: Failure) -> None:
         if answer is self._answer:
             self._answer = self._chunks = None
             self.abort()

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
@@ -26,13 +26,13 @@ FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "",
 
 
 @pages.get("/account")
-async def show_account(visit: Visit) -> Answer:
+async def show_account(visit: Visit) -> Response:
     """The profile, the permissions, and the logins."""
     return await _account_page(visit)
 
 
 @pages.post("/account")
-async def change_account(visit: Visit, form: Form) -> Answer:
+async def change_account(visit: Visit, form: Form) -> Response:
     """Change name and email."""
     try:
         await visit.api("PATCH", "/user/me", fields={"name": form.text("name"), "email": form.text("email")})
@@ -42,7 +42,7 @@ async def change_account(visit: Visit, form: Form) -> Answer:
 
 
 @pages.post("/account/password")
-async def change_password(visit: Visit, form: Form) -> Answer:
+async def change_password(visit: Visit, form: Form) -> Response:
     """Change the password, which ends every session."""
     fields = {"old_password": form.secret("old"), "new_password": form.secret("new")}
     try:
@@ -55,7 +55,7 @@ async def change_password(visit: Visit, form: Form) -> Answer:
 
 
 @pages.post("/account/sessions")
-async def end_sessions(visit: Visit, form: Form) -> Answer:
+async def end_sessions(visit: Visit, form: Form) -> Response:
     """End one login, or all others."""
     if form.text("id"):
         await visit.api("DELETE", "/user/sessions/<id>", {"id": form.text("id")})
@@ -64,7 +64,7 @@ async def end_sessions(visit: Visit, form: Form) -> Answer:
     return visit.redirect("/account")
 
 
-async def _account_page(visit: Visit, error: str = "") -> Answer:
+async def _account_page(visit: Visit, error: str = "") -> Response:
     return visit.page(
         "account/account.html",
         status=422 if error else 200,
@@ -76,13 +76,13 @@ async def _account_page(visit: Visit, error: str = "") -> Answer:
 
 
 @pages.get("/account/tokens")
-async def show_tokens(visit: Visit) -> Answer:
+async def show_tokens(visit: Visit) -> Response:
     """The tokens, and the form for a new one."""
     return await _tokens_page(visit)
 
 
 @pages.post("/account/tokens")
-async def make_token(visit: Visit, form: Form) -> Answer:
+async def make_token(visit: Visit, form: Form) -> Response:
     """Make a token, and show its text this once; or only explain what it could do."""
     if form.flag("explain"):
         return await _tokens_page(visit, form=form, explained=_explained(_new_token(form)))
@@ -94,7 +94,7 @@ async def make_token(visit: Visit, form: Form) -> Answer:
 
 
 @pages.post("/account/tokens/revoke")
-async def revoke_token(visit: Visit, form: Form) -> Answer:
+async def revoke_token(visit: Visit, form: Form) -> Response:
     """Revoke a token."""
     await visit.api("DELETE", "/user/token/<id>", {"id": form.text("id")})
     return visit.redirect("/account/tokens")
@@ -102,7 +102,7 @@ async def revoke_token(visit: Visit, form: Form) -> Answer:
 
 async def _tokens_page(
     visit: Visit, *, form: Form | None = None, explained: str = "", error: str = "", made: Any = None
-) -> Answer:
+) -> Response:
     values = {**FORM, "repositories": visit.query("repository")}
     if values["repositories"]:
         values["name"] = f"for {values['repositories']}"

@@ -13,8 +13,8 @@ from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.browsers import session_secret
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
@@ -66,7 +66,7 @@ class WebApp:
         """The application's resource."""
         return SegmentResource(self._app)
 
-    def _serve(self, route: PageRoute, handler: Callable[..., Awaitable[Answer]]) -> None:
+    def _serve(self, route: PageRoute, handler: Callable[..., Awaitable[Response]]) -> None:
         async def handle(request: Request, **raw: str) -> None:
             parameters = {name: unquote(value) for name, value in raw.items()}
             visit = self._visit(request)
@@ -78,7 +78,7 @@ class WebApp:
 
     def _serve_assets(self) -> None:
         async def handle(request: Request, name: str) -> None:
-            async def answer() -> Answer:
+            async def answer() -> Response:
                 return self._assets.answer(request, name)
 
             await answer_with(request, error_table(self._visit), answer)
@@ -89,8 +89,8 @@ class WebApp:
         return Visit(request, ANONYMOUS, self._api, self._renderer, self._readmes)
 
     async def _page(
-        self, visit: Visit, handler: Callable[..., Awaitable[Answer]], parameters: dict[str, str]
-    ) -> Answer:
+        self, visit: Visit, handler: Callable[..., Awaitable[Response]], parameters: dict[str, str]
+    ) -> Response:
         visit.identity = await self._access.identify(visit.request)
         try:
             return await handler(visit, **parameters)
@@ -100,8 +100,8 @@ class WebApp:
             return visit.redirect(f"/login?next={quote(visit.here, safe='')}")
 
     async def _form(
-        self, visit: Visit, handler: Callable[..., Awaitable[Answer]], parameters: dict[str, str], *, open: bool
-    ) -> Answer:
+        self, visit: Visit, handler: Callable[..., Awaitable[Response]], parameters: dict[str, str], *, open: bool
+    ) -> Response:
         request = visit.request
         self._access.check_origin(request)
         form = await read_form(request)

@@ -14,7 +14,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import NotFound
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Visit
 
@@ -61,13 +61,13 @@ pages = PageTable()
 
 
 @pages.get("/docs")
-async def index(visit: Visit) -> Answer:
+async def index(visit: Visit) -> Response:
     """The first page of the book."""
     return await page(visit, INDEX)
 
 
 @pages.get("/docs/<name>")
-async def page(visit: Visit, name: str) -> Answer:
+async def page(visit: Visit, name: str) -> Response:
     """A page of the book."""
     found = BOOK.get(name)
     if found is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import Columns, PageTable, page_of_rows
 from pkgrepo.web.visits import Visit
 
@@ -28,7 +28,7 @@ pages = PageTable()
 
 
 @pages.get("/")
-async def home(visit: Visit) -> Answer:
+async def home(visit: Visit) -> Response:
     """The repositories that the caller may see, with a filter, sorted by a column."""
     info = await visit.api("GET", "/info")
     if not info.installed:
@@ -50,7 +50,7 @@ async def home(visit: Visit) -> Answer:
 
 
 @pages.get("/search")
-async def search(visit: Visit) -> Answer:
+async def search(visit: Visit) -> Response:
     """Packages of all repositories whose names contain the words."""
     text = visit.query("q").strip()
     query = {name: visit.query(name) for name in ("format", "repository") if visit.query(name)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pkgrepo.http.answers import Answer, Refusal
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.rendering.filters import JOB_KINDS
 from pkgrepo.web.tables import PageTable
@@ -25,7 +25,7 @@ pages = PageTable()
 
 
 @pages.get("/admin/jobs")
-async def jobs(visit: Visit) -> Answer:
+async def jobs(visit: Visit) -> Response:
     """The jobs, the newest first, with filters."""
     query: dict[str, Any] = {"limit": PER_PAGE}
     query |= {name: visit.query(name) for name in FILTERS if visit.query(name)}
@@ -34,13 +34,13 @@ async def jobs(visit: Visit) -> Answer:
 
 
 @pages.get("/admin/jobs/<id>")
-async def job(visit: Visit, id: str) -> Answer:
+async def job(visit: Visit, id: str) -> Response:
     """One job. The script of the console loads this page again while the job runs."""
     return await _page(visit, id)
 
 
 @pages.post("/admin/jobs/<id>/cancel")
-async def cancel(visit: Visit, _form: Form, id: str) -> Answer:
+async def cancel(visit: Visit, _form: Form, id: str) -> Response:
     """Cancel the job."""
     try:
         await visit.api("POST", "/job/<id>/cancel", {"id": id})
@@ -50,14 +50,14 @@ async def cancel(visit: Visit, _form: Form, id: str) -> Answer:
 
 
 @pages.post("/repositories/<storage>/<name>/settings/jobs/<kind>")
-async def start(visit: Visit, form: Form, storage: str, name: str, kind: str) -> Answer:
+async def start(visit: Visit, form: Form, storage: str, name: str, kind: str) -> Response:
     """Start a job on a repository, and show its page; or that of the one that runs already."""
     if kind not in STARTS:
         raise Refusal(404, "there is no job of this kind", "not_found")
     operation = f"/repository/<repository>/{STARTS[kind]}"
     place, query = {"repository": f"{storage}/{name}"}, {"wait": 0}
     try:
-        answer: Answer = await visit.api("POST", operation, place, query=query, fields=_options(kind, form))
+        answer: Response = await visit.api("POST", operation, place, query=query, fields=_options(kind, form))
     except Refusal as refused:
         location = dict(refused.headers).get(b"Location")
         if location is None:
@@ -66,12 +66,12 @@ async def start(visit: Visit, form: Form, storage: str, name: str, kind: str) ->
     return _shown(visit, dict(answer.headers)[b"Location"])
 
 
-async def _page(visit: Visit, id: str, error: str = "") -> Answer:
+async def _page(visit: Visit, id: str, error: str = "") -> Response:
     job = await visit.api("GET", "/job/<id>", {"id": id})
     return visit.page("jobs/job.html", status=422 if error else 200, job=job, kinds=JOB_KINDS, error=error)
 
 
-def _shown(visit: Visit, location: bytes) -> Answer:
+def _shown(visit: Visit, location: bytes) -> Response:
     """Send the browser to the page of the job at this address of the API."""
     return visit.redirect_to("admin", "jobs", location.decode("ascii").rpartition("/")[2])
 

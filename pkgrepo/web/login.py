@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from pkgrepo.errors import AuthenticationFailed, Invalid, TooManyAttempts
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import PREFIX, Form, Visit
 
@@ -19,13 +19,13 @@ pages = PageTable()
 
 
 @pages.get("/login")
-async def form(visit: Visit) -> Answer:
+async def form(visit: Visit) -> Response:
     """The login form; ``next`` is the page to show afterwards."""
     return visit.page("login/login.html", next=visit.query("next"), username="", error="")
 
 
 @pages.post("/login", open=True)
-async def log_in(visit: Visit, form: Form) -> Answer:
+async def log_in(visit: Visit, form: Form) -> Response:
     """Begin a session, and show the page from which the browser came."""
     username, target = form.text("username"), form.text("next")
     try:
@@ -42,14 +42,14 @@ async def log_in(visit: Visit, form: Form) -> Answer:
 
 
 @pages.post("/logout")
-async def log_out(visit: Visit, _form: Form) -> Answer:
+async def log_out(visit: Visit, _form: Form) -> Response:
     """End the session."""
     ended = await visit.api("POST", "/user/logout")
     return visit.redirect("/", headers=_cookies(ended))
 
 
 @pages.get("/install")
-async def install_form(visit: Visit) -> Answer:
+async def install_form(visit: Visit) -> Response:
     """The form for the first admin, while there is none."""
     info = await visit.api("GET", "/info")
     if info.installed:
@@ -58,7 +58,7 @@ async def install_form(visit: Visit) -> Answer:
 
 
 @pages.post("/install", open=True)
-async def install(visit: Visit, form: Form) -> Answer:
+async def install(visit: Visit, form: Form) -> Response:
     """Make the first admin, and log them in."""
     username, password = form.text("username"), form.secret("password")
     fields = {"user": {"username": username, "password": password}}
@@ -79,5 +79,5 @@ def _local(target: str) -> str:
     return target.removeprefix(PREFIX) if is_here else "/"
 
 
-def _cookies(answer: Answer) -> tuple[tuple[bytes, bytes], ...]:
+def _cookies(answer: Response) -> tuple[tuple[bytes, bytes], ...]:
     return tuple(each for each in answer.headers if each[0] == b"Set-Cookie")

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
 
@@ -26,7 +26,7 @@ pages = PageTable()
 
 
 @pages.get(PACKAGE)
-async def show_package(visit: Visit, storage: str, name: str, package: str) -> Answer:
+async def show_package(visit: Visit, storage: str, name: str, package: str) -> Response:
     """The latest version of a package."""
     found = await visit.api(
         "GET", "/package/<repository>/<package>", {"repository": f"{storage}/{name}", "package": package}
@@ -41,7 +41,7 @@ async def show_package(visit: Visit, storage: str, name: str, package: str) -> A
 
 
 @pages.get(f"{PACKAGE}/versions")
-async def show_versions(visit: Visit, storage: str, name: str, package: str) -> Answer:
+async def show_versions(visit: Visit, storage: str, name: str, package: str) -> Response:
     """All versions of a package."""
     repository = await find_repository(visit, storage, name)
     listed = await _versions(visit, storage, name, package, limit=PER_PAGE, **_order(visit))
@@ -56,7 +56,7 @@ async def show_versions(visit: Visit, storage: str, name: str, package: str) -> 
 
 
 @pages.get(VERSION)
-async def show_version(visit: Visit, storage: str, name: str, package: str, version: str) -> Answer:
+async def show_version(visit: Visit, storage: str, name: str, package: str, version: str) -> Response:
     """A version: how to install it, its readme, files and dependencies, and the other versions."""
     repository = await find_repository(visit, storage, name)
     place = {"repository": f"{storage}/{name}", "package": package}
@@ -97,7 +97,7 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
 
 
 @pages.get(f"{PACKAGE}/difference")
-async def show_difference(visit: Visit, storage: str, name: str, package: str) -> Answer:
+async def show_difference(visit: Visit, storage: str, name: str, package: str) -> Response:
     """What differs between two versions of a package; without any in the query, a form that asks for them."""
     repository = await find_repository(visit, storage, name)
     listed = await _versions(visit, storage, name, package, limit=PER_PAGE)
@@ -132,7 +132,7 @@ async def show_difference(visit: Visit, storage: str, name: str, package: str) -
 
 
 @pages.get(f"{PACKAGE}/downloads")
-async def show_downloads(visit: Visit, storage: str, name: str, package: str) -> Answer:
+async def show_downloads(visit: Visit, storage: str, name: str, package: str) -> Response:
     """The downloads of a package by day, as a picture and as a table."""
     repository = await find_repository(visit, storage, name)
     days = int(visit.query("days")) if visit.query("days") in map(str, SPANS) else SPANS[1]
@@ -148,7 +148,7 @@ async def show_downloads(visit: Visit, storage: str, name: str, package: str) ->
 
 
 @pages.get(f"{VERSION}/files")
-async def show_files(visit: Visit, storage: str, name: str, package: str, version: str) -> Answer:
+async def show_files(visit: Visit, storage: str, name: str, package: str, version: str) -> Response:
     """All files of a version."""
     repository = await find_repository(visit, storage, name)
     listed = await visit.api(
@@ -164,7 +164,7 @@ async def show_files(visit: Visit, storage: str, name: str, package: str, versio
 
 
 @pages.post(f"{VERSION}/yank")
-async def yank_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Answer:
+async def yank_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
     """Yank the version, or take that back."""
     place = {"repository": f"{storage}/{name}", "package": package, "version": version}
     operation = "/package/<repository>/<package>/versions/<version>/"
@@ -176,7 +176,7 @@ async def yank_version(visit: Visit, form: Form, storage: str, name: str, packag
 
 
 @pages.post(f"{VERSION}/delete")
-async def delete_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Answer:
+async def delete_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
     """Delete the version, whose name is typed as confirmation."""
     place = {"repository": f"{storage}/{name}", "package": package}
     if form.text("confirm") != version:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
@@ -27,7 +27,7 @@ pages = PageTable()
 
 
 @pages.get("/projects")
-async def show_projects(visit: Visit) -> Answer:
+async def show_projects(visit: Visit) -> Response:
     """The projects that the caller may see; with ``repository`` and ``package`` the one that owns this name."""
     repository, package = visit.query("repository"), visit.query("package")
     if not repository or not package:
@@ -42,7 +42,7 @@ async def show_projects(visit: Visit) -> Answer:
 
 
 @pages.post("/projects")
-async def add_project(visit: Visit, form: Form) -> Answer:
+async def add_project(visit: Visit, form: Form) -> Response:
     """Add a project, and show it."""
     fields = {name: form.text(name) for name in ("key", "name", "description", "visibility")}
     try:
@@ -53,48 +53,48 @@ async def add_project(visit: Visit, form: Form) -> Answer:
 
 
 @pages.get("/projects/<key>")
-async def show_project(visit: Visit, key: str) -> Answer:
+async def show_project(visit: Visit, key: str) -> Response:
     """One project."""
     return await _project(visit, key)
 
 
 @pages.post("/projects/<key>")
-async def change_project(visit: Visit, form: Form, key: str) -> Answer:
+async def change_project(visit: Visit, form: Form, key: str) -> Response:
     """Change name, description and visibility."""
     fields = {name: form.text(name) for name in ("name", "description", "visibility")}
     return await _do(visit, key, "PATCH", "/project/<key>", fields=fields)
 
 
 @pages.post("/projects/<key>/members")
-async def set_member(visit: Visit, form: Form, key: str) -> Answer:
+async def set_member(visit: Visit, form: Form, key: str) -> Response:
     """Give a user or a group a role."""
     fields = {form.text("kind") or "user": form.text("name"), "role": form.text("role")}
     return await _do(visit, key, "POST", "/project/<key>/members", fields=fields)
 
 
 @pages.post("/projects/<key>/members/remove")
-async def remove_member(visit: Visit, form: Form, key: str) -> Answer:
+async def remove_member(visit: Visit, form: Form, key: str) -> Response:
     """Take a user or a group out."""
     query = {form.text("kind"): form.text("id")}
     return await _do(visit, key, "DELETE", "/project/<key>/members", query=query)
 
 
 @pages.post("/projects/<key>/names")
-async def bind(visit: Visit, form: Form, key: str) -> Answer:
+async def bind(visit: Visit, form: Form, key: str) -> Response:
     """Assign names in a repository to the project."""
     fields = {name: form.text(name) for name in ("repository", "pattern")}
     return await _do(visit, key, "POST", "/project/<key>/bindings", fields=fields)
 
 
 @pages.post("/projects/<key>/names/remove")
-async def unbind(visit: Visit, form: Form, key: str) -> Answer:
+async def unbind(visit: Visit, form: Form, key: str) -> Response:
     """Take names from the project."""
     query = {"repository": form.text("repository"), "pattern": form.secret("pattern")}
     return await _do(visit, key, "DELETE", "/project/<key>/bindings", query=query)
 
 
 @pages.post("/projects/<key>/delete")
-async def delete_project(visit: Visit, form: Form, key: str) -> Answer:
+async def delete_project(visit: Visit, form: Form, key: str) -> Response:
     """Delete the project, whose key is typed as confirmation."""
     try:
         if form.text("confirm") != key:
@@ -113,7 +113,7 @@ async def _do(
     *,
     fields: dict[str, Any] | None = None,
     query: Mapping[str, str] | None = None,
-) -> Answer:
+) -> Response:
     try:
         await visit.api(method, operation, {"key": key}, query=query, fields=fields)
     except SHOWN as error:
@@ -121,7 +121,7 @@ async def _do(
     return visit.redirect_to("projects", key)
 
 
-async def _list(visit: Visit, *, error: str = "", owner: Any = None, found: str = "") -> Answer:
+async def _list(visit: Visit, *, error: str = "", owner: Any = None, found: str = "") -> Response:
     query: dict[str, Any] = {"limit": PER_PAGE}
     query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
     return visit.page(
@@ -136,7 +136,7 @@ async def _list(visit: Visit, *, error: str = "", owner: Any = None, found: str 
     )
 
 
-async def _project(visit: Visit, key: str, error: str = "") -> Answer:
+async def _project(visit: Visit, key: str, error: str = "") -> Response:
     return visit.page(
         "projects/project.html",
         status=422 if error else 200,

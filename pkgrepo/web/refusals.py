@@ -9,8 +9,8 @@ from pkgrepo import errors
 from pkgrepo.errors import AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid
 from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.answering.dispatch import ErrorTable
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.web.visits import Visit
 
 REFUSED: Final = (AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid)
@@ -34,7 +34,7 @@ TITLES: Final = {
 def error_table(visit_of: Callable[[Request], Visit]) -> ErrorTable:
     """The statuses of domain errors, which are answered by a page."""
 
-    def render(request: Request, refusal: Refusal) -> Answer:
+    def render(request: Request, refusal: Refusal) -> Response:
         title = TITLES.get(refusal.status, "Something went wrong" if refusal.status >= 500 else "This was refused")
         return visit_of(request).refusal(refusal, title)
 

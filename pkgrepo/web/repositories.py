@@ -7,7 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import Columns, PageTable, order_of, page_of_rows, sorted_rows
 from pkgrepo.web.visits import Visit, find_repository
 
@@ -33,7 +33,7 @@ ENTRY_COLUMNS: Final[Columns[Any]] = {"name": lambda each: each.name, "size": la
 
 
 @pages.get("/repositories/<storage>/<name>")
-async def show_packages(visit: Visit, storage: str, name: str) -> Answer:
+async def show_packages(visit: Visit, storage: str, name: str) -> Response:
     """The set-up card, the repository's own page, and the packages, with a filter."""
     repository = await find_repository(visit, storage, name)
     query: dict[str, Any] = {"limit": PER_PAGE}
@@ -53,13 +53,13 @@ async def show_packages(visit: Visit, storage: str, name: str) -> Answer:
 
 
 @pages.get("/repositories/<storage>/<name>/tree/")
-async def show_root(visit: Visit, storage: str, name: str) -> Answer:
+async def show_root(visit: Visit, storage: str, name: str) -> Response:
     """The files and folders at the root of the repository."""
     return await show_tree(visit, storage, name, "")
 
 
 @pages.get("/repositories/<storage>/<name>/tree/<path:path>")
-async def show_tree(visit: Visit, storage: str, name: str, path: str) -> Answer:
+async def show_tree(visit: Visit, storage: str, name: str, path: str) -> Response:
     """The files and folders of a folder."""
     repository = await find_repository(visit, storage, name)
     query: dict[str, Any] = {"limit": PER_LEVEL}
@@ -85,7 +85,7 @@ async def show_tree(visit: Visit, storage: str, name: str, path: str) -> Answer:
 
 
 @pages.get("/repositories/<storage>/<name>/upstreams")
-async def show_upstreams(visit: Visit, storage: str, name: str) -> Answer:
+async def show_upstreams(visit: Visit, storage: str, name: str) -> Response:
     """The routes of a proxy repository, with their health and the figures of the cache."""
     repository = await find_repository(visit, storage, name)
     state = await visit.api("GET", "/repository/<repository>/upstream", {"repository": f"{storage}/{name}"})
@@ -111,7 +111,7 @@ async def _own_page(visit: Visit, place: str) -> Markup | None:
 
 
 @pages.get("/repositories/<storage>/<name>/contents/<path:path>")
-async def show_contents(visit: Visit, storage: str, name: str, path: str) -> Answer:
+async def show_contents(visit: Visit, storage: str, name: str, path: str) -> Response:
     """The entries of an archive, with a filter; with the name of one in the query, its text."""
     repository = await find_repository(visit, storage, name)
     place = {"repository": f"{storage}/{name}", "path": path}
@@ -136,7 +136,7 @@ async def show_contents(visit: Visit, storage: str, name: str, path: str) -> Ans
     )
 
 
-async def _entry_text(visit: Visit, repository: Any, place: dict[str, str]) -> Answer:
+async def _entry_text(visit: Visit, repository: Any, place: dict[str, str]) -> Response:
     entry, text, error = visit.query("entry"), "", None
     try:
         raw = await visit.api("GET", "/repository/<repository>/text/<path:path>", place, query={"entry": entry})

@@ -7,10 +7,10 @@ from typing import Any, Generic, Literal, TypeVar
 
 from attrs import Factory, field, frozen
 
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.visits import Visit
 
-Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Answer]])
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
 T = TypeVar("T")
 Columns = Mapping[str, Callable[[T], Any]]  # what a column is sorted by, by its name
 
@@ -25,7 +25,7 @@ class PageRoute:
 
     method: Literal["GET", "POST"]
     path: str
-    handler: Callable[..., Awaitable[Answer]]
+    handler: Callable[..., Awaitable[Response]]
     open: bool = False
 
 
@@ -36,11 +36,11 @@ class PageTable:
     routes: list[PageRoute] = field(default=Factory(list))
 
     def get(self, path: str) -> Callable[[Handler], Handler]:
-        """Add a page: ``async def handler(visit[, path parameters]) -> Answer``."""
+        """Add a page: ``async def handler(visit[, path parameters]) -> Response``."""
         return self._add("GET", path)
 
     def post(self, path: str, *, open: bool = False) -> Callable[[Handler], Handler]:
-        """Add the target of a form: ``async def handler(visit, form[, path parameters]) -> Answer``."""
+        """Add the target of a form: ``async def handler(visit, form[, path parameters]) -> Response``."""
         return self._add("POST", path, open=open)
 
     def _add(self, method: Literal["GET", "POST"], path: str, **rest: Any) -> Callable[[Handler], Handler]:

@@ -12,8 +12,8 @@ from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.refusals import refusal_headers
-from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.model import Identity
 from pkgrepo.web.rendering.filters import sentence
@@ -147,13 +147,13 @@ class Visit:
         kept = {name: value for name, value in (pairs | changes).items() if value}
         return "?" + urlencode(kept)
 
-    def refusal(self, refusal: Refusal, title: str) -> Answer:
+    def refusal(self, refusal: Refusal, title: str) -> Response:
         """The page of a request that is refused."""
         values = {"title": title, "sentence": sentence(refusal.sentence)}
         headers = refusal_headers(refusal, None)
         return self.page("refusal.html", status=refusal.status, headers=headers, **values)
 
-    def page(self, template: str, /, *, status: int = 200, headers: Fields = (), **values: Any) -> Answer:
+    def page(self, template: str, /, *, status: int = 200, headers: Fields = (), **values: Any) -> Response:
         """
         A page made from a template and values for it.
 
@@ -162,14 +162,14 @@ class Visit:
         values |= {"visit": self, "token": self.token}
         return self._renderer.answer(self.request, template, values, status=status, headers=headers)
 
-    def redirect_to(self, *segments: str) -> Answer:
+    def redirect_to(self, *segments: str) -> Response:
         """Send the browser to the page with these segments below ``/ui``, none of which is encoded."""
         return self.redirect("".join(f"/{quote(each, safe='')}" for each in segments))
 
-    def redirect(self, path: str, headers: Fields = ()) -> Answer:
+    def redirect(self, path: str, headers: Fields = ()) -> Response:
         """Send the browser to another page, a path below ``/ui`` (303: RFC 9110 section 15.4.4)."""
         location = (self.base_url + PREFIX + path).encode("ascii")
-        return Answer(303, headers=((b"Location", location), *NO_STORE, *headers))
+        return Response(303, headers=((b"Location", location), *NO_STORE, *headers))
 
 
 async def find_repository(visit: Visit, storage: str, name: str) -> Any:

@@ -16,8 +16,8 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, StorageFull, UpstreamFailed
 from pkgrepo.gateway.content import Files, arriving
-from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, ReadLimits
 from pkgrepo.proxy.transfers.download import Download
 from pkgrepo.proxy.transfers.receiving import Context
@@ -72,7 +72,7 @@ class CachingProxy:
         await self.transfers.stop()
         await self.server.stop()
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: Request) -> Response:
         path = request.path.decode("ascii").lstrip("/")
         try:
             file = self.row(path)
@@ -80,15 +80,15 @@ class CachingProxy:
                 transfer = self.transfers.get(self.services.repository.id, path, partial(self.download, path))
                 found = await transfer.content()
                 if not isinstance(found, File):
-                    return Answer(body=arriving(found), ranges=True)
+                    return Response(body=arriving(found), ranges=True)
                 file = found
             return await self.files.answer(self.services.repository, file)
         except NotFound as error:
-            return text_answer(str(error), 404)
+            return text_response(str(error), 404)
         except UpstreamFailed as error:
-            return text_answer(str(error), 502)
+            return text_response(str(error), 502)
         except StorageFull as error:
-            return text_answer(str(error), 507)
+            return text_response(str(error), 507)
 
     def download(self, path: str) -> Download[File]:
         """The download of a file."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -20,16 +20,16 @@ def put(length: int, extra: bytes = b"") -> bytes:
 EXPECT = b"Expect: 100-continue\r\n"
 
 
-async def echo(request: Request) -> Answer:
-    return Answer(body=b"".join([chunk async for chunk in request.body]))
+async def echo(request: Request) -> Response:
+    return Response(body=b"".join([chunk async for chunk in request.body]))
 
 
-async def refuse(_request: Request) -> Answer:
+async def refuse(_request: Request) -> Response:
     raise Refusal(401, "who are you?", headers=((b"WWW-Authenticate", b"Basic"),))
 
 
-async def path(request: Request) -> Answer:
-    return text_answer(request.path.decode())
+async def path(request: Request) -> Response:
+    return text_response(request.path.decode())
 
 
 class Gate:
@@ -40,7 +40,7 @@ class Gate:
         self.seen: list[Request] = []
         self.ends: list[BaseException | None] = []
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         self.seen.append(request)
         self.waiting.append(Deferred())
         try:
@@ -49,7 +49,7 @@ class Gate:
             self.ends.append(error)
             raise
         self.ends.append(None)
-        return text_answer(request.path.decode())
+        return text_response(request.path.decode())
 
     def open(self) -> None:
         self.waiting.pop(0).callback(None)

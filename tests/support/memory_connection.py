@@ -16,16 +16,16 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
 from pkgrepo.http.answering.dispatch import ErrorTable, answer_with
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.channel import Channel
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.http.site import Site, make_site
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-def render_text(_request: Request, refusal: Refusal) -> Answer:
-    return text_answer(refusal.sentence, refusal.status, headers=refusal.headers, reason=refusal.sentence)
+def render_text(_request: Request, refusal: Refusal) -> Response:
+    return text_response(refusal.sentence, refusal.status, headers=refusal.headers, reason=refusal.sentence)
 
 
 ERRORS = ErrorTable({}, render_text)

@@ -42,7 +42,7 @@ def at(*segments: str) -> str:
 
 
 @frozen
-class Reply:
+class Response:
     """A response. ``value`` is its JSON, decoded; None if the body is not JSON. ``headers`` are by lower-case name."""
 
     status: int
@@ -113,13 +113,13 @@ class Client:
         value: Any = None,
         query: Query | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Reply:
+    ) -> Response:
         """Send a request, with ``value`` as JSON. :raises Failed: the server refused, or was not reached"""
         fields = {"Accept": "application/json", **(headers or {})}
         body = None
         if value is not None:
             body, fields["Content-Type"] = msgspec.json.encode(value), "application/json"
-        reply: Reply = await self._within(CALL_S, self._call(method, path + _query(query), body, fields))
+        reply: Response = await self._within(CALL_S, self._call(method, path + _query(query), body, fields))
         return reply
 
     async def send(
@@ -130,7 +130,7 @@ class Client:
         headers: Mapping[str, str],
         *,
         query: Query | None = None,
-    ) -> Reply:
+    ) -> Response:
         """Send a request with a body that may be long. :raises Failed: the server refused, or was not reached"""
         idle = IdleTimeout(self._reactor, IDLE_S)
         if isinstance(body, IteratorBody):
@@ -170,12 +170,12 @@ class Client:
 
     # Below
 
-    async def _call(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Reply:
+    async def _call(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Response:
         response = await self._request(method, path, body, headers)
         data, fields = await _read(response), _fields(response)
         if response.code >= 300:
             raise _refusal(response, fields, data)
-        return Reply(response.code, fields, data, _decode(data))
+        return Response(response.code, fields, data, _decode(data))
 
     async def _request(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Any:
         fields = {"User-Agent": f"pkgrepo/{__version__}", **headers}

@@ -37,9 +37,9 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Refusal, json_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, json_response
 from pkgrepo.model import Action, Actor, BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
@@ -127,7 +127,7 @@ class Options:
         return cls(force == "true", check_sha256(query.get("sha256", [None])[-1]))
 
 
-async def put_package(context: ChannelContext, request: Request, subdir: str | None, file: str) -> Answer:
+async def put_package(context: ChannelContext, request: Request, subdir: str | None, file: str) -> Response:
     """
     Publish the package that is the body; ``subdir`` is None for the one that it says itself.
 
@@ -150,7 +150,7 @@ async def put_package(context: ChannelContext, request: Request, subdir: str | N
         return await _publish(context, request, staged, name, subdir, blob, options)
 
 
-async def post_form(context: ChannelContext, request: Request) -> Answer:
+async def post_form(context: ChannelContext, request: Request) -> Response:
     """
     Publish the package in the part ``file`` of a form, whose header fields say its name and sha256.
 
@@ -196,7 +196,7 @@ async def _publish(
     subdir: str | None,
     blob: BlobInfo,
     options: Options,
-) -> Answer:
+) -> Response:
     services = context.services
     if options.sha256 is not None and blob.sha256 != options.sha256:
         raise DigestMismatch("sha256", options.sha256, blob.sha256)
@@ -206,7 +206,7 @@ async def _publish(
     upload = Upload(name, subdir, blob, overwrite)
     published = await publish_upload(context, staged, upload, actor_of(request, identity))
     path = published.files[0].path
-    return json_answer({"path": path, "sha256": blob.sha256}, 201 if published.changed else 200)
+    return json_response({"path": path, "sha256": blob.sha256}, 201 if published.changed else 200)
 
 
 def check_sha256(text: str | None) -> str | None:
@@ -216,7 +216,7 @@ def check_sha256(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
-async def get_file(context: ChannelContext, request: Request, path: PackagePath) -> Answer:
+async def get_file(context: ChannelContext, request: Request, path: PackagePath) -> Response:
     """A package. :raises NotFound: there is none"""
     services, repository = context.services, context.repository
     identity = await services.access.admit(request, Action.READ, repository, path.name.name)

@@ -7,13 +7,13 @@ from xml.sax.saxutils import escape
 
 from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
 
 REALM: Final = b'Basic realm="pkgrepo"'
 
 
-def render_refusal(_request: Request, refusal: Refusal) -> Answer:
+def render_refusal(_request: Request, refusal: Refusal) -> Response:
     """
     Render as JSON.
 
@@ -23,10 +23,10 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
     sentence = refusal.sentence
     body = {"detail": sentence, "error": sentence, "message": sentence}
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
-    return json_answer(body, refusal.status, headers=headers, reason=sentence.partition("\n")[0])
+    return json_response(body, refusal.status, headers=headers, reason=sentence.partition("\n")[0])
 
 
-def render_post_refusal(_request: Request, refusal: Refusal) -> Answer:
+def render_post_refusal(_request: Request, refusal: Refusal) -> Response:
     """
     Render as XML, like an object store: anaconda-client prints the body, and reads its ``Code``.
 
@@ -38,7 +38,7 @@ def render_post_refusal(_request: Request, refusal: Refusal) -> Answer:
     body = f"<Error><Code>{escape(code)}</Code><Message>{escape(text)}</Message></Error>\n"
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     reason = sentence.partition("\n")[0]
-    return text_answer(body, refusal.status, content_type=b"application/xml", headers=headers, reason=reason)
+    return text_response(body, refusal.status, content_type=b"application/xml", headers=headers, reason=reason)
 
 
 ERRORS = ErrorTable(STATUSES, render_refusal)

@@ -23,8 +23,8 @@ from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.model import Action, RepositoryType
 
 from .names import SUBDIRS
@@ -71,7 +71,7 @@ async def _target(context: Context[Caches], request: Request, parts: list[str]) 
 
 async def _answer(  # noqa: PLR0911 - one return for each kind of path
     context: Context[Caches], request: Request, parts: list[str]
-) -> Answer:
+) -> Response:
     if _changes(request, parts):
         return await _write(context, request, parts)
     path = read_path(parts)
@@ -79,7 +79,7 @@ async def _answer(  # noqa: PLR0911 - one return for each kind of path
         return await get_file(context, request, path)
     await context.admit(request, Action.READ)
     if isinstance(path, RootPath):
-        return text_answer(f"This is the conda channel {context.repository.path}.\n")
+        return text_response(f"This is the conda channel {context.repository.path}.\n")
     if isinstance(path, SubdirPath):
         return await _index(context).of_folder(request, path)
     if path == ChannelPath(UNCONVERTED):
@@ -98,7 +98,7 @@ def _index(context: Context[Caches]) -> IndexRequests:
     return MemberIndexRequests(services, repository, caches.index, caches.channels)
 
 
-async def _write(context: Context[Caches], request: Request, parts: list[str]) -> Answer:
+async def _write(context: Context[Caches], request: Request, parts: list[str]) -> Response:
     if _is_of_anaconda(request, parts):
         return await answer_anaconda(context, request, parts)
     match request.method, parts:

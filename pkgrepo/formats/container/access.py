@@ -34,8 +34,8 @@ from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal
 from pkgrepo.model import Action, Identity, Repository
 
 CATALOG_SCOPE = "registry:catalog:*"

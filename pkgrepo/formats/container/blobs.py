@@ -9,8 +9,8 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
 from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
-from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository, RepositoryType
 from pkgrepo.repositories.downloads import CachedBlob
@@ -20,7 +20,9 @@ from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 OCTETS = b"application/octet-stream"
 
 
-async def get_blob(context: RegistryContext, request: Request, target: Target, identity: Identity, text: str) -> Answer:
+async def get_blob(
+    context: RegistryContext, request: Request, target: Target, identity: Identity, text: str
+) -> Response:
     """
     A blob, or its headers for HEAD.
 
@@ -65,7 +67,7 @@ async def get_blob(context: RegistryContext, request: Request, target: Target, i
 
 async def remove_blob(
     context: RegistryContext, _request: Request, target: Target, _identity: Identity, text: str
-) -> Answer:
+) -> Response:
     """
     Remove a blob from the image.
 
@@ -77,7 +79,7 @@ async def remove_blob(
         await context.services.publisher.change(delete_blob, target.repository, target.image, str(digest))
     except NotFound:
         raise unknown_blob(str(digest)) from None
-    return Answer(202, headers=VERSION)
+    return Response(202, headers=VERSION)
 
 
 async def _find_blob(context: RegistryContext, target: Target, digest: Digest) -> LinkedBlob:
@@ -90,14 +92,14 @@ async def _find_blob(context: RegistryContext, target: Target, digest: Digest) -
     return found
 
 
-def blob_answer(repository: Repository, digest: Digest, body: bytes | Content) -> Answer:
+def blob_answer(repository: Repository, digest: Digest, body: bytes | Content) -> Response:
     """The answer with a blob."""
     headers: Fields = (
         (b"Docker-Content-Digest", str(digest).encode("ascii")),
         (b"Cache-Control", file_cache_control(repository)),
         *SAFE,
     )
-    return Answer(
+    return Response(
         body=body, content_type=OCTETS, etag=f'"{digest}"'.encode("ascii"), headers=headers, always=VERSION, ranges=True
     )
 

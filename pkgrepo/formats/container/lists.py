@@ -20,8 +20,8 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext, check_read, require_credentials
 from pkgrepo.formats.container.target import Target, cache_answer
 from pkgrepo.gateway.content import document_cache_control
-from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.resolving.flat_members import FlatMember
@@ -55,7 +55,7 @@ async def get_tags(
     _rest: str,
     *,
     beside: Sequence[Target] = (),
-) -> Answer:
+) -> Response:
     """
     A page of the tags of an image whose manifests the caller may see, joined with those of the images ``beside``.
 
@@ -87,14 +87,14 @@ async def get_tags(
 
 def tags_answer(
     target: Target, found: Sequence[str], size: int, more_headers: Fields = (), *, has_more: bool = False
-) -> Answer:
+) -> Response:
     """The answer with a page of at most ``size`` tags; there is another page if more are ``found``, or ``has_more``."""
     headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.shown)), *more_headers)
     if len(found) > size or has_more:
         found = found[:size]
         if found:
             headers += (next_page(target.url("tags/list"), last=found[-1], n=str(size)),)
-    return json_answer({"name": target.name, "tags": found}, headers=headers)
+    return json_response({"name": target.name, "tags": found}, headers=headers)
 
 
 def unknown_image(target: Target) -> Refusal:
@@ -114,7 +114,7 @@ def _read_tags(
     return list_tag_names(r, package.id, after=after, limit=limit), package.serial
 
 
-async def get_catalog(context: RegistryContext, request: Request) -> Answer:
+async def get_catalog(context: RegistryContext, request: Request) -> Response:
     """
     A page of the images that the caller may read. Each has the name under which it was pushed last.
 
@@ -151,7 +151,7 @@ async def get_catalog(context: RegistryContext, request: Request) -> Answer:
         names = names[:size]
         if names:
             headers += (next_page(b"/v2/_catalog", last=names[-1], n=str(size)),)
-    return json_answer({"repositories": names}, headers=headers)
+    return json_response({"repositories": names}, headers=headers)
 
 
 async def _images_of(
@@ -211,7 +211,7 @@ async def get_referrers(
     *,
     more_headers: Fields = (),
     beside: Sequence[Target] = (),
-) -> Answer:
+) -> Response:
     """
     An image index of the manifests whose subject has this digest. The subject itself need not exist.
 
@@ -254,13 +254,13 @@ def wanted_types(request: Request) -> tuple[str, ...]:
 
 def referrers_answer(
     target: Target, entries: Sequence[Mapping[str, Any]], more_headers: Fields = (), *, filtered: bool
-) -> Answer:
+) -> Response:
     """The answer with a list of referrers; ``filtered`` says that it has only the types that the client wants."""
     headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.shown)), *more_headers)
     if filtered:
         headers += ((b"OCI-Filters-Applied", b"artifactType"),)
     value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}
-    return json_answer(value, content_type=OCI_INDEX.encode("ascii"), headers=headers)
+    return json_response(value, content_type=OCI_INDEX.encode("ascii"), headers=headers)
 
 
 def _read_referrers(

@@ -28,8 +28,8 @@ from pkgrepo.formats.container.proxied.holders import Outcome
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_answer
 from pkgrepo.gateway.content import arriving
-from pkgrepo.http.answers import Answer, Content, Fields, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.proxy.trace import Trace
@@ -46,7 +46,7 @@ STALE: Final[Fields] = ((b"Warning", b'110 - "stale"'),)  # RFC 7234 section 5.5
 
 async def fetch_manifest(
     context: RegistryContext, request: Request, target: Target, identity: Identity, reference: str
-) -> Answer:
+) -> Response:
     """
     A manifest, or its headers for HEAD.
 
@@ -54,7 +54,7 @@ async def fetch_manifest(
     """
     trace = Trace()
 
-    async def read(holder: Holder) -> Answer:
+    async def read(holder: Holder) -> Response:
         image = holder.target
         if holder.is_hosted:
             return await get_manifest(context, request, image, identity, reference)
@@ -72,7 +72,7 @@ async def fetch_manifest(
             counted=found.outcome is not Outcome.MISS,
         )
 
-    async def read_again(holder: Holder) -> Answer:
+    async def read_again(holder: Holder) -> Response:
         try:
             return await read(holder)
         except Refusal as refusal:
@@ -88,7 +88,7 @@ async def fetch_manifest(
 
 async def fetch_blob(
     context: RegistryContext, request: Request, target: Target, identity: Identity, text: str
-) -> Answer:
+) -> Response:
     """
     A blob, or its headers for HEAD.
 
@@ -96,7 +96,7 @@ async def fetch_blob(
     """
     digest = parse_known(text)
 
-    async def read(holder: Holder) -> Answer:
+    async def read(holder: Holder) -> Response:
         repository, image = holder.target.repository, holder.target.image
         shown, upstream = holder.target.shown, context.images.blobs
         if not holder.is_hosted:
@@ -126,7 +126,7 @@ async def fetch_blob(
 
 async def fetch_tags(
     context: RegistryContext, request: Request, target: Target, identity: Identity, rest: str
-) -> Answer:
+) -> Response:
     """
     A page of the tags of an image.
 
@@ -136,7 +136,7 @@ async def fetch_tags(
     services = context.services
     size, last = parse_page(request)
 
-    async def read(holder: Holder) -> Answer:
+    async def read(holder: Holder) -> Response:
         image = holder.target
         if holder.is_hosted:
             return await get_tags(context, request, image, identity, rest, beside=holder.beside)
@@ -178,7 +178,7 @@ async def fetch_tags(
 
 async def fetch_referrers(
     context: RegistryContext, request: Request, target: Target, identity: Identity, text: str
-) -> Answer:
+) -> Response:
     """
     An image index of the manifests whose subject has this digest.
 
@@ -187,7 +187,7 @@ async def fetch_referrers(
     digest = parse_digest(text)
     types, after = wanted_types(request), request.parameter(b"last") or ""
 
-    async def read(holder: Holder) -> Answer:
+    async def read(holder: Holder) -> Response:
         image = holder.target
         if holder.is_hosted:
             return await get_referrers(context, request, image, identity, text, beside=holder.beside)

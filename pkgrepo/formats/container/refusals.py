@@ -12,9 +12,9 @@ from typing import Any
 from pkgrepo import errors
 from pkgrepo.gateway.refusals import refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
-from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response, json_response
 from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.repositories.images.blobs import StillNeeded
 from pkgrepo.repositories.images.push import TagConditionFailed
@@ -52,7 +52,7 @@ _KNOWN = frozenset(
 )
 
 
-def render_refusal(_request: Request, refusal: Refusal) -> Answer:
+def render_refusal(_request: Request, refusal: Refusal) -> Response:
     """The refusal as an error of OCI distribution 1.1, section "Error codes"; the sentence is the message."""
     code = refusal.code
     if isinstance(refusal, BodyLost):
@@ -69,7 +69,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
         listed = [only]
     own = tuple(each for each in refusal_headers(refusal, BASIC) if each not in VERSION)
     headers = (*VERSION, *own, *NO_STORE)
-    return json_answer({"errors": listed}, refusal.status, headers=headers)
+    return json_response({"errors": listed}, refusal.status, headers=headers)
 
 
 ERRORS = ErrorTable(

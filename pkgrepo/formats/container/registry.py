@@ -12,8 +12,8 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import Repository
 from pkgrepo.repositories.publish.upload_leases import UploadLeases
 
@@ -41,7 +41,7 @@ class RegistryContext:
     repository: Repository | None = None
 
 
-async def get_ping(context: RegistryContext, request: Request) -> Answer:
+async def get_ping(context: RegistryContext, request: Request) -> Response:
     """That this is a registry. :raises Refusal: the challenge; :raises RepositoryInactive: it is switched off"""
     check_read(request, "this address is only read")
     identity = await context.authorization.authenticate(request)
@@ -52,9 +52,9 @@ async def get_ping(context: RegistryContext, request: Request) -> Answer:
     return ping_answer()
 
 
-def ping_answer() -> Answer:
+def ping_answer() -> Response:
     """The response that this is a registry, and its version."""
-    return json_answer({}, headers=(*VERSION, *NO_STORE))
+    return json_response({}, headers=(*VERSION, *NO_STORE))
 
 
 def require_credentials(context: RegistryContext, request: Request, scope: str = "") -> None:

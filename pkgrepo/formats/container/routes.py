@@ -27,8 +27,8 @@ from pkgrepo.formats.container.uploads import append_upload, cancel_upload, fini
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.publish.upload_leases import UploadLeases
@@ -38,7 +38,7 @@ from .paths import ImagePath, PathKind, parse_path
 from .refusals import ERRORS
 from .target import Target
 
-Handler = Callable[[RegistryContext, Request, Target, Identity, str], Awaitable[Answer]]
+Handler = Callable[[RegistryContext, Request, Target, Identity, str], Awaitable[Response]]
 
 # The methods of each kind of path, each with the permission that it needs.
 ROUTES: Final[Mapping[PathKind, Mapping[str, tuple[Action, Handler]]]] = {
@@ -124,7 +124,7 @@ class RegistrySite:
 
     @app.route("/", branch=True)
     @answering(ERRORS)
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> Response:
         """The answer to any other request."""
         base = self._base(request)
         rest = request.raw_path[len(base) :]

@@ -14,8 +14,8 @@ from attrs import frozen
 
 from pkgrepo.gateway.answer_cache import AnswerCache
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
@@ -77,7 +77,7 @@ def cache_answer(
     cache: AnswerCache,
     request: Request,
     target: Target,
-    answer: Answer,
+    answer: Response,
     *,
     fresh: Callable[[Reader], bool],
     generation: int,
@@ -87,7 +87,7 @@ def cache_answer(
     """
     Cache an answer for the repository that the request addresses, which may be a virtual one around that of the image.
 
-    It is the same for all clients; ``rest`` are further fields of L{CachedAnswer}.
+    It is the same for all clients; ``rest`` are further fields of L{CachedResponse}.
     """
     terms = target.terms
     if terms is not None:

@@ -27,10 +27,10 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.gateway.bodies import check_declared_length, finish_without_client, receive_body, write_body
-from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import ANONYMOUS, Action, BlobInfo, Identity, Repository
 from pkgrepo.repositories.images.blobs import link_blob
@@ -50,14 +50,14 @@ def progress_headers(target: Target, uid: str, position: int) -> Fields:
     )
 
 
-def created_answer(target: Target, digest: Digest) -> Answer:
+def created_answer(target: Target, digest: Digest) -> Response:
     """The answer after a blob was stored. ``digest`` is the one in the request."""
     headers: Fields = (
         *VERSION,
         (b"Location", target.url(f"blobs/{digest}")),
         (b"Docker-Content-Digest", str(digest).encode("ascii")),
     )
-    return Answer(201, headers=headers)
+    return Response(201, headers=headers)
 
 
 EMPTY = {algorithm: hashlib.new(algorithm, b"").hexdigest() for algorithm in HEX_LENGTHS}
@@ -65,7 +65,7 @@ EMPTY = {algorithm: hashlib.new(algorithm, b"").hexdigest() for algorithm in HEX
 
 async def start_upload(
     context: RegistryContext, request: Request, target: Target, identity: Identity, _rest: str
-) -> Answer:
+) -> Response:
     """
     Start an upload; or mount a blob, or store the body as a blob.
 
@@ -104,12 +104,12 @@ async def start_upload(
         now_ms=now_ms,
         algorithms=algorithms,
     )
-    return Answer(202, headers=progress_headers(target, upload.id, 0))
+    return Response(202, headers=progress_headers(target, upload.id, 0))
 
 
 async def _receive_blob(
     context: RegistryContext, request: Request, target: Target, identity: Identity, digest: Digest
-) -> Answer:
+) -> Response:
     services = context.services
     async with services.publisher.stage(target.repository) as staged:
         blob = await receive_body(
@@ -199,15 +199,15 @@ READ_SIZE = 1024 * 1024  # bytes that are read and hashed at once
 
 async def get_upload(
     context: RegistryContext, _request: Request, target: Target, identity: Identity, uid: str
-) -> Answer:
+) -> Response:
     """The number of received bytes. :raises UploadUnknown: the caller has no such upload"""
     session = await _find(context, target, identity, uid)
-    return Answer(204, headers=progress_headers(target, uid, session.position))
+    return Response(204, headers=progress_headers(target, uid, session.position))
 
 
 async def append_upload(
     context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str
-) -> Answer:
+) -> Response:
     """
     Append the next chunk.
 
@@ -217,12 +217,12 @@ async def append_upload(
     session = await _find(context, target, identity, uid)
     _check_head(context, request, target, session)
     position = await finish_without_client(_append(context, request, target, uid))
-    return Answer(202, headers=progress_headers(target, uid, position))
+    return Response(202, headers=progress_headers(target, uid, position))
 
 
 async def finish_upload(
     context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str
-) -> Answer:
+) -> Response:
     """
     Append the last chunk, if there is one, and store the upload as a blob of the image.
 
@@ -238,12 +238,12 @@ async def finish_upload(
 
 async def cancel_upload(
     context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str
-) -> Answer:
+) -> Response:
     """Cancel an upload and remove its bytes. :raises UploadUnknown: the caller has no such upload"""
     await _find(context, target, identity, uid)
     staging = context.services.publisher.stage(target.repository)
     await finish_without_client(context.leases.cancel(uid, staging, lambda: request.gone))
-    return Answer(204, headers=VERSION)
+    return Response(204, headers=VERSION)
 
 
 @asynccontextmanager

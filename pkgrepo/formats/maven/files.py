@@ -13,8 +13,8 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, File
 from pkgrepo.formats.maven.push_rules import require_any
 from pkgrepo.gateway.content import SAFE, FileHead, is_private
 from pkgrepo.gateway.package_files import answer_file, find_package_file
-from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import Want
@@ -26,7 +26,7 @@ async def admit(context: MavenContext, request: Request, target: FilePath) -> tu
     return identity, await require_any(context.services, identity, Action.READ, context.repository, target)
 
 
-async def get_file(context: MavenContext, request: Request, target: ArtifactFile | PlainFile) -> Answer:
+async def get_file(context: MavenContext, request: Request, target: ArtifactFile | PlainFile) -> Response:
     """A stored file. :raises NotFound: there is none"""
     identity, key = await admit(context, request, target)
     present = partial(present_file, context.repository, target)
@@ -38,7 +38,7 @@ async def get_file(context: MavenContext, request: Request, target: ArtifactFile
     return answer
 
 
-async def get_checksum(context: MavenContext, request: Request, target: Checksum) -> Answer:
+async def get_checksum(context: MavenContext, request: Request, target: Checksum) -> Response:
     """
     The checksum of a stored file, computed when that arrived.
 
@@ -106,10 +106,10 @@ def cache_control(repository: Repository, target: FilePath) -> bytes:
 
 def checksum_answer(
     repository: Repository, target: FilePath, algorithm: str, digests: Mapping[str, str], modified_s: int | None
-) -> Answer:
+) -> Response:
     """The checksum of what is at a path and has these digests, among them one by ``algorithm``."""
     digest = digests[algorithm]
-    return text_answer(
+    return text_response(
         digest,
         content_type=b"text/plain",
         etag=f'"{algorithm}-{digest}"'.encode("ascii"),

@@ -42,7 +42,7 @@ from pkgrepo.formats.maven.paths import (
 from pkgrepo.formats.maven.push_rules import check_push_policy
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum
 from pkgrepo.formats.maven.upload.pom import Pom, read_pom_file
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Repository
 from pkgrepo.repositories.publish.index import Indexer

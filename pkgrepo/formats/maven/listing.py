@@ -30,8 +30,8 @@ from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.long_bodies import deliver_pieces
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
-from pkgrepo.http.answers import Answer, Content, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Refusal, Response
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.storage.catalog.packages.tree import file_or_folder
@@ -42,7 +42,7 @@ JSON: Final = b"application/json"
 _HEADERS: Final = ((b"Content-Security-Policy", b"default-src 'none'"), (b"Vary", b"Accept"))
 
 
-async def list_directory(context: MavenContext, request: Request, target: DirectoryPath) -> Answer:
+async def list_directory(context: MavenContext, request: Request, target: DirectoryPath) -> Response:
     """
     A directory, as HTML, or as JSON for clients that prefer it.
 
@@ -61,7 +61,7 @@ async def list_directory(context: MavenContext, request: Request, target: Direct
         )
     except QueueFull:
         raise Refusal(503, "too many directories are listed at the same time; try again", "busy") from None
-    return Answer(
+    return Response(
         body=listing.body,
         content_type=page.content_type,
         etag=listing.etag,
@@ -69,7 +69,7 @@ async def list_directory(context: MavenContext, request: Request, target: Direct
     )
 
 
-async def find_moved(context: MavenContext, request: Request, path: str) -> Answer | None:
+async def find_moved(context: MavenContext, request: Request, path: str) -> Response | None:
     """
     A redirect to the address with a slash, if a directory is at a path where no file is, and a browser asks.
 
@@ -80,7 +80,7 @@ async def find_moved(context: MavenContext, request: Request, path: str) -> Answ
     for each in active_members(context.services, context.repository):
         if await context.services.catalog.look(file_or_folder, each.id, path) is True:
             location = reference(path.rpartition("/")[2], folder=True).encode("ascii")
-            return Answer(302, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
+            return Response(302, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
     return None
 
 

@@ -25,7 +25,7 @@ from attrs import frozen
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.proxy.virtual import check_publishes
 from pkgrepo.storage.catalog.packages import deployments

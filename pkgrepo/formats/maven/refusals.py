@@ -13,8 +13,8 @@ from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.answering.send import usual_reason
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
 
 PROBLEM: Final = b"application/problem+json"
 REALM: Final = b'Basic realm="pkgrepo"'  # Ivy and sbt choose credentials by it; they fail at further parameters
@@ -27,7 +27,7 @@ def reason_of(sentence: str) -> str:
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
 
 
-def render_refusal(request: Request, refusal: Refusal) -> Answer:
+def render_refusal(request: Request, refusal: Refusal) -> Response:
     """
     Render as problem+json for clients that read it, else as one line of text.
 
@@ -43,8 +43,8 @@ def render_refusal(request: Request, refusal: Refusal) -> Answer:
         problem = {"type": "about:blank", "title": title, "status": status, "detail": refusal.sentence}
         if refusal.errors:
             problem["errors"] = list(refusal.errors)
-        return json_answer(problem, status, content_type=PROBLEM, headers=headers, reason=reason)
-    return text_answer(refusal.sentence + "\n", status, headers=headers, reason=reason)
+        return json_response(problem, status, content_type=PROBLEM, headers=headers, reason=reason)
+    return text_response(refusal.sentence + "\n", status, headers=headers, reason=reason)
 
 
 def _reads_problems(request: Request, status: int) -> bool:

@@ -41,8 +41,8 @@ from pkgrepo.formats.maven.paths import (
 )
 from pkgrepo.formats.maven.push_rules import check_token, require_change
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Actor, File
 from pkgrepo.repositories.publish import package_changes
@@ -52,7 +52,7 @@ from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 
-async def remove(context: MavenContext, request: Request, target: Path) -> Answer:
+async def remove(context: MavenContext, request: Request, target: Path) -> Response:
     """
     Remove what is at a path.
 
@@ -80,7 +80,7 @@ async def remove(context: MavenContext, request: Request, target: Path) -> Answe
     if found.package is None:
         await require_change(services, identity, Action.DELETE, repository, PlainFile(target.path))
         await publisher.change(remove_plain_file, repository, target.path, actor)
-        return Answer(204)
+        return Response(204)
     await access.require(identity, Action.DELETE, repository, found.package)
     # Tombstones keep deleted versions out of metadata that clients upload. Uploads may use their paths again where
     # overwriting is allowed; elsewhere a path would get other content by way of a deletion.
@@ -99,7 +99,7 @@ async def remove(context: MavenContext, request: Request, target: Path) -> Answe
             burn,
         )
     await _drop_plugin(context, found.package, actor)
-    return Answer(204)
+    return Response(204)
 
 
 async def _drop_plugin(context: MavenContext, package: str, actor: Actor) -> None:
@@ -180,7 +180,7 @@ def _package_removal(r: Reader, repository_id: int, segments: list[str]) -> Remo
     return Removal(key) if found else None
 
 
-async def evict(context: MavenContext, request: Request, target: Path) -> Answer:
+async def evict(context: MavenContext, request: Request, target: Path) -> Response:
     """Evict what is kept of a path. :raises NotFound: nothing is kept; :raises Forbidden: others may do it"""
     services = context.services
     access, repository = services.access, context.repository
@@ -201,7 +201,7 @@ async def evict(context: MavenContext, request: Request, target: Path) -> Answer
     services.proxy.package_files.forget(repository)
     if removal is not None and removal.package is not None:
         await _evict_versions(context, removal.package, removal, actor_of(request, identity))
-    return Answer(204)
+    return Response(204)
 
 
 async def _evict_versions(context: MavenContext, package: str, removal: Removal, actor: Actor) -> None:

@@ -36,8 +36,8 @@ from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.new_names import member_context, publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, RepositoryType
 from pkgrepo.proxy.virtual import publish_target, publish_targets
 from pkgrepo.storage.catalog.packages import packages
@@ -57,7 +57,7 @@ async def _read(_context: Context[MavenCaches], _request: Request, rest: bytes) 
     return rest
 
 
-async def _answer(context: Context[MavenCaches], request: Request, rest: bytes) -> Answer:
+async def _answer(context: Context[MavenCaches], request: Request, rest: bytes) -> Response:
     address = find_address(rest)
     if address is not None and (answer := await _deploy(context, request, address)) is not None:
         return answer
@@ -78,7 +78,7 @@ async def _answer(context: Context[MavenCaches], request: Request, rest: bytes) 
     return await upload(target, request, path)
 
 
-async def _deploy(context: Context[MavenCaches], request: Request, address: Address) -> Answer | None:
+async def _deploy(context: Context[MavenCaches], request: Request, address: Address) -> Response | None:
     """The answer at the address of a deployment; None if an ordinary path looks like one."""
     try:
         target = await publish_context(context, request)
@@ -89,7 +89,7 @@ async def _deploy(context: Context[MavenCaches], request: Request, address: Addr
     return await answer_deployment(target, request, address)
 
 
-async def _get(context: Context[MavenCaches], request: Request, target: Path) -> Answer:
+async def _get(context: Context[MavenCaches], request: Request, target: Path) -> Response:
     file = target.of if isinstance(target, Checksum) else target
     if isinstance(file, Directory):
         return await list_directory(context, request, file)
@@ -111,11 +111,11 @@ async def _get(context: Context[MavenCaches], request: Request, target: Path) ->
         return moved
 
 
-async def _delete(context: Context[MavenCaches], request: Request, path: Path) -> Answer:
+async def _delete(context: Context[MavenCaches], request: Request, path: Path) -> Response:
     """Remove what is at a path, wherever it is. :raises NotFound: it is nowhere"""
     if context.repository.type is RepositoryType.PROXY:
         return await evict(context, request, path)
-    answer: Answer | None = None
+    answer: Response | None = None
     targets = await _targets(context, request, path)
     for each in targets:
         try:

@@ -32,8 +32,8 @@ from pkgrepo.formats.npm.refusals import REGISTRY
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, misplaced_upload, read_pieces
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Actor, BlobInfo, Identity
 from pkgrepo.repositories.publish.staged import Staged
 
@@ -105,7 +105,7 @@ def largest_body(max_tarball: int) -> int:
     return max_tarball // 3 * 4 + DOCUMENT_SIZE
 
 
-async def put_document(context: Context[object], request: Request, path: DocumentPath) -> Answer:
+async def put_document(context: Context[object], request: Request, path: DocumentPath) -> Response:
     """Publish or change a package. :raises Forbidden: the caller may not do what the document asks for"""
     services = context.services
     named = None if isinstance(path, RootPath) else path.name
@@ -152,7 +152,7 @@ def _read_change(document: SentDocument, named: str | None, revision: str, actor
 
 async def _change(
     context: Context[object], name: str, change: DocumentChange, identity: Identity, actor: Actor
-) -> Answer:
+) -> Response:
     await require(context, identity, Action.WRITE, name, verb_of_change(change))
     if await find_package(context, name) is None:
         raise Refusal(400, f"the document has no tarball attached, and there is no package {name} to change")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pkgrepo import errors
 from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 
 LOGIN_FAILED = "login_failed"
 REGISTRY = "the registry to publish to is {}/"  # for L{misplaced_upload}
 REALM = b'Bearer, Basic realm="pkgrepo"'
 
 
-def render_refusal(_request: Request, refusal: Refusal) -> Answer:
+def render_refusal(_request: Request, refusal: Refusal) -> Response:
     """The answer of a refusal, always JSON: npm prints HTML unchanged."""
     body = {"error": refusal.sentence}
     if refusal.code == "not_found":
@@ -21,7 +21,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
         body = {"error": "not_found", "reason": "document not found", "message": refusal.sentence}
     # A failed login gets no refusal_headers: npm would print a guess of its own instead of the sentence.
     asked = refusal.headers if refusal.code == LOGIN_FAILED else refusal_headers(refusal, REALM)
-    return json_answer(body, refusal.status, headers=(*asked, *NO_STORE))
+    return json_response(body, refusal.status, headers=(*asked, *NO_STORE))
 
 
 ERRORS = ErrorTable(

@@ -44,8 +44,8 @@ from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import RepositoryType
 
 from .authorization import authorize_read
@@ -57,10 +57,10 @@ READS = frozenset({b"GET", b"HEAD"})
 NO_TEAMS = "this registry has no organisations and teams: permissions are given for its repositories"
 USER = "user:"  # behind the name of a database: ``org.couchdb.user:alice``
 
-Handler = Callable[..., Awaitable[Answer]]  # of the context, the request and what its path means
+Handler = Callable[..., Awaitable[Response]]  # of the context, the request and what its path means
 
 
-async def remove(context: Context[Caches], request: Request, path: PackagePath) -> Answer:
+async def remove(context: Context[Caches], request: Request, path: PackagePath) -> Response:
     """Remove a package, at the revision in its address."""
     if not path.revision:
         raise _not_allowed(path, "a package is removed at a revision of it: DELETE .../-rev/<rev>")
@@ -117,13 +117,13 @@ async def _target(context: Context[Caches], request: Request, _path: Path) -> Co
     return await publish_context(context, request)
 
 
-async def _answer(context: Context[Caches], request: Request, path: Path) -> Answer:
+async def _answer(context: Context[Caches], request: Request, path: Path) -> Response:
     answer = await _answer_path(context, request, path)
     notices = tuple((b"npm-notice", each.encode("ascii", "replace")) for each in request.notes)
     return evolve(answer, headers=(*answer.headers, *notices)) if notices else answer
 
 
-async def _answer_path(context: Context[Caches], request: Request, path: Path) -> Answer:
+async def _answer_path(context: Context[Caches], request: Request, path: Path) -> Response:
     verb = "GET" if request.method in READS else request.method.decode("ascii")
     if isinstance(path, ApiPath):
         return await _api(context, request, verb, path.parts)
@@ -151,10 +151,10 @@ def _not_allowed(path: Path, why: str = "this address does not take this method"
 # Below ``/-/``, by decoded parts of the path
 
 
-async def _api(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: C901, PLR0911 - a table
+async def _api(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:  # noqa: C901, PLR0911 - a table
     match [verb, *parts]:
         case ["GET", "ping"]:
-            return json_answer({}, headers=NO_STORE)
+            return json_response({}, headers=NO_STORE)
         case ["GET", "whoami"]:
             return await whoami(context, request)
         case [_, "package", *rest]:
@@ -180,7 +180,7 @@ async def _api(context: Context[Caches], request: Request, verb: str, parts: Seq
     raise _nothing(context, request)
 
 
-async def _package(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
+async def _package(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:  # noqa: PLR0911 - a table
     name, rest = existing(split_name(parts), "package", "/".join(parts))
     match [verb, *rest]:
         case ["GET", "dist-tags"]:
@@ -200,7 +200,7 @@ async def _package(context: Context[Caches], request: Request, verb: str, parts:
     raise _nothing(context, request)
 
 
-async def _user(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Answer:
+async def _user(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:
     match [verb, *parts]:
         case ["DELETE", "token", text]:
             return await logout(context, request, text)
@@ -218,7 +218,7 @@ async def _user(context: Context[Caches], request: Request, verb: str, parts: Se
     raise _nothing(context, request)
 
 
-async def _npm(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Answer:  # noqa: PLR0911 - a table
+async def _npm(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:  # noqa: PLR0911 - a table
     match [verb, *parts]:
         case ["GET", "keys"]:
             return await keys(context, request)
@@ -242,7 +242,7 @@ async def _npm(context: Context[Caches], request: Request, verb: str, parts: Seq
     raise _nothing(context, request)
 
 
-async def _login(context: Context[Caches], request: Request, verb: str, step: str) -> Answer:
+async def _login(context: Context[Caches], request: Request, verb: str, step: str) -> Response:
     """The web login. A session in the query tells the user's page from the client's first request."""
     match verb, step, b"session" in request.args:
         case "POST", "login", False:

@@ -11,8 +11,8 @@ from pkgrepo.formats.python.index.requests import IndexCaches, find_path
 from pkgrepo.formats.python.names import COMPANIONS, project_key, version_key
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, json_response
 from pkgrepo.model import Action, Actor, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.untrusted.strict_json import decode_typed
@@ -22,7 +22,7 @@ BODY_LIMIT = 64 * 1024
 REASON_LIMIT = 1000
 
 
-async def yank(context: Context[object], request: Request, project: str, version: str) -> Answer:
+async def yank(context: Context[object], request: Request, project: str, version: str) -> Response:
     """Yank a version: installers ignore it unless it is pinned (PEP 592). The request may have a reason."""
     key, actor = await _admit(context, request, project)
     reason: Any = request.parameter(b"reason")
@@ -31,7 +31,7 @@ async def yank(context: Context[object], request: Request, project: str, version
     return await _set_state(context, key, version, VersionState.YANKED, _reason(reason), actor)
 
 
-async def unyank(context: Context[object], request: Request, project: str, version: str) -> Answer:
+async def unyank(context: Context[object], request: Request, project: str, version: str) -> Response:
     """Restore a yanked version."""
     key, actor = await _admit(context, request, project)
     return await _set_state(context, key, version, VersionState.LIVE, "", actor)
@@ -39,7 +39,7 @@ async def unyank(context: Context[object], request: Request, project: str, versi
 
 async def delete_file(
     context: Context[IndexCaches], request: Request, project: str, version: str, filename: str
-) -> Answer:
+) -> Response:
     """Remove one distribution with its companions. :raises NotFound: it does not exist"""
     key, actor = await _admit(context, request, project)
     path = await find_path(context, filename, key)
@@ -48,13 +48,13 @@ async def delete_file(
     return await _delete(context, key, version, [path, *present], actor)
 
 
-async def delete_version(context: Context[object], request: Request, project: str, version: str) -> Answer:
+async def delete_version(context: Context[object], request: Request, project: str, version: str) -> Response:
     """Remove a version with all its files. :raises NotFound: it does not exist"""
     key, actor = await _admit(context, request, project)
     return await _delete(context, key, version, None, actor)
 
 
-async def set_status(context: Context[object], request: Request, project: str) -> Answer:
+async def set_status(context: Context[object], request: Request, project: str) -> Response:
     """
     Set a project's status (PEP 792) from ``{"status": ..., "reason": ...}``.
 
@@ -69,7 +69,7 @@ async def set_status(context: Context[object], request: Request, project: str) -
     await context.services.publisher.change(
         package_changes.set_package_meta, context.repository, key, meta, actor, index_project
     )
-    return json_answer({"name": key, "status": status})
+    return json_response({"name": key, "status": status})
 
 
 async def _admit(
@@ -81,7 +81,7 @@ async def _admit(
 
 async def _set_state(
     context: Context[object], project: str, version: str, state: VersionState, reason: str, actor: Actor
-) -> Answer:
+) -> Response:
     changed = await context.services.publisher.change(
         package_changes.set_version_state,
         context.repository,
@@ -92,12 +92,12 @@ async def _set_state(
         actor,
         index_project,
     )
-    return json_answer({"name": project, "version": changed.text, "state": changed.state, "reason": changed.reason})
+    return json_response({"name": project, "version": changed.text, "state": changed.state, "reason": changed.reason})
 
 
 async def _delete(
     context: Context[object], project: str, version: str, paths: list[str] | None, actor: Actor
-) -> Answer:
+) -> Response:
     burn = not context.repository.policy.get("reuse_deleted_names", False)
     gone = await context.services.publisher.change(
         package_changes.remove_files,
@@ -109,7 +109,7 @@ async def _delete(
         index_project,
         burn,
     )
-    return json_answer({"deleted": gone})
+    return json_response({"deleted": gone})
 
 
 async def _read(request: Request) -> dict[str, Any]:

@@ -38,14 +38,14 @@ from pkgrepo.gateway.bodies import UPLOADS
 from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refusal_of
-from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from pkgrepo.model import Action, Repository
 
 from .changes import delete_file, delete_version, set_status, unyank, yank
 from .refusals import ERRORS, misplaced
 
-Handler = Callable[..., Awaitable[Answer]]  # of the context, the request and the parts of the path
+Handler = Callable[..., Awaitable[Response]]  # of the context, the request and the parts of the path
 Table = Sequence[tuple[str, Handler]]
 
 SEARCH_FAULT: Final = (
@@ -56,7 +56,7 @@ SEARCH_FAULT: Final = (
 )
 
 
-async def search_or_upload(context: Context[IndexCaches], request: Request) -> Answer:
+async def search_or_upload(context: Context[IndexCaches], request: Request) -> Response:
     """
     The XML-RPC search of old pip: answered with a fault, whose text pip prints.
 
@@ -66,7 +66,7 @@ async def search_or_upload(context: Context[IndexCaches], request: Request) -> A
         return await upload_form(await publish_context(context, request), request)
     await context.admit(request, Action.READ)
     url = f"{context.url(request)}/simple/"
-    return text_answer(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
+    return text_response(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
 
 
 READS: Final[Table] = (
@@ -124,7 +124,7 @@ class PythonSite:
         return resource
 
     @answering(ERRORS)
-    async def unrouted(self, request: Request, failure: Failure) -> Answer:
+    async def unrouted(self, request: Request, failure: Failure) -> Response:
         """What no route takes. :raises ReadOnly: it is an upload, and there is no repository to take it"""
         if request.method in UPLOADS:
             await publish_context(self.context, request)
@@ -142,7 +142,7 @@ def _add_routes(table: Table, *, writes: bool) -> None:
 def _endpoint(handler: Handler, *, writes: bool) -> Callable[..., Any]:
     @answering(ERRORS)
     @wraps(handler)
-    async def run(site: PythonSite, request: Request, **parts: str) -> Answer:
+    async def run(site: PythonSite, request: Request, **parts: str) -> Response:
         context = await publish_context(site.context, request) if writes else site.context
         return await handler(context, request, **parts)
 

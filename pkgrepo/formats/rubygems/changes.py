@@ -22,9 +22,9 @@ from pkgrepo.formats.rubygems.refusals import gem_not_found, version_not_found
 from pkgrepo.gateway.access import actor_of, may_see_email
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Repository, User, Version, VersionState
 from pkgrepo.repositories.publish import package_changes
@@ -78,7 +78,7 @@ class VersionGiven:
         return full_version(self.number, self.platform or RUBY)
 
 
-async def yank(context: Context[object], request: Request) -> Answer:
+async def yank(context: Context[object], request: Request) -> Response:
     """
     Yank one version for one platform: it vanishes from the indexes, and its files are not served any more.
 
@@ -87,13 +87,13 @@ async def yank(context: Context[object], request: Request) -> Answer:
     :raises Refusal: there is no such gem or version, or it is yanked already
     """
     given = await _change_state(context, request, Action.DELETE, VersionState.YANKED)
-    return text_answer(f"Successfully deleted gem: {given.name} ({given.key})")
+    return text_response(f"Successfully deleted gem: {given.name} ({given.key})")
 
 
-async def unyank(context: Context[object], request: Request) -> Answer:
+async def unyank(context: Context[object], request: Request) -> Response:
     """Restore a yanked version. :raises Refusal: there is no such gem or version, or it is not yanked"""
     given = await _change_state(context, request, Action.WRITE, VersionState.LIVE)
-    return text_answer(f"Successfully unyanked gem: {given.name} ({given.key})")
+    return text_response(f"Successfully unyanked gem: {given.name} ({given.key})")
 
 
 async def _change_state(
@@ -143,7 +143,7 @@ def _read_version(fields: Mapping[str, str]) -> VersionGiven:
     return VersionGiven(name, number, platform)
 
 
-async def list_owners(context: Context[object], request: Request, name: str, *, yaml: bool) -> Answer:
+async def list_owners(context: Context[object], request: Request, name: str, *, yaml: bool) -> Response:
     """The owners of a gem; each has a handle, an id, and an email for that owner and for those who manage users."""
     identity = await context.admit(request, Action.READ, name)
     found = await context.services.catalog.look(read_owners, context.repository.id, name)
@@ -153,11 +153,11 @@ async def list_owners(context: Context[object], request: Request, name: str, *, 
         _record(handle, None if user is None or not may_see_email(identity, user) else user) for handle, user in found
     ]
     if not yaml:
-        return json_answer(records, headers=NO_STORE)
-    return text_answer(_yaml(records), content_type=_YAML, headers=NO_STORE)
+        return json_response(records, headers=NO_STORE)
+    return text_response(_yaml(records), content_type=_YAML, headers=NO_STORE)
 
 
-async def change_owner(context: Context[object], request: Request, name: str, *, add: bool) -> Answer:
+async def change_owner(context: Context[object], request: Request, name: str, *, add: bool) -> Response:
     """
     Add or remove the owner whose name or email is the field ``email``.
 
@@ -168,7 +168,7 @@ async def change_owner(context: Context[object], request: Request, name: str, *,
     actor = actor_of(request, identity)
     handle = await context.services.publisher.change(change_owners, context.repository, name, given, add, actor)
     verb = "added to" if add else "removed from"
-    return text_answer(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
+    return text_response(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
 
 
 def read_owners(r: Reader, repository_id: int, name: str) -> Sequence[tuple[str, User | None]] | None:

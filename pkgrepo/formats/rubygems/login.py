@@ -15,8 +15,8 @@ from pkgrepo.formats.rubygems.changes import read_fields
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.tokens import PERSONAL, limits_in
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
 from pkgrepo.model import Action, Identity
 
 LONGEST_NAME: Final = 100  # characters of a key's name
@@ -40,7 +40,7 @@ _NO_RIGHT: Final = (
 )
 
 
-async def create_key(context: Context[object], request: Request) -> Answer:
+async def create_key(context: Context[object], request: Request) -> Response:
     """
     A new key with the name and the rights in the form.
 
@@ -53,24 +53,24 @@ async def create_key(context: Context[object], request: Request) -> Answer:
     if not chosen:
         raise Refusal(422, _NO_RIGHT, "no_right")
     actions = {Action.READ}.union(*chosen)
-    return text_answer(await _issue(context, request, identity, fields.get("name", ""), actions), headers=NO_STORE)
+    return text_response(await _issue(context, request, identity, fields.get("name", ""), actions), headers=NO_STORE)
 
 
-async def read_key(context: Context[object], request: Request) -> Answer:
+async def read_key(context: Context[object], request: Request) -> Response:
     """
     A key for everything that clients do, which RubyGems before 3.2 asks for.
 
     :raises Refusal: a page of another site asks for it with credentials that a browser stores
     """
-    return text_answer(await _personal_key(context, request), headers=NO_STORE)
+    return text_response(await _personal_key(context, request), headers=NO_STORE)
 
 
-async def read_json_key(context: Context[object], request: Request) -> Answer:
+async def read_json_key(context: Context[object], request: Request) -> Response:
     """The key of L{read_key}, in JSON."""
-    return json_answer({"rubygems_api_key": await _personal_key(context, request)}, headers=NO_STORE)
+    return json_response({"rubygems_api_key": await _personal_key(context, request)}, headers=NO_STORE)
 
 
-async def extend_key(context: Context[object], request: Request) -> Answer:
+async def extend_key(context: Context[object], request: Request) -> Response:
     """Refuse to add rights to a key."""
     await _identify(context, request)
     raise Refusal(403, "A key gets no further rights later: sign in again for a key that has them.", "forbidden")

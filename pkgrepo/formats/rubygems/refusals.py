@@ -6,8 +6,8 @@ from typing import Final
 
 from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, text_response
 
 REALM: Final = b'Basic realm="pkgrepo"'
 
@@ -35,7 +35,7 @@ NO_GEM: Final = "This gem could not be found"
 _STEERING: Final = ("You have enabled multifactor authentication", "The API key doesn't have access")
 
 
-def render_refusal(_request: Request, refusal: Refusal) -> Answer:
+def render_refusal(_request: Request, refusal: Refusal) -> Response:
     """Render as text; the reason phrase has its first line, which some tools print instead."""
     sentence = refusal.sentence
     if refusal.status == 401:
@@ -43,7 +43,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Answer:
     elif sentence.startswith(_STEERING):
         sentence = f"Refused: {sentence}"
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
-    return text_answer(sentence, refusal.status, headers=headers, reason=sentence.partition("\n")[0])
+    return text_response(sentence, refusal.status, headers=headers, reason=sentence.partition("\n")[0])
 
 
 ERRORS = ErrorTable(STATUSES, render_refusal)

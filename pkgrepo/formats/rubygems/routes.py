@@ -19,8 +19,8 @@ from pkgrepo.formats.rubygems.push.requests import push
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.model import Action
 
 from .changes import change_owner, list_owners, unyank, yank
@@ -31,15 +31,15 @@ from .refusals import ERRORS
 
 READS = frozenset({b"GET", b"HEAD"})
 
-Handler = Callable[..., Awaitable[Answer]]  # of the context, the request and what its path means
+Handler = Callable[..., Awaitable[Response]]  # of the context, the request and what its path means
 
 
-async def root(context: Context[Caches], request: Request, _path: RootPath) -> Answer:
+async def root(context: Context[Caches], request: Request, _path: RootPath) -> Response:
     """A line for people; RubyGems up to 3.3 asks for its head, and takes 200 for a compact index."""
     await context.admit(request, Action.READ)
     if request.method == b"HEAD":
-        return Answer(200, content_type=b"text/plain; charset=utf-8")
-    return text_answer(f"This is the Ruby gem repository {context.repository.path}.\n")
+        return Response(200, content_type=b"text/plain; charset=utf-8")
+    return text_response(f"This is the Ruby gem repository {context.repository.path}.\n")
 
 
 PATHS: Mapping[type, Handler] = {
@@ -72,7 +72,7 @@ def _changes(request: Request, path: Path) -> bool:
     return request.method not in READS and isinstance(path, ApiPath) and path.parts[:2] != ("v1", "api_key")
 
 
-async def _answer(context: Context[Caches], request: Request, path: Path) -> Answer:
+async def _answer(context: Context[Caches], request: Request, path: Path) -> Response:
     if isinstance(path, ApiPath):
         return await _call(context, request, "GET" if request.method in READS else request.method.decode(), path.parts)
     if request.method not in READS:
@@ -80,7 +80,7 @@ async def _answer(context: Context[Caches], request: Request, path: Path) -> Ans
     return await PATHS[type(path)](context, request, path)
 
 
-async def _call(context: Context[Caches], request: Request, verb: str, parts: tuple[str, ...]) -> Answer:
+async def _call(context: Context[Caches], request: Request, verb: str, parts: tuple[str, ...]) -> Response:
     handlers = API.get(parts) or _owner_handlers(parts) or _record_handlers(parts)
     if not handlers:
         raise await _nothing(context, request)

@@ -10,8 +10,8 @@ from functools import lru_cache
 from attrs import frozen
 from twisted.web.http import stringToDatetime
 
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.ranges import UnsatisfiableError, parse_range
+from pkgrepo.http.responses import Response
 
 from .negotiation import best_encoding
 
@@ -53,7 +53,7 @@ def _parse_date(text: bytes) -> int | None:
         return None
 
 
-def select(method: bytes, fields: Mapping[bytes, bytes], answer: Answer) -> Selection:
+def select(method: bytes, fields: Mapping[bytes, bytes], answer: Response) -> Selection:
     """
     The status, and the part of the body, that a request with these header fields gets of ``answer``.
 
@@ -118,7 +118,7 @@ def _current_variant(fields: Mapping[bytes, bytes], variants: Mapping[bytes, byt
     return None
 
 
-def _range_applies(fields: Mapping[bytes, bytes], answer: Answer) -> bool:
+def _range_applies(fields: Mapping[bytes, bytes], answer: Response) -> bool:
     condition = fields.get(b"if-range")
     if condition is None:
         return True

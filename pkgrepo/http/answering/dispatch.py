@@ -22,13 +22,13 @@ from werkzeug.routing import PathConverter, RequestRedirect
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.http.answering.send import respond, send
-from pkgrepo.http.answers import Answer, Fields, Refusal, error_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Refusal, Response, error_response
 from pkgrepo.sentences import TOO_MANY_OPEN_FILES
 
-Render = Callable[[Request, Refusal], Answer]
+Render = Callable[[Request, Refusal], Response]
 
-Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Answer]])
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
 _log = Logger()
 
 
@@ -50,7 +50,7 @@ class ErrorTable:
         self._statuses = dict(statuses)
         self._render = render
 
-    def answer(self, request: Request, error: BaseException) -> Answer:
+    def answer(self, request: Request, error: BaseException) -> Response:
         """
         The response to ``request`` after ``error``.
 
@@ -88,7 +88,7 @@ def _reason(error: BaseException) -> Fields:
 
 def answering(errors: ErrorTable) -> Callable[[Handler], Callable[..., Awaitable[None]]]:
     """
-    Make a route of ``async def handler(self?, request, ...) -> Answer``.
+    Make a route of ``async def handler(self?, request, ...) -> Response``.
 
     What it raises is answered as ``errors`` says. When the client leaves, the handler is cancelled. An error after the
     head was written aborts the connection.
@@ -105,7 +105,7 @@ def answering(errors: ErrorTable) -> Callable[[Handler], Callable[..., Awaitable
     return decorate
 
 
-async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[], Awaitable[Answer]]) -> None:
+async def answer_with(request: Request, errors: ErrorTable, handle: Callable[[], Awaitable[Response]]) -> None:
     """Run ``handle`` and send what it returns, or what ``errors`` makes of what it raises."""
     passed = request.header(proxy_loop.FIELD.lower())
     if passed is not None:
@@ -168,7 +168,7 @@ def refusal_of(error: HTTPException, request: Request) -> Refusal:
 
 
 class ProcessedRequest(Request):
-    """A request with the methods that answer it; handlers use it as a L{Request}."""
+    """A request with the methods that response it; handlers use it as a L{Request}."""
 
     def process(self) -> None:
         """Answer with what ``site.find_prepared`` returns, else through the resource tree."""
@@ -204,12 +204,12 @@ class ProcessedRequest(Request):
 
     def _render(self) -> None:
         if self.path == b"*":
-            respond(self, Answer())
+            respond(self, Response())
             return
         self.prepath = []
         self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
         if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
-            respond(self, error_answer("the address is not UTF-8", 400))
+            respond(self, error_response("the address is not UTF-8", 400))
             return
         untyped: Any = self
         untyped.render(self.site.getResourceFor(self))
@@ -224,7 +224,7 @@ class ProcessedRequest(Request):
         if self.startedWriting and not self.finished:
             self.abort()
         elif not self.startedWriting:
-            respond(self, error_answer(refusal.sentence, refusal.status, refusal.headers))
+            respond(self, error_response(refusal.sentence, refusal.status, refusal.headers))
         return reason
 
 

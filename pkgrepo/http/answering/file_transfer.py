@@ -21,9 +21,9 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from pkgrepo.http.answers import Growing
 from pkgrepo.http.connection import Connection
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Growing
 from pkgrepo.http.twisted_internals import unsent
 
 CHUNK = 256 * 1024  # bytes read at once under TLS; half the user time of 16 KiB reads

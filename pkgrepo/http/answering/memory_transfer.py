@@ -14,9 +14,9 @@ from twisted.internet.interfaces import IConsumer, IPullProducer, IPushProducer
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pkgrepo.http.answers import Content
 from pkgrepo.http.connection import Connection
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content
 from pkgrepo.http.twisted_internals import unsent
 
 PIECE = 128 * 1024  # bytes of a body in memory written at once; what Twisted gives the kernel in one call

@@ -9,17 +9,17 @@ from twisted.logger import Logger
 
 from pkgrepo.http.answering.memory_transfer import PIECE
 from pkgrepo.http.answering.send import render_head, respond, send_whole
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.limits import ConnectionTimeouts
-from pkgrepo.http.repeats import ClientKind, Repeat, Reply
+from pkgrepo.http.repeats import ClientKind, RenderedResponse, Repeat
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 
 ENTRY_OVERHEAD = 512  # bytes of Python objects around an entry, roughly
 
 _log = Logger()
 
 
-class PreparedAnswer:
+class PreparedResponse:
     """
     A response with its rendered head.
 
@@ -29,13 +29,13 @@ class PreparedAnswer:
 
     __slots__ = ("_headers_only", "_unchanged", "_whole", "answer", "size")
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         self.answer = answer
         status, body = answer.status, answer.body
         head = render_head(answer, status, 0, answer.size)
-        self._unchanged = Reply(304, render_head(answer, 304, 0, 0) if status == 200 else b"", b"")
-        self._whole = Reply(status, head, body) if isinstance(body, bytes) and status != 304 else None
-        self._headers_only = Reply(status, head, b"")
+        self._unchanged = RenderedResponse(304, render_head(answer, 304, 0, 0) if status == 200 else b"", b"")
+        self._whole = RenderedResponse(status, head, body) if isinstance(body, bytes) and status != 304 else None
+        self._headers_only = RenderedResponse(status, head, b"")
         self.size = len(head) + len(self._unchanged.head) + ENTRY_OVERHEAD
         if self._whole is not None:
             self.size += len(self._whole.body)
@@ -55,7 +55,7 @@ class PreparedAnswer:
             repeater.keep(request, reply)
         return under_way
 
-    def _choose(self, request: Request) -> Reply | None:
+    def _choose(self, request: Request) -> RenderedResponse | None:
         fields = request.fields
         answer = self.answer
         if answer.status == 200 and b"if-match" not in fields and b"if-unmodified-since" not in fields:
@@ -106,7 +106,7 @@ class Repeater:
         site.log_repeat(repeat, kind.client_address or self._peer, request_id, now)
         return True
 
-    def keep(self, request: Request, reply: Reply) -> None:
+    def keep(self, request: Request, reply: RenderedResponse) -> None:
         """Give the response that this request got also to those that repeat it."""
         kind, line, repeatable = self._kind, self._line, request.repeatable
         if (

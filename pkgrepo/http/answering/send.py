@@ -15,9 +15,9 @@ from twisted.web.http import RESPONSES
 from pkgrepo.http.answering.conditional import Selection, render_date, select
 from pkgrepo.http.answering.file_transfer import read_cached, send_file
 from pkgrepo.http.answering.memory_transfer import PIECE, deliver, send_large
-from pkgrepo.http.answers import NO_STORE, Answer, Content
 from pkgrepo.http.connection import Connection
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Content, Response
 
 # RFC 9110 section 15.4.5: a 304 repeats what a cache updates, not what describes the body.
 _IN_304 = frozenset([b"cache-control", b"content-location", b"expires", b"vary", b"set-cookie", b"link"])
@@ -54,7 +54,7 @@ def usual_reason(status: int) -> bytes:
         return b"Unknown"
 
 
-def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
+def render_head(answer: Response, status: int, start: int, end: int) -> bytes:
     """
     Status line and fields of ``answer``, sent as ``status`` with the bytes ``start`` to ``end`` of its body.
 
@@ -91,7 +91,7 @@ def render_head(answer: Answer, status: int, start: int, end: int) -> bytes:
     return status_line(status, reason) + head + (b"\r\n" if lines else b"")
 
 
-async def send(request: Request, answer: Answer) -> None:
+async def send(request: Request, answer: Response) -> None:
     """
     Answer ``request`` and wait until its body is handed over; does nothing when the client has left.
 
@@ -103,7 +103,7 @@ async def send(request: Request, answer: Answer) -> None:
         await under_way
 
 
-def respond(request: Request, answer: Answer) -> Deferred[None] | None:
+def respond(request: Request, answer: Response) -> Deferred[None] | None:
     """
     L{send} without waiting: None when the response is complete, else a Deferred for its end.
 
@@ -147,10 +147,10 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
     return None
 
 
-async def _redirect(request: Request, answer: Answer, elsewhere: Callable[[], Awaitable[str]]) -> None:
+async def _redirect(request: Request, answer: Response, elsewhere: Callable[[], Awaitable[str]]) -> None:
     """Answer with the place of the body, which caches must not keep: its URL expires."""
     location = (b"Location", (await elsewhere()).encode("ascii"))
-    under_way = respond(request, Answer(307, headers=(location, *NO_STORE), always=answer.always))
+    under_way = respond(request, Response(307, headers=(location, *NO_STORE), always=answer.always))
     if under_way is not None:
         await under_way
 

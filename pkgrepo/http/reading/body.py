@@ -7,7 +7,7 @@ from typing import Protocol
 
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.untrusted.chunks import ChunkDecoder, MalformedChunks
 
 PIECE_COST = 64  # bytes of memory that even the smallest piece takes

@@ -19,7 +19,7 @@ from multipart import (
     parse_options_header,
 )
 
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 
 from .body import Body
 

@@ -9,8 +9,8 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.management.api.schema import check_unchanged
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Package, Repository, Version
@@ -227,7 +227,7 @@ class Call:
             raise Invalid(f"sort is one of {', '.join(orders)}", "sort")
         return found
 
-    def text_answer(self, text: str, kind: str, headers: Fields = ()) -> Answer:
+    def text_answer(self, text: str, kind: str, headers: Fields = ()) -> Response:
         """
         A text that people wrote, of the media type ``kind``, not rendered, that no browser runs.
 
@@ -235,7 +235,7 @@ class Call:
         """
         accepted = self.request.header(b"accept") or b""
         shown = b"text/markdown" if kind == "text/markdown" and b"text/markdown" in accepted else b"text/plain"
-        return Answer(
+        return Response(
             body=text.encode("utf-8", "replace"),
             content_type=shown + b"; charset=utf-8",
             headers=(*NO_STORE, *headers, (b"Content-Security-Policy", b"sandbox; default-src 'none'")),

@@ -25,8 +25,8 @@ from pkgrepo.errors import (
 )
 from pkgrepo.gateway.access import unknown
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
-from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import JSON, NO_STORE, Refusal, Response
 from pkgrepo.management.api.schema import BODY_LIMIT, parse_fields, parse_json, tag_of
 from pkgrepo.model import Identity, Repository
 
@@ -130,7 +130,7 @@ class Dispatcher:
 
     async def _answer(
         self, request: Request, route: Route, handler: Callable[..., Awaitable[object]], parameters: dict[str, str]
-    ) -> Answer:
+    ) -> Response:
         call = self._call(request, request.args, route, parameters)
 
         async def identify() -> None:
@@ -244,14 +244,14 @@ async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments:
     raise Conflict("other changes came in between again and again; nothing was changed, try again")
 
 
-def render(call: Call, value: object) -> Answer:
+def render(call: Call, value: object) -> Response:
     """Convert the value that a handler returned to an answer (see the table in L{route})."""
     headers = NO_STORE
     status = 200 if call.route.status == 201 else call.route.status
-    if isinstance(value, Answer):
+    if isinstance(value, Response):
         return value
     if value is None:
-        return Answer(204, headers=headers)
+        return Response(204, headers=headers)
     if isinstance(value, Created):
         status = 201
         headers = (*headers, (b"Location", value.location.encode("latin-1")))
@@ -263,13 +263,13 @@ def render(call: Call, value: object) -> Answer:
         if value.page.next is not None:
             headers = (*headers, (b"Link", _next_link(call, value.page.next)))
         body = b"".join(msgspec.json.encode(item) + b"\n" for item in value.page.items)
-        return Answer(body=body, content_type=NDJSON, headers=headers)
+        return Response(body=body, content_type=NDJSON, headers=headers)
     if isinstance(value, Page):
         if value.next is not None:
             headers = (*headers, (b"Link", _next_link(call, value.next)))
     elif status in (200, 201):
         etag = tag_of(value)
-    return Answer(status, msgspec.json.encode(value), content_type=JSON, headers=headers, etag=etag)
+    return Response(status, msgspec.json.encode(value), content_type=JSON, headers=headers, etag=etag)
 
 
 def _argument(value: str | int | bool) -> bytes:

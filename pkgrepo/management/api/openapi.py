@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pkgrepo import __version__
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
@@ -218,7 +218,7 @@ td {{ vertical-align: top; padding-right: 1em }}
 """
 
 
-def render_page(document: Mapping[str, Any]) -> Answer:
+def render_page(document: Mapping[str, Any]) -> Response:
     """The OpenAPI document as HTML without scripts and without references to other resources."""
     info = document["info"]
     parts = [_HEAD.format(title=escape(info["title"]), version=escape(info["version"]))]
@@ -226,7 +226,7 @@ def render_page(document: Mapping[str, Any]) -> Answer:
         parts.append(f"<h2>{escape(tag)}</h2>")
         parts += [_operation_html(*each) for each in operations]
     parts.append("</body></html>\n")
-    return Answer(
+    return Response(
         body="".join(parts).encode(),
         content_type=b"text/html; charset=utf-8",
         headers=((b"Cache-Control", b"no-cache"), (b"Content-Security-Policy", POLICY)),

@@ -10,8 +10,8 @@ from attrs import define
 from pkgrepo import errors
 from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
-from pkgrepo.http.answers import JSON, NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import JSON, NO_STORE, Refusal, Response, json_response, text_response
 
 PROBLEM = b"application/problem+json"
 TOKEN_SERVICE = frozenset({b"/api/auth/token", b"/v2/token", b"/token"})
@@ -106,7 +106,7 @@ def invalid(error: errors.Invalid) -> Refusal:
     )
 
 
-def render_problem(request: Request, refusal: Refusal) -> Answer:
+def render_problem(request: Request, refusal: Refusal) -> Response:
     """A refusal as problem details."""
     code = _code(refusal)
     title, _ = PROBLEM_TYPES[code]
@@ -123,7 +123,7 @@ def render_problem(request: Request, refusal: Refusal) -> Answer:
         # container clients print the message of the first error, and read only application/json
         content_type = JSON
         problem.errors.append(FaultRecord(pointer="", code=code.upper(), message=refusal.sentence))
-    return json_answer(
+    return json_response(
         problem,
         refusal.status,
         content_type=content_type,
@@ -147,7 +147,7 @@ class ProblemTable(ErrorTable):
     def __init__(self) -> None:
         super().__init__({**STATUSES, PreconditionFailed: (412, "stale")}, render_problem)
 
-    def answer(self, request: Request, error: BaseException) -> Answer:
+    def answer(self, request: Request, error: BaseException) -> Response:
         """The problem of an error; an invalid value has the pointer to it."""
         return super().answer(request, invalid(error) if isinstance(error, errors.Invalid) else error)
 
@@ -155,7 +155,7 @@ class ProblemTable(ErrorTable):
 ERRORS = ProblemTable()
 
 
-def problem_page(code: str) -> Answer:
+def problem_page(code: str) -> Response:
     """
     The explanation of a problem type, as text.
 
@@ -164,4 +164,4 @@ def problem_page(code: str) -> Answer:
     if code not in PROBLEM_TYPES:
         raise errors.NotFound("problem", code)
     title, explanation = PROBLEM_TYPES[code]
-    return text_answer(f"{title}\n\n{explanation}\n")
+    return text_response(f"{title}\n\n{explanation}\n")

@@ -13,7 +13,7 @@ a value         JSON with the route's status and, unless it is a page, an ETag
 ``Value``       like a value, but may be None, which is JSON null
 ``Lines``       one JSON object on each line (NDJSON)
 ``None``        204
-an ``Answer``   as it is
+an ``Response``   as it is
 ==============  ======================================================================
 """
 
@@ -25,7 +25,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 
 from attrs import Factory, field, frozen
 
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 
 from .access_rules import AccessRule
 from .pages import Page
@@ -142,7 +142,7 @@ class Table:
         Add a route with the handler ``async def handler(call[, body][, path parameters])``.
 
         ``rest`` are further fields of L{Route}. The types of the body and of the answer are those in the handler's
-        annotations, unless it returns an ``Answer``.
+        annotations, unless it returns an ``Response``.
         """
         return self._add("GET", path, access, summary, rest)
 
@@ -185,6 +185,6 @@ def _declared(handler: Callable[..., Awaitable[object]]) -> dict[str, Any]:
             found |= {"answer": get_args(each)[0], "status": 201}
         elif kind in (Page, Value):
             found |= {"answer": get_args(each)[0], "paged": kind is Page}
-        elif each not in (Answer, Lines):
+        elif each not in (Response, Lines):
             found.setdefault("answer", each)
     return found

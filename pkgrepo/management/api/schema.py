@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from pkgrepo.errors import Invalid
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.management.api.problems import PreconditionFailed
 from pkgrepo.model.structs import from_attributes
 from pkgrepo.untrusted.strict_json import ERRORS, describe

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from pkgrepo.errors import Conflict, Invalid, existing
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.problems import FaultRecord
@@ -46,7 +46,7 @@ MOST_PROBLEMS: Final = 100  # that the row of the job has
 table = Table("repositories")
 
 
-async def run_job(call: Call, *, kind: str, key: str, data: Mapping[str, Any], work: Work) -> Job | Answer:
+async def run_job(call: Call, *, kind: str, key: str, data: Mapping[str, Any], work: Work) -> Job | Response:
     """
     Start a job for the repository of the call, and wait as long as the query says.
 
@@ -72,7 +72,7 @@ async def run_job(call: Call, *, kind: str, key: str, data: Mapping[str, Any], w
         return job
     if job.ended and seconds:
         raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
-    return json_answer(job_record(job, call.repository), 202, headers=((b"Location", _address(job)), *NO_STORE))
+    return json_response(job_record(job, call.repository), 202, headers=((b"Location", _address(job)), *NO_STORE))
 
 
 def _address(job: Job) -> bytes:
@@ -99,7 +99,7 @@ def _wait_s(call: Call) -> int:
     audit="repository.rebuild",
     further=STILL_RUNNING,
 )
-async def rebuild(call: Call) -> Rebuilt | Answer:
+async def rebuild(call: Call) -> Rebuilt | Response:
     """
     Only for Maven repositories (409): maven-metadata.xml is made anew of the stored files and of what was uploaded.
 
@@ -124,7 +124,7 @@ async def rebuild(call: Call) -> Rebuilt | Answer:
         call.actor,
     )
     job = await run_job(call, kind=REBUILD, key=repository.uid, data={"on": repository.path}, work=work)
-    if isinstance(job, Answer):
+    if isinstance(job, Response):
         return job
     return Rebuilt(job_id=job.uid, packages=job.result["packages"], changed=job.result["changed"])
 
@@ -137,7 +137,7 @@ async def rebuild(call: Call) -> Rebuilt | Answer:
     audit="repository.gc",
     further=STILL_RUNNING,
 )
-async def collect_garbage(call: Call, body: CollectionWish) -> Collection | Answer:
+async def collect_garbage(call: Call, body: CollectionWish) -> Collection | Response:
     """
     Removes stored bytes that nothing refers to, and with delete_untagged also manifests without a tag.
 
@@ -159,7 +159,7 @@ async def collect_garbage(call: Call, body: CollectionWish) -> Collection | Answ
         data={**options.to_json(), "on": f"storage {storage.name!r}"},
         work=lambda progress: call.services.collector.collect(storage, [repository], options, progress),
     )
-    return job if isinstance(job, Answer) else collection_record(job)
+    return job if isinstance(job, Response) else collection_record(job)
 
 
 @table.get("/repository/<repository>/gc", ADMINS, "Show the last garbage collection")
@@ -178,7 +178,7 @@ async def last_collection(call: Call) -> JobRecord:
     audit="repository.verify",
     further=STILL_RUNNING,
 )
-async def verify(call: Call) -> Verified | Answer:
+async def verify(call: Call) -> Verified | Response:
     """
     Reads every blob of the repository and compares its digest; missing and damaged ones are not served any more.
 
@@ -192,7 +192,7 @@ async def verify(call: Call) -> Verified | Answer:
         data={"on": repository.path},
         work=partial(_verify, call.services.maintenance, repository),
     )
-    return job if isinstance(job, Answer) else Verified(job_id=job.uid, **job.result)
+    return job if isinstance(job, Response) else Verified(job_id=job.uid, **job.result)
 
 
 async def _verify(context: MaintenanceContext, repository: Repository, progress: Progress) -> Mapping[str, Any]:

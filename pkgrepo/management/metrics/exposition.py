@@ -21,8 +21,8 @@ from prometheus_client.exposition import generate_latest
 
 from pkgrepo import __version__
 from pkgrepo.errors import StorageFailed
-from pkgrepo.http.answers import NO_STORE, Answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.management.api.access_rules import METRICS_READERS
 from pkgrepo.management.api.services import ManagementServices
@@ -70,7 +70,7 @@ class ProcessMetrics:
         return await self._pools.disk(_render, [*families, lambda: summed(texts)], platform=True)
 
 
-async def answer_metrics(services: ManagementServices, processes: ProcessMetrics, request: Request) -> Answer:
+async def answer_metrics(services: ManagementServices, processes: ProcessMetrics, request: Request) -> Response:
     """All metrics in the text format, for system managers and tokens with the scope ``metrics``."""
     identity = await services.shared.access.identify(request)
     await METRICS_READERS.check(identity, "GET", services.authorizer)
@@ -87,7 +87,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _proxies(counts),
     ]
     body = await processes.render(families)
-    return Answer(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
+    return Response(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
 
 
 def cumulative(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:

@@ -20,7 +20,7 @@ from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
 from pkgrepo.concurrency.lru import ResponseCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, Invalid, NotFound
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal
+from pkgrepo.http.responses import NO_STORE, Refusal, Response
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
@@ -146,7 +146,7 @@ class Contents:
         media_type="text/plain",
         query=[*VERSIONS, Parameter("entry", "The name of the file, as the difference of the versions has it.")],
     )
-    async def text_difference(self, call: Call) -> Answer:
+    async def text_difference(self, call: Call) -> Response:
         """
         As a unified diff; a file that only one of the versions has is added or removed whole.
 
@@ -183,13 +183,13 @@ class Contents:
         media_type="text/plain",
         query=[Parameter("entry", "The name of the file, as the list of the archive has it.")],
     )
-    async def text(self, call: Call, path: str) -> Answer:
+    async def text(self, call: Call, path: str) -> Response:
         """Files of up to 64 KiB that are UTF-8 are sent, as text/plain in a sandbox; others are answered with 422."""
         file, entry = await self._find(call, path), call.query("entry")
         found = await self._read(call, file, partial(read_text_entry, filename=_name(file), name=entry))
         if found is None:
             raise NotFound("file in the archive", entry)
-        return Answer(
+        return Response(
             body=found.encode(),
             content_type=b"text/plain; charset=utf-8",
             headers=(
@@ -205,7 +205,7 @@ class Contents:
         "Get the readme of a version",
         media_type="text/plain",
     )
-    async def readme(self, call: Call, version: str) -> Answer:
+    async def readme(self, call: Call, version: str) -> Response:
         """
         The text is not rendered; X-Readme-Type is its media type, as the publisher declared it or named the file.
 

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
@@ -160,7 +160,7 @@ async def show_names(call: Call) -> RepositoryNames:
 
 
 @table.get("/repository/<repository>/page", READERS, "Get the page of a repository", media_type="text/plain")
-async def show_page(call: Call) -> Answer:
+async def show_page(call: Call) -> Response:
     """
     The text in Markdown that its configuration has as page, not rendered.
 

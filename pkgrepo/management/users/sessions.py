@@ -9,7 +9,7 @@ from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.browsers import cookie_field
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer
+from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, check_no_bearer
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
@@ -116,7 +116,7 @@ class SessionRecord(Record):
 
 
 @table.post("/user/login", PUBLIC, "Log in with a browser", answer=BegunSession, audit="login")
-async def log_in(call: Call, body: BrowserLogin) -> Answer:
+async def log_in(call: Call, body: BrowserLogin) -> Response:
     """
     Sets a cookie that authenticates reads, and changes that repeat the returned value in the field X-CSRF.
 
@@ -131,16 +131,16 @@ async def log_in(call: Call, body: BrowserLogin) -> Answer:
     sessions = call.services.sessions
     secret = await sessions.begin(identity, request.client_address, client)
     begun = BegunSession(username=identity.username, csrf=csrf_of(secret))
-    return json_answer(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))
+    return json_response(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))
 
 
 @table.post("/user/logout", ACCOUNT_HOLDERS, "Log out", status=204, audit="logout")
-async def log_out(call: Call) -> Answer:
+async def log_out(call: Call) -> Response:
     """Ends the session of the request, and removes its cookie."""
     identity = call.identity
     if identity.session_id is not None and identity.user_id is not None:
         await call.write(call.entry(identity.username), end_session, identity.user_id, identity.session_id)
-    return Answer(204, headers=(*NO_STORE, cookie_field(call.request, b"", 0)))
+    return Response(204, headers=(*NO_STORE, cookie_field(call.request, b"", 0)))
 
 
 @table.get("/user/sessions", ACCOUNT_HOLDERS, "List the caller's browser sessions")

@@ -16,7 +16,7 @@ from pkgrepo.errors import UpstreamFailed, UpstreamTimeout, UpstreamTooLarge, Up
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.client import BodyLost, ReceivedBody
-from pkgrepo.outbound.connection import RECEIVED, Answer
+from pkgrepo.outbound.connection import RECEIVED, Response
 from pkgrepo.outbound.head import Head
 from pkgrepo.proxy.upstream.limits import Deadline
 
@@ -68,7 +68,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
     end was, None before that.
     """
 
-    def __init__(self, answer: Answer, url: str, reading: Reading, *, only_head: bool) -> None:
+    def __init__(self, answer: Response, url: str, reading: Reading, *, only_head: bool) -> None:
         head = answer.head
         self.status = head.status
         self.reason = head.reason.decode("utf-8", "replace")

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
@@ -27,7 +27,7 @@ pages = PageTable()
 
 
 @pages.get(NEW)
-async def show_new(visit: Visit) -> Answer:
+async def show_new(visit: Visit) -> Response:
     """The choice of format and kind, and then the form for a repository of these."""
     values = {**DEFAULTS, "description": ""}
     values |= {name: visit.query(name) for name in values if visit.query(name)}
@@ -35,7 +35,7 @@ async def show_new(visit: Visit) -> Answer:
 
 
 @pages.post(NEW)
-async def make_repository(visit: Visit, form: Form) -> Answer:
+async def make_repository(visit: Visit, form: Form) -> Response:
     """Make a repository of the fields, and show it with the set-up of clients."""
     values = {name: form.text(name, default) for name, default in {**DEFAULTS, "description": ""}.items()}
     config: dict[str, Any] | None = None
@@ -49,7 +49,7 @@ async def make_repository(visit: Visit, form: Form) -> Answer:
 
 
 @pages.post(f"{NEW}/json")
-async def make_of_json(visit: Visit, form: Form) -> Answer:
+async def make_of_json(visit: Visit, form: Form) -> Response:
     """Make a repository of the JSON text, which is what the API takes."""
     text, values = form.secret("json"), {**DEFAULTS, "description": ""}
     try:
@@ -62,13 +62,13 @@ async def make_of_json(visit: Visit, form: Form) -> Answer:
 
 
 @pages.get(SETTINGS)
-async def show_settings(visit: Visit, storage: str, name: str) -> Answer:
+async def show_settings(visit: Visit, storage: str, name: str) -> Response:
     """The settings of a repository."""
     return await _settings(visit, storage, name)
 
 
 @pages.post(SETTINGS)
-async def change_settings(visit: Visit, form: Form, storage: str, name: str) -> Answer:
+async def change_settings(visit: Visit, form: Form, storage: str, name: str) -> Response:
     """Change visibility, description, the active flag, and the configuration."""
     place = {"repository": f"{storage}/{name}"}
     fields = {"visibility": form.text("visibility"), "description": form.text("description")}
@@ -87,7 +87,7 @@ async def change_settings(visit: Visit, form: Form, storage: str, name: str) -> 
 
 
 @pages.post(f"{SETTINGS}/json")
-async def configure(visit: Visit, form: Form, storage: str, name: str) -> Answer:
+async def configure(visit: Visit, form: Form, storage: str, name: str) -> Response:
     """Replace the configuration by the JSON text."""
     text = form.secret("config")
     try:
@@ -99,7 +99,7 @@ async def configure(visit: Visit, form: Form, storage: str, name: str) -> Answer
 
 
 @pages.post(f"{SETTINGS}/delete")
-async def delete_repository(visit: Visit, form: Form, storage: str, name: str) -> Answer:
+async def delete_repository(visit: Visit, form: Form, storage: str, name: str) -> Response:
     """Delete the repository, whose name is typed as confirmation."""
     query: dict[str, str | bool] = {"confirm": form.text("confirm"), "purge": form.flag("purge")}
     try:
@@ -117,7 +117,7 @@ async def _new(
     config: dict[str, Any] | None = None,
     text: str = "",
     error: str = "",
-) -> Answer:
+) -> Response:
     types = await visit.api("GET", "/repository/types")
     storages = await visit.api("GET", "/storage")
     chosen = chosen and any(values["format"] == each.name and values["type"] in each.types for each in types)
@@ -145,7 +145,7 @@ async def _settings(
     error: str = "",
     config: dict[str, Any] | None = None,
     text: str | None = None,
-) -> Answer:
+) -> Response:
     repository = await find_repository(visit, storage, name)
     place = {"repository": f"{storage}/{name}"}
     stored = await visit.api("GET", "/repository/<repository>/config", place)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.rendering.filters import JOB_KINDS, number
 from pkgrepo.web.tables import Columns, PageTable, order_of, sorted_rows
@@ -29,7 +29,7 @@ COLUMNS: Final[Columns[Any]] = {
 
 
 @pages.get("/admin")
-async def show_overview(visit: Visit) -> Answer:
+async def show_overview(visit: Visit) -> Response:
     """What the caller may manage."""
     identity = visit.identity
     if identity.anonymous:
@@ -42,7 +42,7 @@ async def show_overview(visit: Visit) -> Answer:
 
 
 @pages.post("/admin/storages")
-async def add_storage(visit: Visit, form: Form) -> Answer:
+async def add_storage(visit: Visit, form: Form) -> Response:
     """Add a storage in the data folder, or at a path."""
     fields: dict[str, Any] = {"name": form.text("name"), "type": "Local"}
     if form.text("path"):
@@ -56,7 +56,7 @@ async def add_storage(visit: Visit, form: Form) -> Answer:
 
 
 @pages.get("/admin/audit")
-async def show_audit(visit: Visit) -> Answer:
+async def show_audit(visit: Visit) -> Response:
     """The audit log, the newest rows first, with filters."""
     query = {name: visit.query(name) for name in FILTERS if visit.query(name)}
     query |= {name: f"{query[name][:10]}T00:00:00Z" for name in ("from", "to") if name in query}
@@ -75,7 +75,7 @@ async def show_audit(visit: Visit) -> Answer:
 
 
 @pages.get("/admin/statistics")
-async def show_statistics(visit: Visit) -> Answer:
+async def show_statistics(visit: Visit) -> Response:
     """Pictures of the last days with tables, sizes of repositories, and latencies."""
     days = visit.query("days") if visit.query("days") in DAYS else "30"
     found = await visit.api("GET", "/statistics", query={"days": days})
@@ -97,7 +97,7 @@ async def show_statistics(visit: Visit) -> Answer:
 
 
 @pages.get("/admin/health")
-async def show_health(visit: Visit) -> Answer:
+async def show_health(visit: Visit) -> Response:
     """Checks, disks, upstreams, versions, the lag of the reactor, and the last jobs."""
     return visit.page(
         "administration/health.html",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
@@ -21,13 +21,13 @@ KEPT: Final = ("q", "repositories", "cursor", "columns")  # the query that a cha
 
 
 @pages.get("/admin/users")
-async def show_users(visit: Visit) -> Answer:
+async def show_users(visit: Visit) -> Response:
     """The users, with a filter, and the form for a new one."""
     return await _list(visit)
 
 
 @pages.post("/admin/users")
-async def add_user(visit: Visit, form: Form) -> Answer:
+async def add_user(visit: Visit, form: Form) -> Response:
     """Add a person, or a service, which has only tokens."""
     fields: dict[str, Any] = {name: form.text(name) for name in ("username", "name", "email")}
     fields["kind"] = "service" if form.flag("service") else "person"
@@ -41,13 +41,13 @@ async def add_user(visit: Visit, form: Form) -> Answer:
 
 
 @pages.get("/admin/users/<id>")
-async def show_user(visit: Visit, id: str) -> Answer:
+async def show_user(visit: Visit, id: str) -> Response:
     """One user: account, flags, default actions and grants."""
     return await _user(visit, id)
 
 
 @pages.post("/admin/users/<id>")
-async def change_user(visit: Visit, form: Form, id: str) -> Answer:
+async def change_user(visit: Visit, form: Form, id: str) -> Response:
     """Change the account, the flags and the default actions."""
     fields: dict[str, Any] = {"name": form.text("name"), "email": form.text("email"), "active": form.flag("active")}
     fields["default_repository_actions"] = form.all("actions")
@@ -57,13 +57,13 @@ async def change_user(visit: Visit, form: Form, id: str) -> Answer:
 
 
 @pages.post("/admin/users/<id>/password")
-async def set_password(visit: Visit, form: Form, id: str) -> Answer:
+async def set_password(visit: Visit, form: Form, id: str) -> Response:
     """Set a new password."""
     return await _do(visit, id, "PUT", "/users/<id>/password", {"password": form.secret("password")})
 
 
 @pages.post("/admin/users/<id>/grants")
-async def set_grants(visit: Visit, form: Form, id: str) -> Answer:
+async def set_grants(visit: Visit, form: Form, id: str) -> Response:
     """Set the grants: for each repository that is named, the actions that are checked."""
     names = [name for name in form.all("repository") if not form.flag(f"drop {name}")]
     grants = [{"repository": name, "actions": form.all(f"actions {name}")} for name in names]
@@ -73,7 +73,7 @@ async def set_grants(visit: Visit, form: Form, id: str) -> Answer:
 
 
 @pages.post("/admin/users/<id>/delete")
-async def delete_user(visit: Visit, _form: Form, id: str) -> Answer:
+async def delete_user(visit: Visit, _form: Form, id: str) -> Response:
     """Delete the user."""
     try:
         await visit.api("DELETE", "/users/<id>", {"id": id})
@@ -82,7 +82,7 @@ async def delete_user(visit: Visit, _form: Form, id: str) -> Answer:
     return visit.redirect("/admin/users")
 
 
-async def _do(visit: Visit, id: str, method: str, operation: str, fields: dict[str, Any]) -> Answer:
+async def _do(visit: Visit, id: str, method: str, operation: str, fields: dict[str, Any]) -> Response:
     try:
         await visit.api(method, operation, {"id": id}, fields=fields)
     except REFUSED as error:
@@ -90,7 +90,7 @@ async def _do(visit: Visit, id: str, method: str, operation: str, fields: dict[s
     return visit.redirect_to("admin", "users", id)
 
 
-async def _list(visit: Visit, error: str = "") -> Answer:
+async def _list(visit: Visit, error: str = "") -> Response:
     query: dict[str, Any] = {"limit": PER_PAGE}
     query |= {name: visit.query(name) for name in ("q", "sort", "cursor") if visit.query(name)}
     listed = await visit.api("GET", "/users", query=query)
@@ -103,7 +103,7 @@ async def _list(visit: Visit, error: str = "") -> Answer:
     )
 
 
-async def _user(visit: Visit, id: str, error: str = "") -> Answer:
+async def _user(visit: Visit, id: str, error: str = "") -> Response:
     return visit.page(
         "administration/user.html",
         status=422 if error else 200,
@@ -115,13 +115,13 @@ async def _user(visit: Visit, id: str, error: str = "") -> Answer:
 
 
 @pages.get("/admin/grants")
-async def show_grants(visit: Visit) -> Answer:
+async def show_grants(visit: Visit) -> Response:
     """A part of the matrix, and with ``user`` and ``repository`` the form of this cell."""
     return await _grants_page(visit, visit.query("user"), visit.query("repository"))
 
 
 @pages.post("/admin/grants")
-async def change_grant(visit: Visit, form: Form) -> Answer:
+async def change_grant(visit: Visit, form: Form) -> Response:
     """Set or remove the grant of one cell, and show the matrix as it was."""
     user, repository = form.text("user"), form.text("repository")
     operation, cell = "/users/<id>/permissions/<place>", {"id": user, "place": repository}
@@ -135,7 +135,7 @@ async def change_grant(visit: Visit, form: Form) -> Answer:
     return visit.redirect("/admin/grants?" + urlencode({name: form.text(name) for name in KEPT if form.text(name)}))
 
 
-async def _grants_page(visit: Visit, user: str, repository: str, error: str = "") -> Answer:
+async def _grants_page(visit: Visit, user: str, repository: str, error: str = "") -> Response:
     rows: dict[str, Any] = {"limit": ROWS}
     rows |= {name: visit.query(name) for name in ("q", "cursor") if visit.query(name)}
     shown = (("q", "repositories"), ("cursor", "columns"))

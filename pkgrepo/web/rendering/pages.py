@@ -17,8 +17,8 @@ from pkgrepo import __version__
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.content import choose_encoding, document_answer
-from pkgrepo.http.answers import NO_STORE, Answer, Fields
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.model import Document
 from pkgrepo.repositories.publish.splicing import render
 from pkgrepo.web.rendering.filters import FILTERS, bars, share
@@ -52,7 +52,7 @@ class Assets:
         """The path of a file on the server, by its name in the folder."""
         return self._addresses[name]
 
-    def answer(self, request: Request, addressed: str) -> Answer:
+    def answer(self, request: Request, addressed: str) -> Response:
         """The file with this name and hash. :raises NotFound: it does not exist"""
         document = self._documents.get(addressed)
         if document is None:
@@ -95,11 +95,11 @@ class PageRenderer:
 
     def answer(
         self, request: Request, template: str, values: Mapping[str, Any], *, status: int = 200, headers: Fields = ()
-    ) -> Answer:
+    ) -> Response:
         """A page for a request; ``status`` is a variable of every template."""
         text = self._environment.get_template(template).render(status=status, **values)
         document = render(HTML, text.encode("utf-8", "replace"), 0)
         encoding = choose_encoding(request.header(b"accept-encoding"))
         answer = document_answer(document, encoding, (*SECURITY, *NO_STORE, *headers))
         # without an ETag: NO_STORE says that nothing is kept
-        return Answer(status, answer.body, answer.content_type, answer.headers)
+        return Response(status, answer.body, answer.content_type, answer.headers)

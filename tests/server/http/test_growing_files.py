@@ -12,9 +12,9 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answers import Answer, Content
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Response
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
 from tests.support.socket_server import Server, blocking, descriptors_of, reactor, read_to_end, turn
@@ -73,11 +73,11 @@ class Handler:
         self.growing = growing
         self.gone: Deferred[None] = Deferred()
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         if request.path == b"/end":
-            return Answer()
+            return Response()
         request.notifyFinish().addErrback(lambda _: self.gone.callback(None))
-        return Answer(body=Content(SIZE, self.growing.open, growing=self.growing), ranges=True, etag=b'"f"')
+        return Response(body=Content(SIZE, self.growing.open, growing=self.growing), ranges=True, etag=b'"f"')
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,12 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answering.memory_transfer import BYTES_PER_TURN, PIECE
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.connection import COPIED
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.repeats import Repeatable
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
 from tests.support.socket_server import Server, blocking, connect, read_to_end, turn
@@ -40,17 +40,17 @@ class Pages:
 
     def __init__(self) -> None:
         self.gone: Deferred[None] = Deferred()
-        self.answer = Answer(body=BODY, ranges=True)
+        self.answer = Response(body=BODY, ranges=True)
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         request.notifyFinish().addErrback(lambda _: self.gone.callback(None))
-        return text_answer("end") if request.path == b"/end" else self.answer
+        return text_response("end") if request.path == b"/end" else self.answer
 
 
 @pytest_twisted.async_yield_fixture(params=["routed", "early", "tls"])
 async def server(request: Any, tmp_path: Path) -> AsyncIterator[Server]:
     pages = Pages()
-    prepared = PreparedAnswer(pages.answer)
+    prepared = PreparedResponse(pages.answer)
     early = (lambda asked: prepared if asked.path == b"/" else None) if request.param == "early" else None
     running = Server(pages, make_certificate(tmp_path) if request.param == "tls" else None, find_prepared=early)
     yield running
@@ -72,15 +72,15 @@ async def test_large_bodies_arrive_complete_on_one_connection(server: Server) ->
 
 @pytest.mark.parametrize("repeated", [False, True])
 async def test_bodies_of_all_sizes_arrive_in_order(repeated: bool) -> None:
-    answers = {b"/%d" % size: PreparedAnswer(Answer(body=BODY[size : 2 * size])) for size in SIZES}
+    answers = {b"/%d" % size: PreparedResponse(Response(body=BODY[size : 2 * size])) for size in SIZES}
     asked = []
 
-    def early(request: Request) -> PreparedAnswer:
+    def early(request: Request) -> PreparedResponse:
         asked.append(request.path)
         request.repeatable = Repeatable
         return answers[request.path]
 
-    async def refuse(_: Request) -> Answer:
+    async def refuse(_: Request) -> Response:
         raise AssertionError
 
     server = Server(refuse, find_prepared=early)

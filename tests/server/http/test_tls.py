@@ -11,8 +11,8 @@ import pytest
 from cryptography import x509
 from twisted.internet.task import Clock
 
-from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from tests.support.certificates import make_certificate, write_certificate
 from tests.support.memory_connection import parse_answers
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.server
 CLOSING = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 
-async def where(request: Request) -> Answer:
-    return text_answer(f"{request.base_url} {(await request.body.read_all(10_000_000)).count(b'x')}")
+async def where(request: Request) -> Response:
+    return text_response(f"{request.base_url} {(await request.body.read_all(10_000_000)).count(b'x')}")
 
 
 def connect(server: Server, alpn: tuple[str, ...] = ("h2", "http/1.1"), **versions: ssl.TLSVersion) -> ssl.SSLSocket:

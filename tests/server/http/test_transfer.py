@@ -14,10 +14,10 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 
 from pkgrepo.http.answering import file_transfer
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer, Content, text_answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Response, text_response
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
 from tests.support.socket_server import Server, blocking, connect, descriptors_of, read_to_end, talk, turn
@@ -55,13 +55,13 @@ class Files:
     def open(self) -> int:
         return os.open(self.path, os.O_RDONLY)
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         request.notifyFinish().addErrback(lambda _: self.gone.callback(None))
         claimed = request.path.removeprefix(b"/claims/")
         size = int(claimed) if claimed.isdigit() else SIZE
         if request.path == b"/":
-            return text_answer("end")
-        return Answer(body=Content(size, self.open), ranges=True, etag=b'"f"')
+            return text_response("end")
+        return Response(body=Content(size, self.open), ranges=True, etag=b'"f"')
 
 
 @pytest.fixture(params=["sendfile", "tls", "cold sendfile", "cold tls"])
@@ -168,8 +168,8 @@ async def test_a_truncated_file_is_never_delivered_as_complete(server: Server, f
 async def test_a_small_file_is_sent_in_one_write_with_its_head(tmp_path: Path) -> None:
     path = tmp_path / "small"
     path.write_bytes(b"small")
-    answer = Answer(body=Content(5, lambda: os.open(path, os.O_RDONLY)))
-    server = Server(Files(str(path)), find_prepared=lambda _: PreparedAnswer(answer))
+    answer = Response(body=Content(5, lambda: os.open(path, os.O_RDONLY)))
+    server = Server(Files(str(path)), find_prepared=lambda _: PreparedResponse(answer))
     received = await blocking(talk, server.address, get() + get(fields=CLOSE))
     assert [answer.body for answer in parse_answers(received)] == [b"small"] * 2
     assert descriptors_of(str(path)) == 0
@@ -177,10 +177,10 @@ async def test_a_small_file_is_sent_in_one_write_with_its_head(tmp_path: Path) -
 
 
 async def test_a_read_error_closes_the_connection(tmp_path: Path) -> None:
-    answer = Answer(
+    answer = Response(
         body=Content(SIZE, lambda: os.open(tmp_path, os.O_RDONLY))
     )  # a directory can be opened, but not read
-    server = Server(Files(""), find_prepared=lambda _: PreparedAnswer(answer))
+    server = Server(Files(""), find_prepared=lambda _: PreparedResponse(answer))
 
     def read() -> bytes:
         try:
@@ -208,7 +208,7 @@ async def test_drain_waits_for_a_transfer(file: str, data: bytes) -> None:
     begun: Deferred[None] = Deferred()
     files = Files(file)
 
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         begun.callback(None)
         return await files(request)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from twisted.web.static import File
 
-from pkgrepo.http.answers import Answer, Content, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Response, text_response
 from pkgrepo.http.site import make_site
 from tests.support.memory_connection import HandlerResource, parse_answers
 from tests.support.socket_server import Server, blocking, reactor, read_to_end, talk, turn
@@ -23,8 +23,8 @@ def get(path: str, fields: str = "Connection: close\r\n") -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n".encode()
 
 
-async def anything(request: Request) -> Answer:
-    return text_answer(request.path.decode())
+async def anything(request: Request) -> Response:
+    return text_response(request.path.decode())
 
 
 async def test_folder_of_static_files_is_served(tmp_path: Path) -> None:
@@ -45,10 +45,10 @@ async def test_site_listens_on_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * 1_000_000)
 
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         if request.path == b"/file":
-            return Answer(body=Content(1_000_000, lambda: os.open(path, os.O_RDONLY)))
-        return text_answer(f"{request.client_address} {request.base_url}")
+            return Response(body=Content(1_000_000, lambda: os.open(path, os.O_RDONLY)))
+        return text_response(f"{request.client_address} {request.base_url}")
 
     site = make_site(HandlerResource(handler), reactor=reactor, trusted_proxies=["unix"])
     port = reactor.listenUNIX(str(tmp_path / "socket"), site)

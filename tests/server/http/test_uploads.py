@@ -11,9 +11,9 @@ import pytest
 import pytest_twisted
 import requests
 
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 from tests.support.socket_server import Server, blocking
 from tests.support.timeouts import TIMEOUT_S
 
@@ -29,7 +29,7 @@ WAITING = (
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
 
-async def handle(request: Request) -> Answer:
+async def handle(request: Request) -> Response:
     if request.path == b"/refused":
         raise Refusal(401, "a token is needed here")
     if request.path == b"/limited":
@@ -37,7 +37,7 @@ async def handle(request: Request) -> Answer:
     digest = hashlib.sha256()
     async for chunk in request.body:
         digest.update(chunk)
-    return text_answer(digest.hexdigest())
+    return text_response(digest.hexdigest())
 
 
 @pytest_twisted.async_yield_fixture

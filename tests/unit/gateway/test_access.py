@@ -9,7 +9,7 @@ from attrs import evolve
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
 from pkgrepo.gateway.access import Access, actor_of, unknown
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Action, Visibility
 from tests.support.auth import PASSWORD, AuthServices, basic
 

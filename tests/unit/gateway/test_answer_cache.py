@@ -6,12 +6,12 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.concurrency.lru import ResponseCache
-from pkgrepo.gateway.answer_cache import VARIANTS, AnswerCache, CachedAnswer
+from pkgrepo.gateway.answer_cache import VARIANTS, AnswerCache, CachedResponse
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.content import sends_all
 from pkgrepo.gateway.mounts import Entry
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.repeats import LONGEST_S
+from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import NOT_NOW
 from pkgrepo.model import ANONYMOUS, Action, Identity, TokenLimits
 from tests.support.catalog import MemoryCatalog
@@ -108,7 +108,7 @@ class Scene:
             access=self.access,
             downloads=self.noted,
             answer_cache=self.answer_cache,
-            ping_answers={b"/v2/": Answer(body=b"welcome")},
+            ping_answers={b"/v2/": Response(body=b"welcome")},
         )
 
     def keep(self, request, **options):
@@ -121,13 +121,13 @@ class Scene:
         }
         self.answer_cache.put(
             request,
-            CachedAnswer(negotiate=self.negotiate, fresh=self.is_fresh, **values),
+            CachedResponse(negotiate=self.negotiate, fresh=self.is_fresh, **values),
         )
 
     def negotiate(self, request):
         self.negotiated.append(request)
         accept = request.header(b"accept") or b"-"
-        return None if accept == b"none/such" else Answer(body=accept, etag=b'"' + accept + b'"')
+        return None if accept == b"none/such" else Response(body=accept, etag=b'"' + accept + b'"')
 
     def is_fresh(self, _reader):
         self.fresh_asked += 1
@@ -313,7 +313,7 @@ def test_only_whole_downloads_are_recorded(scene):
     ],
 )
 def test_who_gets_the_whole_body(headers, whole):
-    answer = Answer(body=b"0123456789", etag=b'"x"', ranges=True)
+    answer = Response(body=b"0123456789", etag=b'"x"', ranges=True)
     assert sends_all(Asked(**headers), answer) is whole
     assert not sends_all(Asked(method=b"HEAD", **headers), answer)
 

@@ -15,7 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from pkgrepo.gateway.content import document_answer
 from pkgrepo.gateway.long_bodies import UNPACKED
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
-from pkgrepo.http.answers import Content
+from pkgrepo.http.responses import Content
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish import splicing
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced

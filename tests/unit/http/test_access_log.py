@@ -11,19 +11,19 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.http.access_log import FLUSH_BYTES, LONGEST_PATH, AccessLogWriter
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from tests.support.memory_connection import Connection
 
 GET = b"GET /a%20b?token=secret HTTP/1.1\r\nHost: a\r\nX-Request-Id: request-1\r\n\r\n"
 
 
-async def handle(request: Request) -> Answer:
+async def handle(request: Request) -> Response:
     request.principal = "Jane Doe\n"
     request.repository = "main/py"
     request.cache = "hit"
-    return Answer(body=b"12345")
+    return Response(body=b"12345")
 
 
 def lines_of(data: bytes, style: str = "text", **options: Any) -> list[str]:
@@ -101,7 +101,7 @@ def test_path_is_redactbed() -> None:
 
 
 def test_answer_of_the_early_road_has_its_line() -> None:
-    (line,) = lines_of(GET, find_prepared=lambda _: PreparedAnswer(Answer(body=b"1234567")))
+    (line,) = lines_of(GET, find_prepared=lambda _: PreparedResponse(Response(body=b"1234567")))
     assert " 200 7 " in line
 
 
@@ -117,9 +117,9 @@ def test_refused_head_in_json_style_is_json() -> None:
 
 
 def test_client_that_left_has_its_line() -> None:
-    async def forever(_request: Request) -> Answer:
+    async def forever(_request: Request) -> Response:
         await Deferred()
-        return Answer()
+        return Response()
 
     file, clock = io.BytesIO(), Clock()
     connection = Connection(forever, access_log=AccessLogWriter(file, reactor=clock))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.body import HIGH_WATER, BodyFraming, BodyLost, MalformedChunks
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.untrusted.chunks import FREE_BYTES, LEAST_AVERAGE
 from tests.support.http_handlers import CHUNKED, GET, Gate, echo, put
 from tests.support.memory_connection import Connection
@@ -56,12 +56,12 @@ def test_slow_reader_pauses_the_client() -> None:
     gate: list[Deferred[None]] = []
     sizes: list[int] = []
 
-    async def slow(request: Request) -> Answer:
+    async def slow(request: Request) -> Response:
         async for chunk in request.body:
             sizes.append(len(chunk))
             gate.append(Deferred())
             await gate[-1]
-        return Answer()
+        return Response()
 
     connection = Connection(slow)
     connection.send(put(4 * HIGH_WATER) + b"x")
@@ -91,8 +91,8 @@ def test_reader_that_waits_for_bytes_never_pauses_the_client() -> None:
 
 
 def test_rest_of_a_refused_body_is_read_also_when_a_large_read_led_to_the_refusal() -> None:
-    async def read(request: Request) -> Answer:
-        return Answer(body=await request.body.read_all(2000))
+    async def read(request: Request) -> Response:
+        return Response(body=await request.body.read_all(2000))
 
     connection = Connection(read)
     connection.send(CHUNKED + b"ffffff\r\n" + b"x" * HIGH_WATER)
@@ -102,8 +102,8 @@ def test_rest_of_a_refused_body_is_read_also_when_a_large_read_led_to_the_refusa
 
 @pytest.mark.parametrize("head", [put(2001), CHUNKED + b"7d1\r\n"])
 def test_body_over_its_limit_is_refused(head: bytes) -> None:
-    async def read(request: Request) -> Answer:
-        return Answer(body=await request.body.read_all(2000))
+    async def read(request: Request) -> Response:
+        return Response(body=await request.body.read_all(2000))
 
     connection = Connection(read)
     connection.send(head)
@@ -115,9 +115,9 @@ def test_body_over_its_limit_is_refused(head: bytes) -> None:
 
 
 def test_body_at_its_limit_is_read() -> None:
-    async def read(request: Request) -> Answer:
+    async def read(request: Request) -> Response:
         request.body.limit = 5
-        return Answer(body=await request.body.read_all(2000))
+        return Response(body=await request.body.read_all(2000))
 
     connection = Connection(read)
     connection.send(put(5) + b"hello" + CHUNKED + b"5\r\nhello\r\n0\r\n\r\n" + put(6) + b"hello!")
@@ -127,7 +127,7 @@ def test_body_at_its_limit_is_read() -> None:
 def test_reader_of_a_body_is_told_when_the_client_leaves() -> None:
     ends: list[BaseException] = []
 
-    async def read(request: Request) -> Answer:
+    async def read(request: Request) -> Response:
         try:
             return await echo(request)
         except BodyLost as error:

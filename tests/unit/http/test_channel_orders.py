@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from tests.support.memory_connection import Connection, Received, parse_answers
 
 REQUESTS = [
@@ -33,15 +33,15 @@ class Scene:
         self.blocked = False
 
     def early(self, request: Request) -> object:
-        return PreparedAnswer(text_answer(request.path.decode())) if request.path.startswith(b"/early") else None
+        return PreparedResponse(text_response(request.path.decode())) if request.path.startswith(b"/early") else None
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Response:
         if request.path.startswith(b"/late"):
             self.gates.append(Deferred())
             await self.gates[-1]
         if b"read" in request.path:
             self.bodies.append(b"".join([chunk async for chunk in request.body]))
-        return text_answer(request.path.decode())
+        return text_response(request.path.decode())
 
     def send(self, count: int) -> None:
         if self.connection.reading:

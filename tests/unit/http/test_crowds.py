@@ -9,17 +9,17 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.testing import StringTransport
 
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.http.site import CLOSED_AT_ONCE, make_site
 from tests.support.memory_connection import Connection
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
-async def answer(_request: Request) -> Answer:
-    return Answer()
+async def answer(_request: Request) -> Response:
+    return Response()
 
 
 class Crowd:
@@ -57,10 +57,10 @@ def test_the_longest_idle_connections_are_closed_first() -> None:
 def test_a_connection_with_a_request_is_never_closed_to_make_room() -> None:
     gates: list[Deferred[None]] = []
 
-    async def wait(_request: Request) -> Answer:
+    async def wait(_request: Request) -> Response:
         gates.append(Deferred())
         await gates[-1]
-        return Answer()
+        return Response()
 
     crowd = Crowd(3, wait)
     crowd.channels[0].dataReceived(GET)
@@ -71,9 +71,9 @@ def test_a_connection_with_a_request_is_never_closed_to_make_room() -> None:
 
 
 def test_when_all_are_busy_a_new_connection_is_cut() -> None:
-    async def wait(_request: Request) -> Answer:
+    async def wait(_request: Request) -> Response:
         await Deferred()
-        return Answer()
+        return Response()
 
     crowd = Crowd(2, wait)
     crowd.channels[0].dataReceived(GET)

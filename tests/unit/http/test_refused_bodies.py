@@ -6,10 +6,10 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.body import HIGH_WATER, BodyLost
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from tests.support.http_handlers import CHUNKED, EXPECT, GET, Gate, echo, put, refuse
 from tests.support.memory_connection import Connection
 
@@ -42,8 +42,8 @@ def test_refused_upload_reads_no_body_and_sends_no_100_continue() -> None:
 
 
 def test_too_long_body_is_refused_without_100_continue() -> None:
-    async def read(request: Request) -> Answer:
-        return Answer(body=await request.body.read_all(10))
+    async def read(request: Request) -> Response:
+        return Response(body=await request.body.read_all(10))
 
     connection = Connection(read)
     connection.send(put(11, EXPECT))
@@ -127,9 +127,9 @@ def test_handler_that_reads_on_after_its_answer_gets_an_error() -> None:
     connection = Connection(refuse)
     seen: list[Request] = []
 
-    async def keep(request: Request) -> Answer:
+    async def keep(request: Request) -> Response:
         seen.append(request)
-        return Answer()
+        return Response()
 
     connection = Connection(keep)
     connection.send(put(5) + b"he")

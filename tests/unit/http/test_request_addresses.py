@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from tests.support.memory_connection import Connection
 
 
-async def address(request: Request) -> Answer:
-    return text_answer(f"{request.client_address} {request.base_url}")
+async def address(request: Request) -> Response:
+    return text_response(f"{request.client_address} {request.base_url}")
 
 
 def get(target: str, *fields: str) -> bytes:

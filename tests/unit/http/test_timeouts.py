@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.body import HIGH_WATER
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from tests.support.http_handlers import EXPECT, GET, Gate, echo, path, put
 from tests.support.memory_connection import Connection
 
@@ -111,9 +111,9 @@ def test_body_that_stops_after_a_fast_start_fails() -> None:
 class SlowDisk(Gate):
     """A handler that takes the body when it is told to."""
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         await super().__call__(request)
-        return Answer(body=b"".join([chunk async for chunk in request.body]))
+        return Response(body=b"".join([chunk async for chunk in request.body]))
 
 
 def test_body_rate_is_not_counted_while_the_reader_is_slow() -> None:

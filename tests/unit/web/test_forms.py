@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.web.visits import FORM_LIMIT, MOST_FIELDS, Form, read_form
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD, PASSWORD

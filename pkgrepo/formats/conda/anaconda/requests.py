@@ -33,8 +33,8 @@ from pkgrepo.formats.conda.paths import PackagePath
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_body, read_object
 from pkgrepo.gateway.tokens import limits_in
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, BlobInfo, File, Repository, Version
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
@@ -47,7 +47,7 @@ DESCRIPTION_SIZE: Final = 1024 * 1024  # bytes of the description of a package, 
 LONGEST_NOTE: Final = 100  # characters of a token's name
 
 Target = PackageTarget | ReleaseTarget | FileTarget
-Handler = Callable[[ChannelContext, Request, Any], Awaitable[Answer]]
+Handler = Callable[[ChannelContext, Request, Any], Awaitable[Response]]
 
 _TARGETS: Final[Mapping[str, Callable[[Sequence[str]], Target]]] = {
     "package": package_target,
@@ -59,7 +59,7 @@ _TARGETS: Final[Mapping[str, Callable[[Sequence[str]], Target]]] = {
 }
 
 
-async def answer_anaconda(context: ChannelContext, request: Request, parts: Sequence[str]) -> Answer:
+async def answer_anaconda(context: ChannelContext, request: Request, parts: Sequence[str]) -> Response:
     """
     Answer a request whose path begins with one of the words; see the table of this room.
 
@@ -81,37 +81,37 @@ async def answer_anaconda(context: ChannelContext, request: Request, parts: Sequ
     raise NotFound("address", "/".join(parts)[:200])
 
 
-async def _user(context: ChannelContext, request: Request, name: str = "") -> Answer:
+async def _user(context: ChannelContext, request: Request, name: str = "") -> Response:
     identity = await context.services.access.admit(request, Action.READ, context.repository)
     if not name and identity.anonymous:
         raise AuthenticationRequired
     created_at = context.repository.created_at.isoformat()
     user = {"login": name or identity.username, "user_type": "org", "created_at": created_at}
-    return json_answer(user, headers=NO_STORE)
+    return json_response(user, headers=NO_STORE)
 
 
 def _shows(read: Callable[..., dict[str, Any]]) -> Handler:
     """A handler that shows what a query reads of its target."""
 
-    async def show(context: ChannelContext, request: Request, target: Target) -> Answer:
+    async def show(context: ChannelContext, request: Request, target: Target) -> Response:
         await context.services.access.admit(request, Action.READ, context.repository, target.name)
-        return json_answer(await context.services.catalog.scan(read, context.repository, target), headers=NO_STORE)
+        return json_response(await context.services.catalog.scan(read, context.repository, target), headers=NO_STORE)
 
     return show
 
 
-async def _download(context: ChannelContext, request: Request, target: FileTarget) -> Answer:
+async def _download(context: ChannelContext, request: Request, target: FileTarget) -> Response:
     return await get_file(context, request, PackagePath(target.subdir, target.file))
 
 
-async def _describe(context: ChannelContext, request: Request, target: PackageTarget | ReleaseTarget) -> Answer:
+async def _describe(context: ChannelContext, request: Request, target: PackageTarget | ReleaseTarget) -> Response:
     """Take a description, which the files themselves have; it must be read before the next request."""
     await context.services.access.admit(request, Action.WRITE, context.repository, target.name)
     await read_body(request, DESCRIPTION_SIZE)
-    return json_answer({"name": target.name}, headers=NO_STORE)
+    return json_response({"name": target.name}, headers=NO_STORE)
 
 
-async def _remove(context: ChannelContext, request: Request, target: Target) -> Answer:
+async def _remove(context: ChannelContext, request: Request, target: Target) -> Response:
     """Remove a package, a version or a file. The client wants 201, but for a file."""
     services, repository = context.services, context.repository
     identity = await services.access.admit(request, Action.DELETE, repository, target.name)
@@ -120,15 +120,15 @@ async def _remove(context: ChannelContext, request: Request, target: Target) -> 
     change = services.publisher.change
     if isinstance(target, PackageTarget):
         await change(package_changes.remove_package, repository, target.name, actor, burn)
-        return json_answer({}, 201)
+        return json_response({}, 201)
     paths = [target.path] if isinstance(target, FileTarget) else None
     await change(
         package_changes.remove_files, repository, target.name, target.version_key, paths, actor, index_package, burn
     )
-    return json_answer({}, 201 if paths is None else 200)
+    return json_response({}, 201 if paths is None else 200)
 
 
-async def _log_in(context: ChannelContext, request: Request) -> Answer:
+async def _log_in(context: ChannelContext, request: Request) -> Response:
     """A token for the channel, for a caller with a name and a password."""
     services = context.services
     request.repository = context.repository.path
@@ -140,17 +140,17 @@ async def _log_in(context: ChannelContext, request: Request) -> Answer:
     limits = limits_in(services.registry, context.repository.authority)
     actor = actor_of(request, identity)
     _, text = await services.accounts.issue(identity, name[:LONGEST_NOTE] or "anaconda login", limits, actor)
-    return json_answer({"token": text}, headers=NO_STORE)
+    return json_response({"token": text}, headers=NO_STORE)
 
 
-async def _log_out(context: ChannelContext, request: Request) -> Answer:
+async def _log_out(context: ChannelContext, request: Request) -> Response:
     """Revoke the token that the caller uses. :raises Invalid: it is a password"""
     identity = await context.services.access.admit(request, Action.READ, context.repository)
     word, _, text = (request.header(b"authorization") or b"").decode("latin-1").partition(" ")
     if identity.token_id is None or word.lower() not in ("token", "bearer"):
         raise Invalid("only a token can be given up", "authorization")
     await context.services.accounts.revoke_text(identity, text.strip(), actor_of(request, identity))
-    return json_answer({}, 201, headers=NO_STORE)
+    return json_response({}, 201, headers=NO_STORE)
 
 
 MOST_SHOWN: Final = 1000  # versions of a package, and files: the newest ones
@@ -229,7 +229,7 @@ STAGE_SIZE: Final = 1024 * 1024  # bytes of the document that begins an upload, 
 _CONDA: Final = "conda"  # the type of a file, beside those of other package managers
 
 
-async def _stage(context: ChannelContext, request: Request, target: FileTarget) -> Answer:
+async def _stage(context: ChannelContext, request: Request, target: FileTarget) -> Response:
     """
     Begin an upload: the address that takes the file, and a ticket for it.
 
@@ -259,10 +259,10 @@ async def _stage(context: ChannelContext, request: Request, target: FileTarget) 
     )
     url = f"{services.base_url(request)}{PREFIX}{deployment.uid}"
     answer = {"post_url": url, "form_data": {TICKET: ticket}, "dist_id": deployment.uid}
-    return json_answer(answer, headers=NO_STORE)
+    return json_response(answer, headers=NO_STORE)
 
 
-async def _commit(context: ChannelContext, request: Request, target: FileTarget) -> Answer:
+async def _commit(context: ChannelContext, request: Request, target: FileTarget) -> Response:
     """
     Publish the file of an upload.
 
@@ -295,7 +295,7 @@ async def _commit(context: ChannelContext, request: Request, target: FileTarget)
         raise
     log_published(repository, release.package_key, release.version_text, actor)
     url = services.repository_url(request, repository)
-    return json_answer({"basename": target.path, "url": f"{url}/{target.path}"})
+    return json_response({"basename": target.path, "url": f"{url}/{target.path}"})
 
 
 async def _release(context: ChannelContext, target: FileTarget, deployment: Deployment) -> Release:

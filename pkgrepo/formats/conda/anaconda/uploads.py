@@ -52,9 +52,9 @@ from pkgrepo.formats.conda.refusals import POST_ERRORS
 from pkgrepo.gateway.bodies import check_declared_length
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
@@ -217,7 +217,7 @@ class PostSite:
 
     @app.route("/conda/uploads/<uid>", methods=["POST"])  # below the first segment of the branch
     @answering(POST_ERRORS)
-    async def receive(self, request: Request, uid: str) -> Answer:
+    async def receive(self, request: Request, uid: str) -> Response:
         """
         Take the file of an upload from a form, which has the ticket before it. There are no other credentials.
 
@@ -246,7 +246,7 @@ class PostSite:
                 if deployment is not None:
                     await self._services.catalog.write(deployments.remove_deployment, deployment.id)
                 raise
-        return Answer(201, headers=NO_STORE)
+        return Response(201, headers=NO_STORE)
 
     async def _repository(self, uid: str) -> Repository:
         """The repository of an upload. :raises Forbidden: there is no such upload"""

@@ -10,11 +10,11 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index.documents import BZ2, GZIP, PLAIN, ZSTD, IndexCaches, StoredDocument
 from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
-from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.answer_cache import CachedResponse
 from pkgrepo.gateway.content import choose_encoding, document_cache_control, file_cache_control
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import JSON, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import JSON, Fields, Response, json_response
 from pkgrepo.model import Action, Repository
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.server import repositories
@@ -37,21 +37,21 @@ class IndexRequests:
         self._repository = repository
         self._caches = caches
 
-    async def of_channel(self, request: Request, path: ChannelPath) -> Answer:
+    async def of_channel(self, request: Request, path: ChannelPath) -> Response:
         """A document of the whole channel. :raises NotFound: there is none of this name"""
         if path.document == NOTICES:
             headers = ((b"Cache-Control", document_cache_control(self._repository)),)
-            return json_answer({"notices": []}, headers=headers)
+            return json_response({"notices": []}, headers=headers)
         return await self._document(request, "", path.document, {CHANNELDATA})
 
-    async def of_folder(self, request: Request, path: SubdirPath) -> Answer:
+    async def of_folder(self, request: Request, path: SubdirPath) -> Response:
         """A document of a folder. :raises NotFound: there is none of this name"""
         if path.document == SHARDS_INDEX:
             return await self.answer(request, shards_index(path.subdir))
         document = path.document.replace(FROM_PACKAGES, REPODATA)
         return await self._document(request, path.subdir, document, FOLDER_DOCUMENTS)
 
-    async def shard(self, request: Request, path: ShardPath) -> Answer:
+    async def shard(self, request: Request, path: ShardPath) -> Response:
         """
         The records of a package in a folder, which never change under their address.
 
@@ -61,7 +61,7 @@ class IndexRequests:
         generation = services.catalog.generation()
         name, body = await self.find_shard(request, path)
         await services.access.admit(request, Action.READ, repository, name)
-        answer = Answer(
+        answer = Response(
             body=body,
             content_type=TYPES[ZSTD],
             etag=b'"%b"' % path.sha256.encode(),
@@ -96,14 +96,14 @@ class IndexRequests:
             await services.catalog.write(put, repository.id, rows, services.clock.now_ms())
         return document
 
-    async def _document(self, request: Request, subdir: str, file: str, known: Container[str]) -> Answer:
+    async def _document(self, request: Request, subdir: str, file: str, known: Container[str]) -> Response:
         ending = next((each for each in ENDINGS if file.endswith(each)), "")
         document = file.removesuffix(ending)
         if document not in known:
             raise NotFound("document", file[:100])
         return await self.answer(request, Form(subdir, document, ENDINGS.get(ending, PLAIN)), negotiated=not ending)
 
-    async def answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Answer:
+    async def answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Response:
         """A document; if ``negotiated``, in the content coding that the client prefers."""
         services, repository, lists = self._services, self._repository, self._caches.lists
         generation = services.catalog.generation()
@@ -111,14 +111,14 @@ class IndexRequests:
         document = await self._get(wanted)
         serial = document.serial
 
-        def again(other: Request) -> Answer | None:
+        def again(other: Request) -> Response | None:
             made = in_coding_for(other, form) if negotiated else form
             found = lists.at_serial(repository, made.key, serial)
             return None if found is None else self.render(found, made, negotiated=negotiated)
 
         services.answer_cache.put(
             request,
-            CachedAnswer(
+            CachedResponse(
                 repository,
                 package=None,
                 negotiate=again,
@@ -129,14 +129,14 @@ class IndexRequests:
         )
         return self.render(document, wanted, negotiated=negotiated)
 
-    def render(self, document: StoredDocument, form: Form, *, negotiated: bool) -> Answer:
+    def render(self, document: StoredDocument, form: Form, *, negotiated: bool) -> Response:
         """A document as an answer, which with ``negotiated`` has a content coding."""
         headers: Fields = ((b"Cache-Control", document_cache_control(self._repository)),)
         if negotiated:
             headers = (*headers, (b"Vary", b"Accept-Encoding"))
             if form.coding != PLAIN:
                 headers = (*headers, (b"Content-Encoding", form.coding.encode()))
-        return Answer(
+        return Response(
             body=document.body,
             content_type=JSON if negotiated else TYPES[form.coding],
             etag=_etag(document, form.coding),

@@ -37,10 +37,10 @@ from pkgrepo.formats.conda.index.requests import IndexRequests, in_coding_for, s
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
 from pkgrepo.formats.conda.proxied.members import Hidden, Selection, find_hidden, has_age_rules
-from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.answer_cache import CachedResponse
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
@@ -288,7 +288,7 @@ class MemberIndexRequests(IndexRequests):
         super().__init__(services, repository, caches)
         self._channels = channels
 
-    async def answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Answer:
+    async def answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Response:
         """
         A document; if ``negotiated``, in the content coding that the client prefers.
 
@@ -300,7 +300,7 @@ class MemberIndexRequests(IndexRequests):
         state = await self._state(request, form)
         document, opens_ms = await channels.get(services, repository, state, wanted)
 
-        def again(other: Request) -> Answer | None:
+        def again(other: Request) -> Response | None:
             made = in_coding_for(other, form) if negotiated else form
             found = channels.ready(repository, state, made)
             return None if found is None else self.render(found, made, negotiated=negotiated)
@@ -309,7 +309,7 @@ class MemberIndexRequests(IndexRequests):
             ends = [each for each in (state.ends_ms, opens_ms) if each is not None]
             services.answer_cache.put(
                 request,
-                CachedAnswer(
+                CachedResponse(
                     repository,
                     package=None,
                     negotiate=again,

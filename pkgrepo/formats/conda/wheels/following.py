@@ -33,8 +33,8 @@ from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.wheels.publishing import Difference, compare_packages, is_final, publish_wheels
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, json_response
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, Action, File, Repository, RepositoryType
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
@@ -169,7 +169,7 @@ MOST_SHOWN: Final = 1000  # wheels in an answer
 LONGEST_CURSOR: Final = 1000  # characters
 
 
-async def list_unconverted(context: ChannelContext, request: Request) -> Answer:
+async def list_unconverted(context: ChannelContext, request: Request) -> Response:
     """
     Up to ``MOST_SHOWN`` wheels after the path in the query ``after``, each with path, sha256 and reason;
     ``next`` is the next ``after``, or null. The caller needs the right to read the whole repository.
@@ -189,4 +189,4 @@ async def list_unconverted(context: ChannelContext, request: Request) -> Answer:
     shown = [{"path": each.path, "sha256": each.sha256, "reason": each.reason} for each in found[:MOST_SHOWN]]
     following = found[MOST_SHOWN - 1].path if len(found) > MOST_SHOWN else None
     headers = ((b"Cache-Control", document_cache_control(repository)),)
-    return json_answer({"wheels": shown, "next": following}, headers=headers)
+    return json_response({"wheels": shown, "next": following}, headers=headers)

@@ -21,9 +21,9 @@ from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.reading.body import BodyTooLarge
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
 from pkgrepo.repositories.images.manifests import put_manifest
@@ -111,7 +111,7 @@ class _Pushed:
 
 async def push_manifest(
     context: RegistryContext, request: Request, target: Target, identity: Identity, reference: str
-) -> Answer:
+) -> Response:
     """
     Store a manifest under its digest, and point tags to it.
 
@@ -150,7 +150,7 @@ async def push_manifest(
     if note is not None:
         # RFC 7234 section 5.5, used by OCI distribution 1.1 ("Warnings"): containerd and oras print it
         headers += ((b"Warning", f'299 - "{note}"'.encode("ascii")),)
-    return Answer(201, headers=headers)
+    return Response(201, headers=headers)
 
 
 async def _store(context: RegistryContext, call: _Call, pushed: _Pushed, level: int = 0) -> str:

@@ -13,8 +13,8 @@ from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
 from pkgrepo.formats.container.trust.visibility import View
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
-from pkgrepo.http.answers import Answer, Fields, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.downloads import ImagePull
@@ -34,12 +34,12 @@ async def get_manifest(
     more_headers: Fields = (),
     ends_s: int = 0,
     counted: bool = True,
-) -> Answer:
+) -> Response:
     """
     A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
 
     With ``served`` that digest is served for a tag instead of the one to which it points. With ``ends_s`` the
-    answer is cached until then, see L{CachedAnswer}. Only if ``counted`` it is a download.
+    answer is cached until then, see L{CachedResponse}. Only if ``counted`` it is a download.
 
     :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
     """
@@ -86,10 +86,10 @@ async def get_manifest(
 
 async def _present(
     context: RegistryContext, repository: Repository, found: Manifest, control: bytes, more_headers: Fields
-) -> Answer:
+) -> Response:
     """The answer with a manifest; ``control`` is for caches."""
     digest = found.digest.encode("ascii")
-    return Answer(
+    return Response(
         body=await context.services.files.body(repository.storage_id, found.locator, found.size),
         content_type=found.media_type.encode("ascii"),
         etag=b'"%s"' % digest,
@@ -106,7 +106,7 @@ async def _present(
 
 async def delete_reference(
     context: RegistryContext, request: Request, target: Target, identity: Identity, reference: str
-) -> Answer:
+) -> Response:
     """
     Delete a tag, or a manifest with every tag that points to it.
 
@@ -125,7 +125,7 @@ async def delete_reference(
         )
     except NotFound:
         raise unknown(reference) from None
-    return Answer(202, headers=VERSION)
+    return Response(202, headers=VERSION)
 
 
 async def _find_manifest(context: RegistryContext, target: Target, reference: str, view: View) -> Manifest:

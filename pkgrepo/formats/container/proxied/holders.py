@@ -22,7 +22,7 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.formats.container.target import Target, Terms
 from pkgrepo.formats.container.trust.visibility import UNTRUSTED
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of

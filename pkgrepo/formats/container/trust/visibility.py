@@ -59,7 +59,7 @@ from pkgrepo.formats.container.trust.signatures import (
     find_signers,
 )
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import SYSTEM, Identity, Repository
 from pkgrepo.repositories.images.manifests import FoundSignatures, note_signatures

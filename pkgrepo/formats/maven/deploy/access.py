@@ -15,8 +15,8 @@ from pkgrepo.formats.maven.deploy.problems import MOST_OPEN, OPEN_UPLOADS
 from pkgrepo.formats.maven.push_rules import check_token
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment

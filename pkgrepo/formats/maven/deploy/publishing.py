@@ -36,7 +36,7 @@ from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.gateway.refusals import STATUSES
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment, StagedFile

@@ -26,9 +26,9 @@ from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.content import SAFE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import names_media_type
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
 from pkgrepo.model import BlobInfo
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.staged import Staged
@@ -42,7 +42,7 @@ STOPS = b"The server stops; it goes on with this deployment when it runs again"
 
 async def answer_deployment(  # noqa: PLR0911 - one return for each address
     context: MavenContext, request: Request, address: Address
-) -> Answer | None:
+) -> Response | None:
     """
     The answer to a request, or None if it is one for an ordinary path that looks like that of a deployment.
 
@@ -59,7 +59,7 @@ async def answer_deployment(  # noqa: PLR0911 - one return for each address
             return await _status(context, request, _parameter(request, b"id"), portal_record)
         case "portal deployment", b"POST":
             await _publish(context, request, address.uid)
-            return Answer(204)
+            return Response(204)
         case "portal deployment", b"DELETE":
             return await _drop(context, request, address.uid)
     return None
@@ -67,7 +67,7 @@ async def answer_deployment(  # noqa: PLR0911 - one return for each address
 
 async def _answer_known(  # noqa: PLR0911 - one return for each address
     context: MavenContext, request: Request, address: Address
-) -> Answer | None:
+) -> Response | None:
     """The answer at an address with the id of a deployment, or None if the address has no id."""
     known = await find_deployment(context, address.uid) is not None
     if not known and request.method != b"POST" and request.header(HEADER) is None:
@@ -88,12 +88,12 @@ async def _answer_known(  # noqa: PLR0911 - one return for each address
 
 async def _status(
     context: MavenContext, request: Request, uid: str, record: Callable[[Deployment], dict[str, Any]]
-) -> Answer:
+) -> Response:
     _, found = await open_deployment(context, request, uid)
-    return json_answer(record(found), headers=NO_STORE)
+    return json_response(record(found), headers=NO_STORE)
 
 
-async def _upload(context: MavenContext, request: Request) -> Answer:
+async def _upload(context: MavenContext, request: Request) -> Response:
     pusher = await admit(context, request)
     wish = _wish(request)
     waits = b"wait" in request.args and request.args[b"wait"][-1].lower() in TRUE
@@ -110,26 +110,26 @@ async def _upload(context: MavenContext, request: Request) -> Answer:
     return _result(request, existing(await find_deployment(context, uid), "deployment", uid), status)
 
 
-def _begun(request: Request, deployment: Deployment) -> Answer:
+def _begun(request: Request, deployment: Deployment) -> Response:
     if names_media_type(request.header(b"accept"), b"application/json"):
         record = {"deployment_id": deployment.uid, "state": deployment.state.value}
-        return json_answer(record, 201, headers=NO_STORE)
-    return text_answer(deployment.uid, 201, headers=NO_STORE)
+        return json_response(record, 201, headers=NO_STORE)
+    return text_response(deployment.uid, 201, headers=NO_STORE)
 
 
-def _result(request: Request, deployment: Deployment, status: int) -> Answer:
+def _result(request: Request, deployment: Deployment, status: int) -> Response:
     """The answer to a client that has waited for the end of a deployment."""
     failed = deployment.state is DeploymentState.FAILED
     if deployment.state is DeploymentState.PUBLISHED and status >= 400:  # it was published after all
         status = 200
     reason = reason_of(failure_sentence(deployment)) if failed else STOPS if status == STOPPED else None
     if names_media_type(request.header(b"accept"), b"application/json"):
-        return json_answer(status_record(deployment), status, headers=NO_STORE, reason=reason)
+        return json_response(status_record(deployment), status, headers=NO_STORE, reason=reason)
     text = failure_text(deployment) if failed else deployment.uid
-    return text_answer(text, status, headers=NO_STORE, reason=reason)
+    return text_response(text, status, headers=NO_STORE, reason=reason)
 
 
-async def _publish(context: MavenContext, request: Request, uid: str) -> Answer:
+async def _publish(context: MavenContext, request: Request, uid: str) -> Response:
     pusher, found = await open_deployment(context, request, uid)
     if found.package_key:
         return await publish_files(context, request, pusher, found)
@@ -140,14 +140,14 @@ async def _publish(context: MavenContext, request: Request, uid: str) -> Answer:
     return _result(request, existing(await find_deployment(context, uid), "deployment", uid), status)
 
 
-async def _drop(context: MavenContext, request: Request, uid: str) -> Answer:
+async def _drop(context: MavenContext, request: Request, uid: str) -> Response:
     _, found = await open_deployment(context, request, uid)
     if not await drop(context, found):
         raise Conflict(f"the deployment is {found.state.value}, and cannot be dropped now")
-    return Answer(204)
+    return Response(204)
 
 
-async def _staged(context: MavenContext, request: Request, address: Address) -> Answer:
+async def _staged(context: MavenContext, request: Request, address: Address) -> Response:
     """A file that is not published yet, or its checksum."""
     _, found = await open_deployment(context, request, address.uid)
     target = parse_path(address.path, directory_ok=False)
@@ -158,8 +158,8 @@ async def _staged(context: MavenContext, request: Request, address: Address) -> 
     if staged is None:
         raise NotFound("file", file.filename)
     if isinstance(target, Checksum):
-        return text_answer(staged.blob.digests[target.algorithm], headers=(*NO_STORE, *SAFE))
-    return Answer(
+        return text_response(staged.blob.digests[target.algorithm], headers=(*NO_STORE, *SAFE))
+    return Response(
         body=await context.services.files.body(context.repository.storage_id, staged.blob.locator, staged.blob.size),
         content_type=media_type_of(file.path).encode("ascii"),
         etag=b'"%s"' % staged.blob.sha256.encode("ascii"),

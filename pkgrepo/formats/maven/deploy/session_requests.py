@@ -28,8 +28,8 @@ from pkgrepo.formats.maven.names import Coordinates, parse_package_key, parse_ve
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path, parse_text
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.gateway.bodies import read_json, receive_body
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
@@ -133,7 +133,7 @@ HEADER = b"x-service-deploy"
 DOCUMENT_SIZE = 256 * 1024  # bytes of the body that begins a session
 
 
-async def begin_session(context: MavenContext, request: Request) -> Answer:
+async def begin_session(context: MavenContext, request: Request) -> Response:
     """
     Begin a session for the version and files in the body.
 
@@ -154,10 +154,10 @@ async def begin_session(context: MavenContext, request: Request) -> Answer:
         most=most_open(services),
         now_ms=services.clock.now_ms(),
     )
-    return json_answer({"deploy_id": deployment.uid}, headers=NO_STORE)
+    return json_response({"deploy_id": deployment.uid}, headers=NO_STORE)
 
 
-async def put_file(context: MavenContext, request: Request, address: Address) -> Answer:
+async def put_file(context: MavenContext, request: Request, address: Address) -> Response:
     """
     Take one file of a session.
 
@@ -188,10 +188,10 @@ async def put_file(context: MavenContext, request: Request, address: Address) ->
             deployment,
             found,
         )
-    return Answer(201)
+    return Response(201)
 
 
-async def publish_files(context: MavenContext, request: Request, pusher: Pusher, deployment: Deployment) -> Answer:
+async def publish_files(context: MavenContext, request: Request, pusher: Pusher, deployment: Deployment) -> Response:
     """
     Publish the files of a session, and end it.
 
@@ -206,7 +206,7 @@ async def publish_files(context: MavenContext, request: Request, pusher: Pusher,
     files = [
         {"name": each.path.rpartition("/")[2], "path": each.path, "url": f"{url}/{quote(each.path)}"} for each in staged
     ]
-    return json_answer({"files": files}, headers=NO_STORE)
+    return json_response({"files": files}, headers=NO_STORE)
 
 
 async def _attrs(context: MavenContext, staged: Staged, file: ArtifactFile, blob: BlobInfo) -> dict[str, Any]:

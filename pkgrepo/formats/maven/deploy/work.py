@@ -53,7 +53,7 @@ from pkgrepo.formats.maven.deploy.publishing import (
 from pkgrepo.formats.maven.deploy.storing import Event, Steps, Storing, file_events
 from pkgrepo.formats.maven.paths import ArtifactFile
 from pkgrepo.gateway.services import Context, Services
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import KeptArchive, keep_archive, renewed_lease

@@ -30,8 +30,8 @@ from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE, FOLDED, documen
 from pkgrepo.formats.maven.metadata.reading import VERSION
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.gateway.package_files import STALE, answer_file
-from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.format import MemberParts
@@ -43,7 +43,7 @@ from pkgrepo.storage.catalog.packages import files, tree
 
 async def get_metadata(
     context: MavenContext, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
-) -> Answer:
+) -> Response:
     """
     The metadata at a path, or the checksum of it by an algorithm; ``key`` is what the caller may read.
 
@@ -69,7 +69,7 @@ async def get_metadata(
 
 async def _joined(
     context: MavenContext, request: Request, target: Metadata, package_key: str, algorithm: str | None
-) -> Answer:
+) -> Response:
     services = context.services
     generation = services.catalog.generation()
     key, form = document_key(target, package_key)
@@ -78,7 +78,7 @@ async def _joined(
     rendered = await context.caches.documents.get(services.pools, state, form, "")
     warned = (STALE,) if state.stale else ()
 
-    def negotiate(_: Request) -> Answer | None:
+    def negotiate(_: Request) -> Response | None:
         ready = context.caches.documents.ready(rendered.state, form, "")
         return None if ready is None else _answer(context, ready, target, algorithm, warned)
 
@@ -112,7 +112,7 @@ def _without_plain(context: MavenContext, state: PackageState, target: Metadata)
 
 async def _with_plain(
     context: MavenContext, target: Metadata, package_key: str, said: Sequence[MemberParts], algorithm: str | None
-) -> Answer:
+) -> Response:
     """What hosted members and upstreams say of a group, or the former alone if an upstream fails."""
     key, form = document_key(target, package_key)
     resolver, parts, stale = context.services.proxy.resolver, list(said), False
@@ -130,7 +130,7 @@ async def _with_plain(
 
 async def _plain(
     context: MavenContext, request: Request, identity: Identity, key: str, target: Metadata, algorithm: str | None
-) -> Answer | None:
+) -> Response | None:
     repository = context.repository
     file = await context.services.catalog.look(files.find_file, repository.id, target.path)
     if file is None:
@@ -143,12 +143,12 @@ async def _plain(
 
 def _answer(
     context: MavenContext, document: Document, target: Metadata, algorithm: str | None, more: Fields = ()
-) -> Answer:
+) -> Response:
     modified_s = _last_modified(context, document)
     if algorithm is not None:
         return checksum_answer(context.repository, target, algorithm, document.digests, modified_s)
     head = present_file(context.repository, target, document.digests)
-    return Answer(
+    return Response(
         body=document.body,
         content_type=CONTENT_TYPE.encode("ascii"),
         etag=head.etag,

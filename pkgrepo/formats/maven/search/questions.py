@@ -35,8 +35,8 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, med
 from pkgrepo.formats.maven.search.query import FORMAT, filter_versions
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response, json_response, text_response
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions
 from pkgrepo.proxy.trace import Trace
@@ -64,36 +64,36 @@ async def find_repository(services: Services, request: Request, storage: str, na
 
 async def versions(
     services: Services, request: Request, repository: Repository, identity: Identity, path: str
-) -> Answer:
+) -> Response:
     """The versions at a path. :raises NotFound: there are none"""
     found = await _versions(services, request, repository, identity, path)
     if request.parameter(b"type") == "raw":
-        return text_answer("\n".join(found) + "\n", headers=NO_STORE)
-    return json_answer({"isSnapshot": _is_snapshot(path), "versions": found}, headers=NO_STORE)
+        return text_response("\n".join(found) + "\n", headers=NO_STORE)
+    return json_response({"isSnapshot": _is_snapshot(path), "versions": found}, headers=NO_STORE)
 
 
 async def latest_version(
     services: Services, request: Request, repository: Repository, identity: Identity, path: str
-) -> Answer:
+) -> Response:
     """The latest version at a path. :raises NotFound: there is none"""
     latest = _latest(await _versions(services, request, repository, identity, path), path)
     if request.parameter(b"type") == "raw":
-        return text_answer(latest, headers=NO_STORE)
-    return json_answer({"isSnapshot": _is_snapshot(path), "version": latest}, headers=NO_STORE)
+        return text_response(latest, headers=NO_STORE)
+    return json_response({"isSnapshot": _is_snapshot(path), "version": latest}, headers=NO_STORE)
 
 
 async def latest_file(
     services: Services, request: Request, repository: Repository, identity: Identity, path: str
-) -> Answer:
+) -> Response:
     """A redirect to the file of the latest version. :raises NotFound: there is no version"""
     found = await _latest_path(services, request, repository, identity, path)
     address = f"{services.repository_url(request, repository)}/{quote(found)}"
-    return Answer(302, headers=((b"Location", address.encode("ascii")), *NO_STORE))
+    return Response(302, headers=((b"Location", address.encode("ascii")), *NO_STORE))
 
 
 async def latest_details(
     services: Services, request: Request, repository: Repository, identity: Identity, path: str
-) -> Answer:
+) -> Response:
     """What the file of the latest version is. :raises NotFound: there is no version, or it is not stored"""
     found = await _latest_path(services, request, repository, identity, path)
     return await details(services, request, repository, identity, found)
@@ -101,26 +101,28 @@ async def latest_details(
 
 async def details(
     services: Services, _request: Request, repository: Repository, identity: Identity, path: str
-) -> Answer:
+) -> Response:
     """What is stored at a path. :raises NotFound: nothing is"""
     await services.access.require(identity, Action.READ, repository, _package_of(path))
     parent, _, name = path.rpartition("/")
     for entry in await _entries(services, repository, parent):
         if entry["name"] == name and entry["type"] == "FILE":
-            return json_answer(entry, headers=NO_STORE)
-    return json_answer(
+            return json_response(entry, headers=NO_STORE)
+    return json_response(
         {"name": name, "type": "DIRECTORY", "files": await _entries(services, repository, path, strict=True)},
         headers=NO_STORE,
     )
 
 
-async def badge(services: Services, request: Request, repository: Repository, identity: Identity, path: str) -> Answer:
+async def badge(
+    services: Services, request: Request, repository: Repository, identity: Identity, path: str
+) -> Response:
     """A badge with the latest version at a path. :raises NotFound: there is none"""
     latest = _latest(await _versions(services, request, repository, identity, path), path)
     name = request.parameter(b"name") or path.rpartition("/")[2]
     value = (request.parameter(b"prefix") or "") + latest
     svg = render_badge(name, value, request.parameter(b"color"))
-    return text_answer(svg, content_type=b"image/svg+xml; charset=utf-8", headers=BADGE)
+    return text_response(svg, content_type=b"image/svg+xml; charset=utf-8", headers=BADGE)
 
 
 async def _versions(

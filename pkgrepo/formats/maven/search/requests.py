@@ -25,8 +25,8 @@ from pkgrepo.formats.maven.search.query import (
 )
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Package, Repository, RepositoryType, Version
 from pkgrepo.storage.catalog.packages import name_search, packages, versions
@@ -35,7 +35,7 @@ from pkgrepo.storage.catalog.packages.tree import list_files
 
 SOLR: Final = b"/solrsearch/select"
 
-Question = Callable[[Services, Request, Repository, Identity, str], Awaitable[Answer]]
+Question = Callable[[Services, Request, Repository, Identity, str], Awaitable[Response]]
 
 QUESTIONS: Final[Mapping[bytes, Question]] = {
     b"/api/maven/details/": questions.details,
@@ -65,7 +65,7 @@ class SearchSite:
     @app.route("/", methods=["GET", "HEAD"])
     @app.route("/<raw:rest>", methods=["GET", "HEAD"])
     @answering(ERRORS)
-    async def route(self, request: Request, rest: str = "") -> Answer:  # noqa: ARG002 - the raw path is read
+    async def route(self, request: Request, rest: str = "") -> Response:  # noqa: ARG002 - the raw path is read
         """Answer any of the addresses."""
         path = request.raw_path
         if path == SOLR:
@@ -75,7 +75,7 @@ class SearchSite:
                 return await self._ask(request, path.removeprefix(prefix), question)
         raise Refusal(404, "nothing is served at this address", "not_found")
 
-    async def _ask(self, request: Request, raw: bytes, question: Question) -> Answer:
+    async def _ask(self, request: Request, raw: bytes, question: Question) -> Response:
         storage, _, rest = raw.partition(b"/")
         name, _, below = rest.partition(b"/")
         try:
@@ -99,7 +99,7 @@ MOST_CHECKED: Final = 10_000  # packages whose permissions are checked one by on
 CORES: Final = (None, "", "ga", "gav")
 
 
-async def search(services: Services, request: Request, scope: SearchScope) -> Answer:
+async def search(services: Services, request: Request, scope: SearchScope) -> Response:
     """
     A page of the artifacts that match ``q``, or with ``core=gav`` of their versions.
 
@@ -120,7 +120,7 @@ async def search(services: Services, request: Request, scope: SearchScope) -> An
         "response": {"numFound": page.total, "start": start, "docs": page.documents},
         "spellcheck": {"suggestions": []},
     }
-    return json_answer(body, headers=NO_STORE)
+    return json_response(body, headers=NO_STORE)
 
 
 async def _find(services: Services, scope: SearchScope, query: Query, gav: bool, start: int, rows: int) -> Page:

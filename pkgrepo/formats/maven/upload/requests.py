@@ -36,8 +36,8 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import receive_body
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.conditional import is_current, is_wanted
-from pkgrepo.http.answers import Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Repository
 from pkgrepo.repositories.publish.plain_files import put_plain_file
@@ -57,7 +57,7 @@ class Push:
     replaces: bool = False
 
 
-async def upload(context: MavenContext, request: Request, target: FilePath | Checksum) -> Answer:
+async def upload(context: MavenContext, request: Request, target: FilePath | Checksum) -> Response:
     """
     Store the body at a path, merge it if it is metadata, or compare it if the path is that of a checksum.
 
@@ -84,7 +84,7 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
             if isinstance(target, Metadata):
                 actor = actor_of(request, identity)
                 added = await store_metadata(services, repository, target, staged, blob, actor)
-                return Answer(201 if added else 200)
+                return Response(201 if added else 200)
             if isinstance(target, PlainFile):
                 return await _put_plain(context, request, push, target, staged, blob)
             return await _publish(context, request, push, target, staged, blob)
@@ -96,7 +96,7 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
 
 async def _publish(
     context: MavenContext, request: Request, push: Push, target: ArtifactFile, staged: Staged, blob: BlobInfo
-) -> Answer:
+) -> Response:
     services = context.services
     permit = push.permit
     pom = await _read_pom(context, staged, target, blob)
@@ -122,12 +122,12 @@ async def _publish(
     published = await services.publisher.publish(context.repository, release, staged, actor, index_artifact)
     if pom is None or pom.packaging == PACKAGING:
         await list_plugin(services, context.repository, target, push.identity, actor)
-    return Answer(201 if published.changed and not push.replaces else 200)
+    return Response(201 if published.changed and not push.replaces else 200)
 
 
 async def _put_plain(
     context: MavenContext, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
-) -> Answer:
+) -> Response:
     guard = partial(_guard, context, request=request, target=target, blob=blob, now_ms=context.services.clock.now_ms())
     put = await context.services.publisher.change_with_blobs(
         put_plain_file,
@@ -139,7 +139,7 @@ async def _put_plain(
         actor_of(request, push.identity),
         guard,
     )
-    return Answer(201 if put.changed and not put.replaced else 200)
+    return Response(201 if put.changed and not put.replaced else 200)
 
 
 def _guard(
@@ -204,12 +204,12 @@ async def _read_pom(context: MavenContext, staged: Staged, target: ArtifactFile,
     return await staged.inspect(context.services.pools.cpu, blob, read_pom_file)
 
 
-async def _checksum(context: MavenContext, request: Request, identity: Identity, target: Checksum) -> Answer:
+async def _checksum(context: MavenContext, request: Request, identity: Identity, target: Checksum) -> Response:
     """Compare a checksum with what is stored; if that has not arrived yet, keep the checksum until then."""
     services, repository = context.services, context.repository
     body = await request.body.read_all(CHECKSUM_SIZE)
     if not isinstance(target.of, (ArtifactFile, PlainFile)):
-        return Answer(201)  # metadata is made here, and differs from what the client computed
+        return Response(201)  # metadata is made here, and differs from what the client computed
     digest = parse_checksum(body, target.algorithm)
     path = target.of.path
     found: File | None = await services.catalog.look(files.find_file, repository.id, path)
@@ -217,7 +217,7 @@ async def _checksum(context: MavenContext, request: Request, identity: Identity,
         found = await services.publisher.change(put_claim, repository, path, target.algorithm, digest)
     stored = digest if found is None else found.digests.get(target.algorithm, digest)
     if found is None or stored == digest:
-        return Answer(201)
+        return Response(201)
     actor = actor_of(request, identity)
     await services.publisher.change(note_mismatch, repository, found, target.algorithm, digest, actor)
     raise Refusal(400, f"{target.algorithm} mismatch: server has {stored}", "digest_mismatch")

@@ -34,8 +34,8 @@ from pkgrepo.formats.npm.authorization import authorize_audit
 from pkgrepo.formats.npm.limits import AUDIT_SIZE
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private
 from pkgrepo.untrusted.strict_json import ERRORS
@@ -50,7 +50,7 @@ _COMPARATOR: Final = re.compile(r"\s*(>=|<=|>|<|=|)\s*([^\s<>=]+)")
 Entries = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-async def bulk(context: Context[object], request: Request, advisories: AdvisoryCache) -> Answer:
+async def bulk(context: Context[object], request: Request, advisories: AdvisoryCache) -> Response:
     """The advisories on a list of packages and versions."""
     body, cpu = await _receive(context, request), context.services.pools.cpu
     asked = await cpu(matching.read_bulk, body)
@@ -60,7 +60,7 @@ async def bulk(context: Context[object], request: Request, advisories: AdvisoryC
     return await cpu(_answer, {**ours, **found})
 
 
-async def quick(context: Context[object], request: Request, advisories: AdvisoryCache) -> Answer:
+async def quick(context: Context[object], request: Request, advisories: AdvisoryCache) -> Response:
     """The advisories on a tree of packages."""
     body, cpu = await _receive(context, request), context.services.pools.cpu
     try:
@@ -130,13 +130,13 @@ async def _ask(context: Context[object], proxy: Repository, told: Mapping[str, S
         raise UpstreamFailed(proxy.path, str(error)) from None
 
 
-def _quick_answer(tree: matching.Node, index: AdvisoryIndex, found: Entries) -> Answer:
+def _quick_answer(tree: matching.Node, index: AdvisoryIndex, found: Entries) -> Response:
     theirs = {name: [read_advisory(name, each) for each in entries] for name, entries in found.items()}
     return _answer(matching.quick_answer(tree, AdvisoryIndex({**index.by_package, **theirs})))
 
 
-def _answer(value: dict[str, Any]) -> Answer:
-    return json_answer(value, headers=NO_STORE)
+def _answer(value: dict[str, Any]) -> Response:
+    return json_response(value, headers=NO_STORE)
 
 
 def bulk_question(told: Mapping[str, Sequence[str]]) -> UncachedQuestion:

@@ -35,8 +35,8 @@ from pkgrepo.gateway.access import may_see_email
 from pkgrepo.gateway.bodies import read_json, read_object
 from pkgrepo.gateway.content import is_private
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response
 from pkgrepo.model import Action, Actor, Identity, Package
 from pkgrepo.untrusted.text import quoted
 
@@ -49,7 +49,7 @@ AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reacto
 
 async def apply_written(
     context: Context[object], name: str, change: DocumentChange, identity: Identity, actor: Actor
-) -> Answer:
+) -> Response:
     """
     Apply a written-back document; see ``commands``. The caller was authorized to write; deleting is checked here.
 
@@ -66,7 +66,7 @@ async def apply_written(
             commands.apply_document, context.repository, name, change, actor, _burn(context)
         )
         notice = await owners_notice(context, name, change)
-    return json_answer({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
+    return json_response({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
 
 
 async def _deprecate(context: Context[object], name: str, messages: Mapping[str, str], actor: Actor) -> str:
@@ -81,7 +81,7 @@ def _burn(context: Context[object]) -> bool:
     return not policy_of(context.repository).reuse_deleted_names
 
 
-async def remove_version(context: Context[object], request: Request, path: TarballPath) -> Answer:
+async def remove_version(context: Context[object], request: Request, path: TarballPath) -> Response:
     """Remove the version of this tarball; it succeeds also when the version does not exist."""
     actor = await authorize_change(context, request, Action.DELETE, path.name, UNPUBLISH)
     version = names.find_tarball_version(path.name, path.filename)
@@ -90,19 +90,19 @@ async def remove_version(context: Context[object], request: Request, path: Tarba
     await context.services.publisher.change(
         commands.remove_version, context.repository, path.name, version.key, path.revision, actor, _burn(context)
     )
-    return json_answer({"ok": True})
+    return json_response({"ok": True})
 
 
-async def remove_package(context: Context[object], request: Request, path: PackagePath) -> Answer:
+async def remove_package(context: Context[object], request: Request, path: PackagePath) -> Response:
     """Remove a package with all versions. :raises NotFound: no such package; :raises Conflict: it was changed"""
     actor = await authorize_change(context, request, Action.DELETE, path.name, UNPUBLISH)
     await context.services.publisher.change(
         commands.remove_package, context.repository, path.name, path.revision, actor, _burn(context)
     )
-    return json_answer({"ok": True})
+    return json_response({"ok": True})
 
 
-async def set_tag(context: Context[object], request: Request, name: str, tag: str) -> Answer:
+async def set_tag(context: Context[object], request: Request, name: str, tag: str) -> Response:
     """Set a dist-tag on the version in the body. :raises Invalid: the tag is not a valid one"""
     actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_TAGS)
     names.check_tag(tag)
@@ -110,19 +110,19 @@ async def set_tag(context: Context[object], request: Request, name: str, tag: st
     if not isinstance(text, str):
         raise Invalid('the body must be a version in quotes, such as "1.0.0"')
     tagged = await context.services.publisher.change(commands.set_tag, context.repository, name, tag, text, actor)
-    return json_answer({"ok": True, "id": name, "dist-tags": tagged}, 201)
+    return json_response({"ok": True, "id": name, "dist-tags": tagged}, 201)
 
 
-async def unset_tag(context: Context[object], request: Request, name: str, tag: str) -> Answer:
+async def unset_tag(context: Context[object], request: Request, name: str, tag: str) -> Response:
     """Remove a dist-tag. :raises Invalid: the tag is ``latest``, which every package has"""
     actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_TAGS)
     if tag == names.DEFAULT_TAG:
         raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
     tagged = await context.services.publisher.change(commands.unset_tag, context.repository, name, tag, actor)
-    return json_answer({"ok": True, "id": name, "dist-tags": tagged})
+    return json_response({"ok": True, "id": name, "dist-tags": tagged})
 
 
-async def add_owner(context: Context[object], request: Request, name: str) -> Answer:
+async def add_owner(context: Context[object], request: Request, name: str) -> Response:
     """Add the user in the body as an owner. :raises Refusal: no such user; :raises NotFound: no such package"""
     identity = await context.services.access.identify(request)
     await require(context, identity, Action.WRITE, name, CHANGE_OWNERS)
@@ -136,7 +136,7 @@ async def add_owner(context: Context[object], request: Request, name: str) -> An
     return await _change_owners(context, request, name, user.username, {"name": user.username, "email": email})
 
 
-async def remove_owner(context: Context[object], request: Request, name: str, username: str) -> Answer:
+async def remove_owner(context: Context[object], request: Request, name: str, username: str) -> Response:
     """
     Remove an owner; it succeeds also when the user is not an owner.
 
@@ -145,7 +145,7 @@ async def remove_owner(context: Context[object], request: Request, name: str, us
     return await _change_owners(context, request, name, username, None)
 
 
-async def star(context: Context[object], request: Request, *, given: bool) -> Answer:
+async def star(context: Context[object], request: Request, *, given: bool) -> Response:
     """Add or remove the caller's star on the package in the body. :raises NotFound: no such package"""
     body = await read_object(request)
     stated = [body[key] for key in ("package", "name") if key in body]
@@ -158,7 +158,7 @@ async def star(context: Context[object], request: Request, *, given: bool) -> An
 
 async def _change_owners(
     context: Context[object], request: Request, name: str, username: str, owner: dict[str, str] | None
-) -> Answer:
+) -> Response:
     actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_OWNERS)
     package = await get_package(context, name)
     owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
@@ -170,12 +170,12 @@ async def _change_owners(
     return await _change(context, name, change, actor)
 
 
-async def _change(context: Context[object], name: str, change: DocumentChange, actor: Actor) -> Answer:
+async def _change(context: Context[object], name: str, change: DocumentChange, actor: Actor) -> Response:
     rev = await context.services.publisher.change(
         commands.apply_document, context.repository, name, change, actor, False
     )
     notice = await owners_notice(context, name, change)
-    return json_answer({"ok": True, "id": name, "rev": rev}, headers=notice)
+    return json_response({"ok": True, "id": name, "rev": rev}, headers=notice)
 
 
 async def owners_notice(context: Context[object], name: str, change: DocumentChange) -> Fields:
@@ -192,7 +192,7 @@ async def owners_notice(context: Context[object], name: str, change: DocumentCha
     return ((b"npm-notice", sentence.encode("ascii", "replace")),)
 
 
-async def show_access(context: Context[object], request: Request, name: str, what: str) -> Answer:
+async def show_access(context: Context[object], request: Request, name: str, what: str) -> Response:
     """
     The visibility of a package, which is that of its repository, or the permissions of its owners.
 
@@ -210,7 +210,7 @@ async def show_access(context: Context[object], request: Request, name: str, wha
     value = answers.get(what, {})
     if what not in answers and package is not None:
         value = await _collaborators(context, request, package)
-    return json_answer(value, headers=NO_STORE)
+    return json_response(value, headers=NO_STORE)
 
 
 async def _collaborators(context: Context[object], request: Request, package: Package) -> dict[str, str]:
@@ -225,7 +225,7 @@ async def _collaborators(context: Context[object], request: Request, package: Pa
     return found
 
 
-async def set_access(context: Context[object], request: Request, name: str) -> Answer:
+async def set_access(context: Context[object], request: Request, name: str) -> Response:
     """
     Accept the access that the package already has.
 
@@ -234,4 +234,4 @@ async def set_access(context: Context[object], request: Request, name: str) -> A
     await authorize_change(context, request, Action.WRITE, name, "change the access of")
     await get_package(context, name)
     check_access(context.repository, (await read_object(request)).get("access"))
-    return json_answer({"ok": True}, headers=NO_STORE)
+    return json_response({"ok": True}, headers=NO_STORE)

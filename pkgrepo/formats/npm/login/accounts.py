@@ -17,8 +17,8 @@ from pkgrepo.gateway.access import actor_of, may_see_email, unknown
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.tokens import PERSONAL, limits_in
-from pkgrepo.http.answers import NO_STORE, Answer, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import Action, Identity, RepositoryScope, TokenLimits, User
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.storage.catalog.people.users import UserChanges
@@ -33,7 +33,7 @@ def limits_for(
     return limits_in(context.services.registry, context.repository, actions, packages)
 
 
-async def login(context: Context[object], request: Request, username: str) -> Answer:
+async def login(context: Context[object], request: Request, username: str) -> Response:
     """
     A token for a name and a password: ``npm login --auth-type=legacy``, ``npm adduser``, yarn and pnpm.
 
@@ -58,7 +58,7 @@ async def login(context: Context[object], request: Request, username: str) -> An
         "rev": f"1-{identity.user_id}",
         "token": token,
     }
-    return json_answer(answer, 201, headers=NO_STORE)
+    return json_response(answer, 201, headers=NO_STORE)
 
 
 async def authenticate(context: Context[object], request: Request, username: str, password: str) -> Identity:
@@ -78,7 +78,7 @@ async def authenticate(context: Context[object], request: Request, username: str
     return identity
 
 
-async def user_document(context: Context[object], request: Request, username: str) -> Answer:
+async def user_document(context: Context[object], request: Request, username: str) -> Response:
     """
     The document of a user, with the email for the user and for those who manage users.
 
@@ -96,23 +96,23 @@ async def user_document(context: Context[object], request: Request, username: st
         "roles": [],
         "date": format_time(user.created_at),
     }
-    return json_answer(answer, headers=NO_STORE)
+    return json_response(answer, headers=NO_STORE)
 
 
-async def whoami(context: Context[object], request: Request) -> Answer:
+async def whoami(context: Context[object], request: Request) -> Response:
     """The caller's name. :raises AuthenticationRequired: the caller is anonymous"""
     identity = await require_login(context, request)
-    return json_answer({"username": identity.username}, headers=NO_STORE)
+    return json_response({"username": identity.username}, headers=NO_STORE)
 
 
-async def profile(context: Context[object], request: Request) -> Answer:
+async def profile(context: Context[object], request: Request) -> Response:
     """The caller's profile. :raises Forbidden: the caller used a bearer token"""
     identity = await require_login(context, request)
     _check_no_bearer(identity)
-    return json_answer(_profile(await context.services.accounts.user(identity)), headers=NO_STORE)
+    return json_response(_profile(await context.services.accounts.user(identity)), headers=NO_STORE)
 
 
-async def change_profile(context: Context[object], request: Request) -> Answer:
+async def change_profile(context: Context[object], request: Request) -> Response:
     """
     Change name, email or password of the caller. Other fields that npm offers do not exist here.
 
@@ -138,7 +138,7 @@ async def change_profile(context: Context[object], request: Request) -> Answer:
         if changes
         else await context.services.accounts.user(identity)
     )
-    return json_answer(_profile(user), headers=NO_STORE)
+    return json_response(_profile(user), headers=NO_STORE)
 
 
 def require_write_access(identity: Identity) -> None:

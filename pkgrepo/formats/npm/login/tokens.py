@@ -16,8 +16,8 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.tokens import PERSONAL
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Action, Identity, Token
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.untrusted.text import quoted
@@ -29,7 +29,7 @@ LONGEST_LINE = 100  # characters
 READING = frozenset({Action.READ})
 
 
-async def list_tokens(context: Context[object], request: Request) -> Answer:
+async def list_tokens(context: Context[object], request: Request) -> Response:
     """A page of the caller's tokens."""
     identity = await _authorize(context, request)
     args = request.args
@@ -41,10 +41,10 @@ async def list_tokens(context: Context[object], request: Request) -> Answer:
         found = found[:limit]
         urls["next"] = f"{context.url(request)}/-/npm/v1/tokens?perPage={limit}&after={found[-1].id}"
     objects = [_record(token) for token in found]
-    return json_answer({"objects": objects, "total": len(objects), "urls": urls}, headers=NO_STORE)
+    return json_response({"objects": objects, "total": len(objects), "urls": urls}, headers=NO_STORE)
 
 
-async def create_token(context: Context[object], request: Request) -> Answer:
+async def create_token(context: Context[object], request: Request) -> Response:
     """
     A new token, for a caller who sends the password again. The token's text is in this answer only.
 
@@ -68,10 +68,10 @@ async def create_token(context: Context[object], request: Request) -> Answer:
         days=_days(body),
         description=_line(body, "description"),
     )
-    return json_answer({**_record(token), "token": text}, 201, headers=NO_STORE)
+    return json_response({**_record(token), "token": text}, 201, headers=NO_STORE)
 
 
-async def revoke_token(context: Context[object], request: Request, key: str) -> Answer:
+async def revoke_token(context: Context[object], request: Request, key: str) -> Response:
     """Revoke a token by its key or its text. :raises NotFound: the caller has no such token"""
     identity = await _authorize(context, request)
     actor = actor_of(request, identity)
@@ -79,14 +79,14 @@ async def revoke_token(context: Context[object], request: Request, key: str) -> 
         await context.services.accounts.revoke_text(identity, key, actor)
     else:
         await context.services.accounts.revoke(identity, key.lower(), actor)
-    return Answer(204, headers=NO_STORE)
+    return Response(204, headers=NO_STORE)
 
 
-async def logout(context: Context[object], request: Request, text: str) -> Answer:
+async def logout(context: Context[object], request: Request, text: str) -> Response:
     """Revoke the token that the caller uses."""
     identity = await require_login(context, request)
     await context.services.accounts.revoke_text(identity, text, actor_of(request, identity))
-    return json_answer({"ok": True}, headers=NO_STORE)
+    return json_response({"ok": True}, headers=NO_STORE)
 
 
 async def _authorize(context: Context[object], request: Request) -> Identity:

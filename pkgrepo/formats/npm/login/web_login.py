@@ -29,8 +29,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.npm.login.accounts import authenticate, limits_for
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import NO_STORE, Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, TokenKind, TokenLimits
 from pkgrepo.storage.catalog.people import logins, users
@@ -58,7 +58,7 @@ _STYLE: Final = (
 )
 
 
-async def begin_login(context: Context[object], request: Request) -> Answer:
+async def begin_login(context: Context[object], request: Request) -> Response:
     """The two addresses of a new login."""
     key = await _key(context)
     until_ms = context.services.clock.now_ms() + LIFE_MS
@@ -69,16 +69,16 @@ async def begin_login(context: Context[object], request: Request) -> Answer:
         "loginUrl": f"{context.url(request)}/-/v1/login?session={opened}",
         "doneUrl": f"{context.url(request)}/-/v1/done?session={done}",
     }
-    return json_answer(answer, headers=NO_STORE)
+    return json_response(answer, headers=NO_STORE)
 
 
-async def poll_login(context: Context[object], request: Request) -> Answer:
+async def poll_login(context: Context[object], request: Request) -> Response:
     """The token of an approved login, once; 202 before the approval. :raises Refusal: the login has ended"""
     secret, _ = await _open(context, request, "done")
     digest = _digest(secret)
     approval = await context.services.catalog.look(logins.find_approval, digest)
     if approval is None:
-        return json_answer({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
+        return json_response({}, 202, headers=(*NO_STORE, (b"Retry-After", b"%d" % POLL_S)))
     text = make_token(TokenKind.PERSONAL)
     limits = context.services.accounts.ending(limits_for(context))
     actor = Actor(address=request.client_address, request_id=request.request_id)
@@ -88,16 +88,16 @@ async def poll_login(context: Context[object], request: Request) -> Answer:
     if entry is None:
         raise _ended()
     context.services.accounts.copy_entry(entry)
-    return json_answer({"token": text}, headers=NO_STORE)
+    return json_response({"token": text}, headers=NO_STORE)
 
 
-async def login_form(context: Context[object], request: Request) -> Answer:
+async def login_form(context: Context[object], request: Request) -> Response:
     """The page that asks for name and password."""
     await _open(context, request, "login")
     return _page(context)
 
 
-async def approve_login(context: Context[object], request: Request) -> Answer:
+async def approve_login(context: Context[object], request: Request) -> Response:
     """Approve the login, when name and password in the submitted form are right; else the page again."""
     digest, until_ms = await _open(context, request, "login")
     fields = parse_qs((await read_body(request, FORM_SIZE)).decode("utf-8", "replace"))
@@ -141,7 +141,7 @@ async def _key(context: Context[object]) -> bytes:
     return found.encode()
 
 
-def _page(context: Context[object], problem: str = "", username: str = "", *, status: int = 200) -> Answer:
+def _page(context: Context[object], problem: str = "", username: str = "", *, status: int = 200) -> Response:
     problem_line = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
     return _html(
         f"<h1>Log in</h1><p>A package client wants to use <b>{escape(context.repository.path)}</b> in your name. "
@@ -169,9 +169,9 @@ def _ended() -> Refusal:
     return Refusal(404, "this login has ended; begin anew with npm login", "login_ended")
 
 
-def _html(body: str, status: int = 200) -> Answer:
+def _html(body: str, status: int = 200) -> Response:
     page = f"<!doctype html><html lang=en><meta charset=utf-8><title>Log in</title><style>{_STYLE}</style>{body}</html>"
-    return Answer(status, page.encode(), b"text/html; charset=utf-8", headers=PAGE_FIELDS)
+    return Response(status, page.encode(), b"text/html; charset=utf-8", headers=PAGE_FIELDS)
 
 
 def _digest(secret: str) -> str:

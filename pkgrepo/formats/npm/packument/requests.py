@@ -15,14 +15,14 @@ from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.formats.npm.search.listing import Listings
-from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.answer_cache import CachedResponse
 from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
-from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Package, RepositoryType, Version
 from pkgrepo.proxy.resolving.serving import PackageState
@@ -43,7 +43,7 @@ class Caches:
     listings: Listings = Factory(Listings)
 
 
-async def packument(context: Context[Caches], request: Request, path: PackagePath) -> Answer:
+async def packument(context: Context[Caches], request: Request, path: PackagePath) -> Response:
     """
     A packument in the form that the client asks for; always the full one when the client will write it back.
 
@@ -58,7 +58,7 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
     rendered = await context.caches.packuments.get(context.services.pools, found, form, context.url(request))
     state, document = rendered.state, rendered.document
 
-    def negotiate(again: Request) -> Answer | None:
+    def negotiate(again: Request) -> Response | None:
         ready = context.caches.packuments.ready(state, _form(again), context.url(again))
         return None if ready is None else _document_answer(context, again, ready)
 
@@ -78,7 +78,7 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
     return answer
 
 
-async def version(context: Context[object], request: Request, path: VersionPath) -> Answer:
+async def version(context: Context[object], request: Request, path: VersionPath) -> Response:
     """
     The document of a version, selected by its number or a tag.
 
@@ -91,9 +91,9 @@ async def version(context: Context[object], request: Request, path: VersionPath)
     if fragment is None:
         raise version_not_found(path.selector)
 
-    def negotiate(again: Request) -> Answer:
+    def negotiate(again: Request) -> Response:
         body = version_document(fragment).replace(BASE, context.url(again).encode())
-        return Answer(
+        return Response(
             body=body,
             content_type=FULL_TYPE.encode(),
             etag=b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode(),
@@ -101,7 +101,7 @@ async def version(context: Context[object], request: Request, path: VersionPath)
         )
 
     if state.cacheable:
-        entry = CachedAnswer(
+        entry = CachedResponse(
             repository,
             package=name,
             negotiate=negotiate,
@@ -115,7 +115,7 @@ async def version(context: Context[object], request: Request, path: VersionPath)
     return negotiate(request)
 
 
-async def dist_tags(context: Context[object], request: Request, name: str) -> Answer:
+async def dist_tags(context: Context[object], request: Request, name: str) -> Response:
     """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
     await authorize_read(context, request, name)
     if context.repository.type is RepositoryType.HOSTED:
@@ -125,10 +125,10 @@ async def dist_tags(context: Context[object], request: Request, name: str) -> An
         state = await state_of(context, request, name)
         spliced, _ = await state.load(SHORT)
         tagged = await context.services.pools.cpu(read_tags, spliced)
-    return json_answer(tagged, headers=((b"Cache-Control", document_cache_control(context.repository)),))
+    return json_response(tagged, headers=((b"Cache-Control", document_cache_control(context.repository)),))
 
 
-async def tarball(context: Context[object], request: Request, path: TarballPath) -> Answer:
+async def tarball(context: Context[object], request: Request, path: TarballPath) -> Response:
     """The tarball of a version. :raises NotFound: no tarball has this name"""
     identity = await authorize_read(context, request, path.name)
     answer = await answer_file(context.services, request, identity, context.repository, path.name, _tarball_path(path))
@@ -173,12 +173,12 @@ async def find_package(context: Context[object], name: str) -> Package | None:
     return await context.services.catalog.look(packages.find_package, context.repository.id, name)
 
 
-async def info(context: Context[object], request: Request, _path: RootPath) -> Answer:
+async def info(context: Context[object], request: Request, _path: RootPath) -> Response:
     """A description of this repository, with the keys of CouchDB, which the first registry ran on."""
     await authorize_read(context, request, None)
     catalog = context.services.catalog
     now = await catalog.look(repositories.find_repository, context.repository.uid) or context.repository
-    return json_answer(
+    return json_response(
         {
             "db_name": now.name,
             "doc_count": now.package_count,
@@ -218,7 +218,7 @@ def _tarball_path(path: TarballPath) -> str:
     return tarball_path(path.name, version.text)
 
 
-def _document_answer(context: Context[object], request: Request, document: Document) -> Answer:
+def _document_answer(context: Context[object], request: Request, document: Document) -> Response:
     headers: Fields = (
         (b"Cache-Control", document_cache_control(context.repository)),
         (b"Vary", b"Accept, Accept-Encoding"),

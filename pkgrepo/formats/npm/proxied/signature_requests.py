@@ -16,8 +16,8 @@ from pkgrepo.formats.npm.proxied.normaliser import kept_text
 from pkgrepo.formats.npm.proxied.upstream import attestations_question, keys_question
 from pkgrepo.formats.npm.signing import find_public_key, keys_document
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Fields, Refusal, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.documents.held import DocumentRequest
@@ -28,7 +28,7 @@ from pkgrepo.storage.catalog.packages import files, packages
 _HEADERS: Final[Fields] = ((b"Cache-Control", b"no-cache"),)
 
 
-async def keys(context: Context[object], request: Request) -> Answer:
+async def keys(context: Context[object], request: Request) -> Response:
     """
     The keys that clients verify signatures with, of all members of the repository.
 
@@ -50,10 +50,10 @@ async def keys(context: Context[object], request: Request) -> Answer:
         found = {**{id_: key for key in keys if isinstance(id_ := key.get("keyid"), str)}, **found}
     if not found:
         raise failure or Refusal(404, "nothing was signed here yet", "no_keys")
-    return json_answer({"keys": list(found.values())}, headers=_HEADERS)
+    return json_response({"keys": list(found.values())}, headers=_HEADERS)
 
 
-async def attestations(context: Context[object], request: Request, name: str, version_text: str) -> Answer:
+async def attestations(context: Context[object], request: Request, name: str, version_text: str) -> Response:
     """The attestations of a version. :raises NotFound: it has none"""
     await authorize_read(context, request, name)
     what = f"{name}@{version_text}"
@@ -62,13 +62,13 @@ async def attestations(context: Context[object], request: Request, name: str, ve
     for member in members.serving:
         if isinstance(member, UpstreamMember):
             body = await _ask(context, member.repository, attestations_question(name, version.text))
-            return Answer(body=body.encode(), content_type=FULL_TYPE.encode(), headers=_HEADERS)
+            return Response(body=body.encode(), content_type=FULL_TYPE.encode(), headers=_HEADERS)
         file = await context.services.catalog.look(_find_bundle, member.repository.id, name, version.key)
         if file is not None:
             answer = await context.services.files.answer(member.repository, file)
             assert isinstance(answer.body, bytes), "a publish accepts no larger bundle"
             bundle = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
-            return Answer(body=bundle, content_type=FULL_TYPE.encode(), headers=_HEADERS)
+            return Response(body=bundle, content_type=FULL_TYPE.encode(), headers=_HEADERS)
     raise NotFound("attestation of", what)
 
 

@@ -20,7 +20,7 @@ from pkgrepo.formats.npm.paths import BUNDLE_ROLE, bundle_path, tarball_path
 from pkgrepo.formats.npm.publish.envelope import read_bundle
 from pkgrepo.formats.npm.refusals import version_taken
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, json_answer
+from pkgrepo.http.responses import Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
 from pkgrepo.repositories.publish.releases import Release
@@ -35,7 +35,7 @@ from .tarball import TarballContents, differing_fields, inspect_tarball
 
 async def publish(
     context: Context[object], staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor
-) -> Answer:
+) -> Response:
     """
     Verify a version whose tarball is staged, and publish it.
 
@@ -91,7 +91,7 @@ async def publish(
     )
     publishing = Publishing(tags=publication.tags, deprecated=manifest.deprecated, maintainer=person, actor=actor)
     published = await context.services.publisher.publish(repository, release, staged, actor, publishing)
-    return json_answer({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
+    return json_response({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
 
 
 async def _person(context: Context[object], identity: Identity) -> dict[str, str]:

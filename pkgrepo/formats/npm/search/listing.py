@@ -19,7 +19,7 @@ from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import StorageFull
 from pkgrepo.formats.npm.search.rows import render_member
-from pkgrepo.http.answers import Content
+from pkgrepo.http.responses import Content
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog import index_documents

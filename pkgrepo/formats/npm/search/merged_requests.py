@@ -32,8 +32,8 @@ from pkgrepo.formats.npm.search.requests import (
 )
 from pkgrepo.formats.npm.search.rows import ROW, Row, read_entry, read_rows, render_answer
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Identity, ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private, passes_searches
 from pkgrepo.repositories.clock import from_ms
@@ -45,7 +45,7 @@ _Results = dict[str, tuple[float, Row]]  # score and row by package
 LIMITS: Final = ReadLimits(max_bytes=4 * 1024 * 1024, total_s=3.0)  # 250 results have 500 KiB; people wait for them
 
 
-async def search(context: Context[object], request: Request) -> Answer:
+async def search(context: Context[object], request: Request) -> Response:
     """A page of the packages that match the query."""
     if context.repository.type is RepositoryType.HOSTED:
         return await search_hosted(context, request)
@@ -60,7 +60,7 @@ async def search(context: Context[object], request: Request) -> Answer:
     answer = render_answer(list(shown.values()), count + found.total, now, context.url(request))
     ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, answer["objects"], strict=True)]
     others = [each for name, each in found.objects.items() if name not in present]
-    return json_answer({**answer, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
+    return json_response({**answer, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
 
 
 async def _search_here(

@@ -30,8 +30,8 @@ from pkgrepo.formats.npm.search.rows import (
     render_answer,
 )
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import JSON, NO_STORE, Answer, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import JSON, NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.clock import from_ms
@@ -89,7 +89,7 @@ def _number(text: str | None, default: int, most: int) -> int:
     return min(int(text), most)
 
 
-async def search_hosted(context: Context[object], request: Request) -> Answer:
+async def search_hosted(context: Context[object], request: Request) -> Response:
     """A page of the packages that match the query."""
     identity = await identify(context, request)
     query = read_query(request.parameter(b"text") or "")
@@ -104,7 +104,7 @@ async def search_hosted(context: Context[object], request: Request) -> Answer:
     return await context.services.catalog.scan(_answer, context.repository.id, found, now, context.url(request))
 
 
-async def listing(context: Context[object], request: Request, listings: Listings) -> Answer:
+async def listing(context: Context[object], request: Request, listings: Listings) -> Response:
     """All packages, as old clients request them."""
     identity = await identify(context, request)
     now_ms = context.services.clock.now_ms()
@@ -113,10 +113,10 @@ async def listing(context: Context[object], request: Request, listings: Listings
     else:
         keys = set(await _keys(context, request, identity, Query()))
         content = await listing_of(context.services.catalog, context.repository, keys, now_ms)
-    return Answer(body=content, content_type=JSON, headers=NO_STORE)
+    return Response(body=content, content_type=JSON, headers=NO_STORE)
 
 
-async def of_scope(context: Context[object], request: Request, scope: str) -> Answer:
+async def of_scope(context: Context[object], request: Request, scope: str) -> Response:
     """
     The packages of a scope, with the caller's permission on each.
 
@@ -136,7 +136,7 @@ async def of_scope(context: Context[object], request: Request, scope: str) -> An
     return await _with_permissions(request, keys, permissions)
 
 
-async def of_user(context: Context[object], request: Request, username: str) -> Answer:
+async def of_user(context: Context[object], request: Request, username: str) -> Response:
     """The packages that a user maintains and has a permission on, with that permission."""
     identity = await identify(context, request)
     matches = await _keys(context, request, identity, Query(facets=((facet(MAINTAINER, username.lower()),),)))
@@ -144,24 +144,24 @@ async def of_user(context: Context[object], request: Request, username: str) -> 
     return await _with_permissions(request, own, lambda some: permissions_of(context, username, some))
 
 
-async def of_caller(context: Context[object], request: Request) -> Answer:
+async def of_caller(context: Context[object], request: Request) -> Response:
     """The packages that the caller maintains. :raises AuthenticationRequired: the caller is anonymous"""
     return await of_user(context, request, await _username(context, request))
 
 
-async def starred(context: Context[object], request: Request) -> Answer:
+async def starred(context: Context[object], request: Request) -> Response:
     """The packages starred by the user that the parameter ``key`` names as a JSON string, for ``npm stars``."""
     username = (request.parameter(b"key") or "").strip('"')
     found = await _starred(context, request, username)
-    return json_answer({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
+    return json_response({"rows": [{"key": username, "value": name} for name in found]}, headers=NO_STORE)
 
 
-async def stars(context: Context[object], request: Request, username: str) -> Answer:
+async def stars(context: Context[object], request: Request, username: str) -> Response:
     """The packages starred by a user, for ``pnpm stars``."""
-    return json_answer(dict.fromkeys(await _starred(context, request, username), True), headers=NO_STORE)
+    return json_response(dict.fromkeys(await _starred(context, request, username), True), headers=NO_STORE)
 
 
-async def stars_of_caller(context: Context[object], request: Request) -> Answer:
+async def stars_of_caller(context: Context[object], request: Request) -> Response:
     """The packages starred by the caller. :raises AuthenticationRequired: the caller is anonymous"""
     return await stars(context, request, await _username(context, request))
 
@@ -221,13 +221,13 @@ async def _with_permissions(
     request: Request,
     keys: list[str],
     permissions: Callable[[list[str]], Awaitable[dict[str, str]]],
-) -> Answer:
+) -> Response:
     """The packages with the permission on each; those without one are left out."""
     found: dict[str, str] = {}
     for at in range(0, len(keys), CHECKED_AT_ONCE):
         found |= await permissions(keys[at : at + CHECKED_AT_ONCE])
         await request.next_turn()
-    return json_answer(found, headers=NO_STORE)
+    return json_response(found, headers=NO_STORE)
 
 
 async def _matching(context: Context[object], keys: list[str], accepts: Callable[[Row], bool]) -> list[str]:
@@ -239,8 +239,8 @@ async def _matching(context: Context[object], keys: list[str], accepts: Callable
     return found
 
 
-def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, address: str) -> Answer:
+def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, address: str) -> Response:
     scores = dict(found.keys)
     rows = read_rows(reader, repository_id, scores)
     results = [(scores[row.name], row) for row in rows]
-    return json_answer(render_answer(results, found.total, now, address), headers=NO_STORE)
+    return json_response(render_answer(results, found.total, now, address), headers=NO_STORE)

@@ -22,14 +22,14 @@ from pkgrepo.formats.python.names import (
     split_companion,
     version_key,
 )
-from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.answer_cache import CachedResponse
 from pkgrepo.gateway.content import SAFE, choose_encoding, document_answer, document_cache_control
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
-from pkgrepo.http.answers import Answer, Fields, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Document, Identity, Repository, RepositoryType
 from pkgrepo.repositories.publish.package_lists import PackageLists
@@ -85,7 +85,7 @@ class IndexCaches:
     merged_lists: MergedLists
 
 
-async def page(context: Context[IndexCaches], request: Request, project: str) -> Answer:
+async def page(context: Context[IndexCaches], request: Request, project: str) -> Response:
     """
     The page of a project, in the form and content coding that the client prefers.
 
@@ -104,7 +104,7 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
     found = await services.proxy.resolver.state(context.repository, key, revalidate=request.revalidates)
     rendered = await index.get(services.pools, found, _form(wanted), "")
 
-    def negotiate(again: Request) -> Answer | None:
+    def negotiate(again: Request) -> Response | None:
         wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
         ready = index.ready(rendered.state, _form(wanted), "")
         return None if ready is None else _page_answer(context, again, ready, wanted)
@@ -113,7 +113,7 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
     return _page_answer(context, request, rendered.document, wanted)
 
 
-async def project_list(context: Context[IndexCaches], request: Request) -> Answer:
+async def project_list(context: Context[IndexCaches], request: Request) -> Response:
     """The list of all projects: the simple index's root (PEP 503, PEP 691)."""
     await context.admit(request, Action.READ)
     if not request.raw_path.endswith(b"/"):
@@ -128,13 +128,13 @@ async def project_list(context: Context[IndexCaches], request: Request) -> Answe
         return _page_answer(context, request, document, wanted)
     document = await lists.get(services.catalog, services.pools, repository, kind)
 
-    def negotiate(again: Request) -> Answer | None:
+    def negotiate(again: Request) -> Response | None:
         wanted = choose_page_type(again.header(b"accept"), None)
         return _page_answer(context, again, document, wanted) if _form(wanted) == kind else None
 
     services.answer_cache.put(
         request,
-        CachedAnswer(
+        CachedResponse(
             repository,
             package=None,
             negotiate=negotiate,
@@ -146,7 +146,7 @@ async def project_list(context: Context[IndexCaches], request: Request) -> Answe
     return _page_answer(context, request, document, wanted)
 
 
-async def file(context: Context[object], request: Request, project: str, version: str, filename: str) -> Answer:
+async def file(context: Context[object], request: Request, project: str, version: str, filename: str) -> Response:
     """A distribution, its metadata (PEP 658), signature or provenance (PEP 740). :raises NotFound: no such file"""
     key = project_key(project)
     identity = await context.admit(request, Action.READ, key)
@@ -157,12 +157,12 @@ async def file(context: Context[object], request: Request, project: str, version
     return await _file_at(context, request, identity, path)
 
 
-async def provenance(context: Context[object], request: Request, project: str, version: str, filename: str) -> Answer:
+async def provenance(context: Context[object], request: Request, project: str, version: str, filename: str) -> Response:
     """The provenance of a distribution (PEP 740)."""
     return await file(context, request, project, version, filename + PROVENANCE)
 
 
-async def file_by_name(context: Context[object], request: Request, filename: str) -> Answer:
+async def file_by_name(context: Context[object], request: Request, filename: str) -> Response:
     """A file by its name alone."""
     distribution, _ = split_companion(filename)
     try:
@@ -173,14 +173,14 @@ async def file_by_name(context: Context[object], request: Request, filename: str
     return await _file_at(context, request, identity, await find_path(context, filename))
 
 
-async def file_beside_page(context: Context[object], request: Request, project: str, filename: str) -> Answer:
+async def file_beside_page(context: Context[object], request: Request, project: str, filename: str) -> Response:
     """A file below its project's page."""
     key = project_key(project)
     identity = await context.admit(request, Action.READ, key)
     return await _file_at(context, request, identity, await find_path(context, filename, key))
 
 
-async def file_of_version(context: Context[object], request: Request, project: str, version: str) -> Answer:
+async def file_of_version(context: Context[object], request: Request, project: str, version: str) -> Response:
     """
     The preferred file of a version: a universal pure wheel, else the sdist, else the first wheel.
 
@@ -239,7 +239,7 @@ async def find_path(
     return file_path(name.project_key, name.version_text, filename)
 
 
-async def info(context: Context[object], request: Request) -> Answer:
+async def info(context: Context[object], request: Request) -> Response:
     """The description of the repository: HTML if Accept names and prefers it, as browsers do, else JSON."""
     await context.admit(request, Action.READ)
     accept, catalog = request.header(b"accept"), context.services.catalog
@@ -256,7 +256,7 @@ async def info(context: Context[object], request: Request) -> Answer:
             simple=escape(simple),
         )
         safe: Fields = ((b"Content-Security-Policy", POLICY),)
-        return Answer(body=page.encode(), content_type=b"text/html; charset=utf-8", headers=(*headers, *safe))
+        return Response(body=page.encode(), content_type=b"text/html; charset=utf-8", headers=(*headers, *safe))
     value = {
         "repository": repository.path,
         "title": repository.name,
@@ -266,12 +266,12 @@ async def info(context: Context[object], request: Request) -> Answer:
         "last_updated": msgspec.to_builtins(changed_at),
         "simple": simple,
     }
-    return json_answer(value, headers=headers)
+    return json_response(value, headers=headers)
 
 
 async def _file_at(
     context: Context[object], request: Request, identity: Identity, path: str, headers: Fields | None = None
-) -> Answer:
+) -> Response:
     """The file at a path of the repository. :raises NotFound: there is none"""
     package, _, _ = path.removeprefix("packages/").partition("/")
     answer = await answer_file(context.services, request, identity, context.repository, package, path, headers)
@@ -301,7 +301,7 @@ def _rank(candidate: tuple[str, str]) -> tuple[int, str]:
     return (0 if pure else 1 if kind == "sdist" else 2), path
 
 
-def _page_answer(context: Context[object], request: Request, document: Document, content_type: bytes) -> Answer:
+def _page_answer(context: Context[object], request: Request, document: Document, content_type: bytes) -> Response:
     headers: Fields = (
         (b"Cache-Control", document_cache_control(context.repository)),
         (b"Vary", b"Accept, Accept-Encoding"),
@@ -312,11 +312,11 @@ def _page_answer(context: Context[object], request: Request, document: Document,
     return answer if answer.content_type == content_type else evolve(answer, content_type=content_type)
 
 
-def _moved(request: Request, location: bytes) -> Answer:
+def _moved(request: Request, location: bytes) -> Response:
     """A redirect; relative, so that it is right behind a reverse proxy that strips a prefix."""
     if request.raw_query:
         location += b"?" + request.raw_query
-    return Answer(301, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
+    return Response(301, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
 
 
 def _form(content_type: bytes) -> str:

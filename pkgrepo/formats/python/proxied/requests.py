@@ -21,8 +21,8 @@ from pkgrepo.formats.python.names import METADATA, file_path, parse_filename, pr
 from pkgrepo.formats.python.proxied.upstream import read_fields
 from pkgrepo.gateway.content import choose_encoding, document_answer, document_cache_control, is_private
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import NO_STORE, Answer, Fields, json_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Document, File, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
@@ -32,24 +32,24 @@ from pkgrepo.repositories.publish.splicing import Spliced, render
 from pkgrepo.storage.catalog.packages import versions
 
 
-async def project_metadata(context: Context[object], request: Request, project: str) -> Answer:
+async def project_metadata(context: Context[object], request: Request, project: str) -> Response:
     """JSON metadata of a project."""
     return await _answer(context, request, project, None, simple=False)
 
 
-async def version_metadata(context: Context[object], request: Request, project: str, version: str) -> Answer:
+async def version_metadata(context: Context[object], request: Request, project: str, version: str) -> Response:
     """JSON metadata of one version."""
     return await _answer(context, request, project, version, simple=False)
 
 
-async def project_metadata_with_files(context: Context[object], request: Request, project: str) -> Answer:
+async def project_metadata_with_files(context: Context[object], request: Request, project: str) -> Response:
     """JSON metadata of a project with the files of its simple page."""
     return await _answer(context, request, project, None, simple=True)
 
 
 async def _answer(
     context: Context[object], request: Request, project: str, version: str | None, *, simple: bool
-) -> Answer:
+) -> Response:
     key = project_key(project)
     await context.admit(request, Action.READ, key)
     read = _read_hosted if context.repository.type is RepositoryType.HOSTED else _make
@@ -58,7 +58,7 @@ async def _answer(
             context, key, None if version is None else version_key(version), context.url(request), simple=simple
         )
     except NotFound:
-        return json_answer({"message": "Not Found"}, 404, headers=NO_STORE)
+        return json_response({"message": "Not Found"}, 404, headers=NO_STORE)
     headers: Fields = (
         (b"Cache-Control", document_cache_control(context.repository)),
         (b"X-PyPI-Last-Serial", b"%d" % document.serial),

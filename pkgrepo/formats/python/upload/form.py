@@ -29,9 +29,9 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import FileName, normalise, parse_upload, parse_version
 from pkgrepo.formats.python.upload.metadata import CoreMetadata
 from pkgrepo.formats.python.upload.provenance import parse_attestations
-from pkgrepo.http.answers import Refusal
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
 

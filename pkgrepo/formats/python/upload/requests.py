@@ -32,8 +32,8 @@ from pkgrepo.formats.python.upload.inspection import Inspection, inspect
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Published, Release
@@ -47,17 +47,19 @@ from .provenance import provenance_document
 FORM_OVERHEAD = TEXT_BUDGET + 2 * 1024 * 1024  # bytes that a form may have besides its file
 
 
-async def upload_form(context: Context[object], request: Request) -> Answer:
+async def upload_form(context: Context[object], request: Request) -> Response:
     """The legacy upload form."""
     return await _upload_form(context, request, None)
 
 
-async def upload_form_of(context: Context[object], request: Request, project: str) -> Answer:
+async def upload_form_of(context: Context[object], request: Request, project: str) -> Response:
     """The legacy upload form, at a project's address."""
     return await _upload_form(context, request, project_key(project))
 
 
-async def upload_file(context: Context[object], request: Request, project: str, version: str, filename: str) -> Answer:
+async def upload_file(
+    context: Context[object], request: Request, project: str, version: str, filename: str
+) -> Response:
     """A distribution as the whole body."""
     key, limit = project_key(project), context.services.max_upload
     await context.admit(request, Action.WRITE, key)
@@ -76,10 +78,10 @@ async def upload_file(context: Context[object], request: Request, project: str, 
     async with context.services.publisher.stage(context.repository) as staged:
         blob = await receive_body(request, staged, limit=limit)
         published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
-    return text_answer("stored\n" if published.changed else "unchanged\n", 201 if published.changed else 200)
+    return text_response("stored\n" if published.changed else "unchanged\n", 201 if published.changed else 200)
 
 
-async def refuse_upload(context: Context[object], request: Request, **_: str) -> Answer:
+async def refuse_upload(context: Context[object], request: Request, **_: str) -> Response:
     """A common mistake: uploading to the index address that installers use."""
     await context.admit(request, Action.WRITE)
     headers = ((b"Allow", b"GET, HEAD"),)
@@ -87,7 +89,7 @@ async def refuse_upload(context: Context[object], request: Request, **_: str) ->
     raise misplaced(context, request, refusal)
 
 
-async def _upload_form(context: Context[object], request: Request, project: str | None) -> Answer:
+async def _upload_form(context: Context[object], request: Request, project: str | None) -> Response:
     services = context.services
     identity = await context.admit(request, Action.WRITE, project)
     check_declared_length(request, services.max_upload + FORM_OVERHEAD)
@@ -102,7 +104,7 @@ async def _upload_form(context: Context[object], request: Request, project: str 
             request, staged, limit=services.max_upload, project=project, strict=_is_strict(context), admit=admit
         )
         await _accept(context, request, staged, upload)
-    return text_answer("", 200)
+    return text_response("", 200)
 
 
 async def _accept(context: Context[object], request: Request, staged: Staged, upload: Distribution) -> Published:

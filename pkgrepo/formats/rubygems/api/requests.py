@@ -30,14 +30,14 @@ from pkgrepo.formats.rubygems.marshal import VERSION, Stream, array, integer
 from pkgrepo.formats.rubygems.names import RUBY, full_version, is_name
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import JSON, Answer, Refusal
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import JSON, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, RepositoryType
 from pkgrepo.repositories.search_index import Query, facet
 
 Row = Mapping[str, Any]
-Handler = Callable[..., Awaitable[Answer]]  # of the context and the request
+Handler = Callable[..., Awaitable[Response]]  # of the context and the request
 
 PAGE: Final = 30  # gems on a page of a search, as on the public registry
 MOST_PAGES: Final = 100
@@ -104,13 +104,13 @@ def find_handler(parts: tuple[str, ...]) -> Handler | None:  # noqa: PLR0911 - o
     return None
 
 
-async def gem(context: Context[object], request: Request, name: str) -> Answer:
+async def gem(context: Context[object], request: Request, name: str) -> Response:
     """A gem in its latest version."""
     await context.admit(request, Action.READ, name)
     return _record(context, request, await _find_latest(context, name), NO_GEM)
 
 
-async def version(context: Context[object], request: Request, name: str, number: str) -> Answer:
+async def version(context: Context[object], request: Request, name: str, number: str) -> Response:
     """A gem in one version, for the platform in the query."""
     await context.admit(request, Action.READ, name)
     key = full_version(number, request.parameter(b"platform") or RUBY)
@@ -122,7 +122,7 @@ async def version(context: Context[object], request: Request, name: str, number:
     return _record(context, request, found, NO_VERSION)
 
 
-async def versions(context: Context[object], request: Request, name: str) -> Answer:
+async def versions(context: Context[object], request: Request, name: str) -> Response:
     """All live versions of a gem, the highest first."""
     await context.admit(request, Action.READ, name)
     if context.repository.type is RepositoryType.HOSTED:
@@ -135,14 +135,14 @@ async def versions(context: Context[object], request: Request, name: str) -> Ans
     return _answer(context, body)
 
 
-async def latest(context: Context[object], request: Request, name: str) -> Answer:
+async def latest(context: Context[object], request: Request, name: str) -> Response:
     """The number of the latest version; of a gem that does not exist it is ``unknown``."""
     await context.admit(request, Action.READ, name)
     found = await _find_latest(context, name)
     return _answer(context, _encode({"version": "unknown" if found is None else found.spec.number}))
 
 
-async def search(context: Context[object], request: Request) -> Answer:
+async def search(context: Context[object], request: Request) -> Response:
     """A page of the gems whose name, summary or description has all words of the query."""
     await _admit_all(context, request)
     words = tuple((request.parameter(b"query") or "").lower().split())
@@ -150,7 +150,7 @@ async def search(context: Context[object], request: Request) -> Answer:
     return await _search(context, request, Query(words=words), (page - 1) * PAGE, PAGE)
 
 
-async def own(context: Context[object], request: Request) -> Answer:
+async def own(context: Context[object], request: Request) -> Response:
     """The gems that the caller owns."""
     identity = await _admit_all(context, request)
     if identity.anonymous:
@@ -158,7 +158,7 @@ async def own(context: Context[object], request: Request) -> Answer:
     return await _search(context, request, Query(facets=((facet(OWNER, identity.username),),)), 0, MOST_OWN)
 
 
-async def dependencies(context: Context[object], request: Request, *, json: bool) -> Answer:
+async def dependencies(context: Context[object], request: Request, *, json: bool) -> Response:
     """
     The dependencies of all versions of the gems in the query, which Bundler asks for where it finds no compact index.
 
@@ -194,7 +194,7 @@ async def _find_latest(context: Context[object], name: str) -> Release | None:
     return next((each for each in listed if each.spec.full_version == best.spec.number), best)
 
 
-async def _search(context: Context[object], request: Request, query: Query, start: int, count: int) -> Answer:
+async def _search(context: Context[object], request: Request, query: Query, start: int, count: int) -> Response:
     searches = context.services.searches
     index = await searches.get(context.repository, ROW, read_entry)
     async with searches.semaphore.hold((request.client_address,)):
@@ -205,15 +205,15 @@ async def _search(context: Context[object], request: Request, query: Query, star
     )
 
 
-def _record(context: Context[object], request: Request, found: Release | None, absent: str) -> Answer:
+def _record(context: Context[object], request: Request, found: Release | None, absent: str) -> Response:
     if found is None:
         raise Refusal(404, absent, "not_found")
     return _answer(context, _encode(gem_record(found, context.url(request))))
 
 
-def _answer(context: Context[object], body: bytes, content_type: bytes = JSON) -> Answer:
+def _answer(context: Context[object], body: bytes, content_type: bytes = JSON) -> Response:
     headers = ((b"Cache-Control", document_cache_control(context.repository)),)
-    return Answer(body=body, content_type=content_type, headers=headers)
+    return Response(body=body, content_type=content_type, headers=headers)
 
 
 def _encode_versions(releases: Iterable[Release]) -> bytes:

@@ -22,14 +22,14 @@ from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.names import is_name
 from pkgrepo.formats.rubygems.paths import GemPath, InfoPath, QuickPath, gem_path, quick_path
-from pkgrepo.gateway.answer_cache import CachedAnswer
+from pkgrepo.gateway.answer_cache import CachedResponse
 from pkgrepo.gateway.content import SMALL, document_cache_control, is_private, plain_body
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding
-from pkgrepo.http.answers import Answer, Fields
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Fields, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Document, Repository, RepositoryType
 from pkgrepo.repositories.publish.package_lists import PackageLists
@@ -44,7 +44,7 @@ MAX_AGE: Final = b"max-age=60, public"
 MOST_NAMES: Final = 4  # that are asked of upstreams for one file
 
 
-def text_document_answer(request: Request, repository: Repository, document: Document, cpu: Pool) -> Answer:
+def text_document_answer(request: Request, repository: Repository, document: Document, cpu: Pool) -> Response:
     """A document in the coding that the client wants. Only the plain form has ranges. ``cpu``: see L{plain_body}."""
     headers = (*_headers(repository, bytes.fromhex(document.digests["sha256"])), (b"Vary", b"Accept-Encoding"))
     packed = document.gzip
@@ -52,7 +52,7 @@ def text_document_answer(request: Request, repository: Repository, document: Doc
         headers = (*headers, (b"Content-Encoding", b"gzip"))
     else:
         packed = None
-    return Answer(
+    return Response(
         body=plain_body(document, cpu) if packed is None else packed,
         content_type=document.content_type.encode(),
         etag=_etag(document.digests["md5"]),
@@ -61,9 +61,9 @@ def text_document_answer(request: Request, repository: Repository, document: Doc
     )
 
 
-def list_answer(repository: Repository, found: ListFile) -> Answer:
+def list_answer(repository: Repository, found: ListFile) -> Response:
     """A long list, always in the plain form."""
-    return Answer(
+    return Response(
         body=found.read() if found.size <= SMALL else found.content(),
         content_type=TEXT_TYPE.encode(),
         etag=_etag(found.md5.hexdigest()),
@@ -72,9 +72,9 @@ def list_answer(repository: Repository, found: ListFile) -> Answer:
     )
 
 
-def packed_answer(repository: Repository, document: Document) -> Answer:
+def packed_answer(repository: Repository, document: Document) -> Response:
     """A list of the legacy index as a gzip file."""
-    return Answer(
+    return Response(
         body=document.gzip or gzip.compress(document.body, mtime=0),
         content_type=BINARY_TYPE.encode(),
         etag=document.etag.encode(),
@@ -105,7 +105,7 @@ class IndexCaches:
     versions: VersionsLists = Factory(VersionsLists)
 
 
-async def info(context: Context[IndexCaches], request: Request, path: InfoPath) -> Answer:
+async def info(context: Context[IndexCaches], request: Request, path: InfoPath) -> Response:
     """
     The versions of one gem.
 
@@ -117,7 +117,7 @@ async def info(context: Context[IndexCaches], request: Request, path: InfoPath) 
     state = await services.proxy.resolver.state(repository, path.name, revalidate=request.revalidates)
     rendered = await index.get(services.pools, state, INFO, "")
 
-    def negotiate(again: Request) -> Answer | None:
+    def negotiate(again: Request) -> Response | None:
         ready = index.ready(rendered.state, INFO, "")
         return None if ready is None else text_document_answer(again, repository, ready, services.pools.cpu)
 
@@ -125,13 +125,13 @@ async def info(context: Context[IndexCaches], request: Request, path: InfoPath) 
     return text_document_answer(request, repository, rendered.document, services.pools.cpu)
 
 
-async def names(context: Context[IndexCaches], request: Request) -> Answer:
+async def names(context: Context[IndexCaches], request: Request) -> Response:
     """The names of all gems with live versions in a hosted repository."""
     document = await _list(context, request, NAMES)
     return text_document_answer(request, context.repository, document, context.services.pools.cpu)
 
 
-async def specs(context: Context[IndexCaches], request: Request, file: str) -> Answer:
+async def specs(context: Context[IndexCaches], request: Request, file: str) -> Response:
     """
     A list of the legacy index of a hosted repository by the name of its file, as a gzip file.
 
@@ -140,7 +140,7 @@ async def specs(context: Context[IndexCaches], request: Request, file: str) -> A
     return packed_answer(context.repository, await _list(context, request, file.removesuffix(".gz")))
 
 
-async def versions(context: Context[IndexCaches], request: Request) -> Answer:
+async def versions(context: Context[IndexCaches], request: Request) -> Response:
     """The list of all changes in a hosted repository, in pieces if clients want them."""
     services, repository = context.services, context.repository
     generation = services.catalog.generation()
@@ -162,14 +162,14 @@ async def _list(context: Context[IndexCaches], request: Request, form: str) -> D
     generation = services.catalog.generation()
     document = await lists.get(services.catalog, services.pools, repository, form)
 
-    def negotiate(again: Request) -> Answer:
+    def negotiate(again: Request) -> Response:
         if form == NAMES:
             return text_document_answer(again, repository, document, services.pools.cpu)
         return packed_answer(repository, document)
 
     services.answer_cache.put(
         request,
-        CachedAnswer(
+        CachedResponse(
             repository,
             package=None,
             negotiate=negotiate,
@@ -181,7 +181,7 @@ async def _list(context: Context[IndexCaches], request: Request, form: str) -> D
     return document
 
 
-async def file(context: Context[object], request: Request, path: GemPath | QuickPath) -> Answer:
+async def file(context: Context[object], request: Request, path: GemPath | QuickPath) -> Response:
     """
     A gem, or its specification in the legacy index. The files of a yanked version are at other paths.
 

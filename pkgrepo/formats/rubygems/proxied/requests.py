@@ -16,14 +16,14 @@ from pkgrepo.formats.rubygems.index.requests import list_answer
 from pkgrepo.formats.rubygems.paths import CompactPath, SpecsPath
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from pkgrepo.model import Action, RepositoryType
 
 from .merged_lists import Caches
 
 
-async def compact(context: Context[Caches], request: Request, path: CompactPath) -> Answer:
+async def compact(context: Context[Caches], request: Request, path: CompactPath) -> Response:
     """A list of the compact index. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
     await context.admit(request, Action.READ)
     if context.repository.type is RepositoryType.HOSTED:
@@ -35,7 +35,7 @@ async def compact(context: Context[Caches], request: Request, path: CompactPath)
     return await _versions(context, request)
 
 
-async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> Answer:
+async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> Response:
     """
     A list of the legacy index.
 
@@ -60,7 +60,7 @@ async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> 
     raise NotFound("file", file)
 
 
-async def _versions(context: Context[Caches], request: Request) -> Answer:
+async def _versions(context: Context[Caches], request: Request) -> Response:
     services, repository = context.services, context.repository
     generation, config_serial = services.catalog.generation(), services.registry.serial
     state, found = await context.caches.merged.versions(services, repository, revalidate=request.revalidates)
@@ -78,8 +78,8 @@ async def _versions(context: Context[Caches], request: Request) -> Answer:
     return answer
 
 
-def _specs_answer(context: Context[Caches], found: ListFile) -> Answer:
-    return Answer(
+def _specs_answer(context: Context[Caches], found: ListFile) -> Response:
+    return Response(
         body=found.content(),
         content_type=BINARY_TYPE.encode(),
         etag=b'"%s"' % found.sha256.hexdigest()[:32].encode(),

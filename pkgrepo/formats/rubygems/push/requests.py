@@ -19,9 +19,9 @@ from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED,
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answers import Answer, Refusal, text_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, BlobInfo, File, NewFile, Version, VersionState
 from pkgrepo.repositories.publish.releases import Release
@@ -56,7 +56,7 @@ def read_gem(file: int | bytes) -> InspectedGem:
     return InspectedGem(spec, quick_gemspec(spec))
 
 
-async def push(context: Context[object], request: Request) -> Answer:
+async def push(context: Context[object], request: Request) -> Response:
     """
     Publish the gem in the request. Pushing the same bytes again succeeds.
 
@@ -77,9 +77,9 @@ async def push(context: Context[object], request: Request) -> Answer:
         identity = await context.admit(request, Action.WRITE, spec.name)  # again: the body may have taken hours
         changed = await _publish(context, staged, blob, gem, actor_of(request, identity))
     if not changed:
-        return text_answer(f"Gem was already pushed: {spec.name} ({spec.full_version})")
+        return text_response(f"Gem was already pushed: {spec.name} ({spec.full_version})")
     done = f"Successfully registered gem: {spec.name} ({spec.full_version})"
-    return text_answer("\n".join((done, *request.notes)))  # gem prints the body
+    return text_response("\n".join((done, *request.notes)))  # gem prints the body
 
 
 async def _receive(context: Context[object], request: Request, staged: Staged) -> BlobInfo:

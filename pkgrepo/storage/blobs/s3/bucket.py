@@ -25,7 +25,7 @@ from .documents import (
     read_upload_id,
     read_uploads,
 )
-from .requests import Body, Incoming, Query, Reply, Requests, Unanswered, reason_of
+from .requests import Body, Incoming, Query, Requests, Unanswered, WholeResponse, reason_of
 
 PAGE = 1000  # items; more are not sent at once
 
@@ -207,7 +207,9 @@ class Bucket:
         except (Unanswered, DocumentBroken) as error:
             self._fail("GET", key or "", reason_of(error))
 
-    async def _write_new(self, method: str, key: str, query: Query, headers: dict[str, str], body: Body) -> Reply:
+    async def _write_new(
+        self, method: str, key: str, query: Query, headers: dict[str, str], body: Body
+    ) -> WholeResponse:
         if self._conditional:
             reply = await self._send(method, key, query, {**headers, "If-None-Match": "*"}, body)
             if reply.status != 501:
@@ -218,13 +220,13 @@ class Bucket:
 
     async def _send(
         self, method: str, key: str, query: Query = (), headers: dict[str, str] | None = None, body: Body | None = None
-    ) -> Reply:
+    ) -> WholeResponse:
         try:
             return await self._requests.send(method, self._prefix + key, query, headers, body)
         except Unanswered as error:
             self._fail(method, key, str(error))
 
-    def _check(self, reply: Reply, method: str, key: str) -> None:
+    def _check(self, reply: WholeResponse, method: str, key: str) -> None:
         if reply.status // 100 != 2:
             self._fail(method, key, f"it answered {reply.status} {read_error_code(reply.body)}".rstrip())
 

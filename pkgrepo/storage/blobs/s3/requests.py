@@ -28,7 +28,7 @@ from pkgrepo.concurrency.time_limits import Patience, TimedOut, within
 from pkgrepo.outbound.addresses import ANYWHERE
 from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
-from pkgrepo.outbound.connection import Answer
+from pkgrepo.outbound.connection import Response
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.outbound.http_proxies import ProxyChoice
 from pkgrepo.storage.blobs.s3.signing import BucketPlace
@@ -84,7 +84,7 @@ class Body:
 
 
 @frozen
-class Reply:
+class WholeResponse:
     """A response with its whole body."""
 
     status: int
@@ -108,7 +108,7 @@ class Incoming:
     ``fields`` of its head are by lower-case name, and ``length`` is that of its body in bytes, if it is known.
     """
 
-    def __init__(self, answer: Answer, reactor: Any) -> None:
+    def __init__(self, answer: Response, reactor: Any) -> None:
         self.status = answer.head.status
         self.fields = answer.head.fields
         self.length = answer.head.length
@@ -177,7 +177,7 @@ class Requests:
         query: Query = (),
         headers: Mapping[str, str] | None = None,
         body: Body | None = None,
-    ) -> Reply:
+    ) -> WholeResponse:
         """
         Send a request, and return its response, which is an error only if repeating it does not help.
 
@@ -187,7 +187,7 @@ class Requests:
         async for _ in self._tries():
             try:
                 incoming = await self._send(method, key, query, headers or {}, body)
-                reply = Reply(incoming.status, incoming.fields, await incoming.read())
+                reply = WholeResponse(incoming.status, incoming.fields, await incoming.read())
             except (*_BROKEN, Unanswered) as error:
                 reason = reason_of(error)
                 continue

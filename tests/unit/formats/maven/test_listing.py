@@ -14,7 +14,7 @@ from pkgrepo.formats.maven.caches import ListingTurns
 from pkgrepo.formats.maven.directories import Cursor, find_directory, read_page
 from pkgrepo.formats.maven.listing import HTML_PAGE, JSON_PAGE, render_listing
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
-from pkgrepo.http.answers import Content
+from pkgrepo.http.responses import Content
 from pkgrepo.model import SYSTEM, NewFile
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import files, packages

@@ -6,7 +6,7 @@ import pytest
 
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.formats.maven.refusals import ERRORS, LONGEST_REASON, reason_of
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 
 
 class FakeRequest:

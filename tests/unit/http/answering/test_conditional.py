@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.http.answering.conditional import Selection, parse_date, render_date, select
-from pkgrepo.http.answers import Answer
+from pkgrepo.http.responses import Response
 
-ANSWER = Answer(body=b"0123456789", etag=b'"a"', last_modified=1_700_000_000, ranges=True)
+ANSWER = Response(body=b"0123456789", etag=b'"a"', last_modified=1_700_000_000, ranges=True)
 WHOLE = Selection(200, 0, 10)
 FAILED = Selection(412, 0, 0)
 CURRENT = Selection(304, 0, 0)
@@ -76,7 +76,7 @@ def test_client_gets_what_its_conditions_leave(given_fields: dict[bytes, bytes],
 
 
 PLAIN, PACKED = b'"a"', b'"a-gz"'
-CODED = Answer(body=b"0123456789", etag=PLAIN, variants={b"identity": PLAIN, b"gzip": PACKED}, ranges=True)
+CODED = Response(body=b"0123456789", etag=PLAIN, variants={b"identity": PLAIN, b"gzip": PACKED}, ranges=True)
 
 
 @pytest.mark.parametrize(
@@ -105,23 +105,23 @@ def test_an_answer_without_an_etag_is_always_sent() -> None:
 
 def test_range_is_ignored_for_head_and_where_ranges_are_not_offered() -> None:
     assert select(b"HEAD", fields(range=b"bytes=0-1"), ANSWER) == WHOLE
-    assert select(b"GET", fields(range=b"bytes=0-1"), Answer(body=b"0123456789")) == WHOLE
+    assert select(b"GET", fields(range=b"bytes=0-1"), Response(body=b"0123456789")) == WHOLE
 
 
 def test_conditions_concern_successful_reads_only() -> None:
     assert select(b"PUT", fields(if_none_match=b"*"), ANSWER).status == 200
-    assert select(b"GET", fields(if_none_match=b"*"), Answer(status=404)).status == 404
+    assert select(b"GET", fields(if_none_match=b"*"), Response(status=404)).status == 404
 
 
 def test_empty_body_has_no_range() -> None:
-    assert select(b"GET", fields(range=b"bytes=0-"), Answer(ranges=True)).status == 416
+    assert select(b"GET", fields(range=b"bytes=0-"), Response(ranges=True)).status == 416
 
 
 @given(st.integers(0, 50), st.integers(0, 60) | st.none(), st.integers(0, 60) | st.none())
 def test_range_is_what_a_slice_would_give(size: int, first: int | None, last: int | None) -> None:
     text = b"bytes=%s-%s" % tuple(b"" if part is None else b"%d" % part for part in (first, last))
     body = bytes(range(size))
-    selection = select(b"GET", fields(range=text), Answer(body=body, ranges=True))
+    selection = select(b"GET", fields(range=text), Response(body=body, ranges=True))
     if first is None:
         expected = b"" if not last else body[-last:]
     else:

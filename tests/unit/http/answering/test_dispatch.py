@@ -10,8 +10,8 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.http.answering.dispatch import ErrorTable, answering, refuse_unrouted
 from pkgrepo.http.answering.send import send
-from pkgrepo.http.answers import Answer, Content, Refusal, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Refusal, Response, text_response
 from pkgrepo.http.site import make_site
 from tests.support.http_answering import BODY, FULL, answering_with, get
 from tests.support.memory_connection import ERRORS, Connection, render_text
@@ -35,7 +35,7 @@ def test_most_specific_type_of_error_decides() -> None:
 
 
 def failing(error: Exception) -> Callable[[Request], Any]:
-    async def handler(_request: Request) -> Answer:
+    async def handler(_request: Request) -> Response:
         raise error
 
     return handler
@@ -63,13 +63,13 @@ def test_content_that_cannot_be_opened_is_an_error_of_its_own() -> None:
     def vanished() -> int:
         raise FileNotFoundError
 
-    connection = Connection(answering_with(Answer(body=Content(10, vanished))))
+    connection = Connection(answering_with(Response(body=Content(10, vanished))))
     connection.send(get() + get())
     assert [answer.status for answer in connection.answers()] == [500, 500]
 
 
 def test_error_after_the_head_cuts_the_connection() -> None:
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         request.write(b"some")
         raise ValueError("and no more")
 
@@ -79,7 +79,7 @@ def test_error_after_the_head_cuts_the_connection() -> None:
 
 
 def test_error_after_the_answer_leaves_the_connection_alone() -> None:
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         await send(request, FULL)
         raise ValueError("too late to matter")
 
@@ -90,7 +90,7 @@ def test_error_after_the_answer_leaves_the_connection_alone() -> None:
 
 
 def test_error_while_wording_an_error_is_answered_all_the_same() -> None:
-    def broken(_request: Request, _refusal: Refusal) -> Answer:
+    def broken(_request: Request, _refusal: Refusal) -> Response:
         raise ValueError("cannot even say it")
 
     connection = Connection(failing(Refusal(409, "no")))
@@ -100,7 +100,7 @@ def test_error_while_wording_an_error_is_answered_all_the_same() -> None:
 
 
 def test_handler_that_is_cancelled_while_its_client_waits_is_answered() -> None:
-    async def handler(_request: Request) -> Answer:
+    async def handler(_request: Request) -> Response:
         raise CancelledError
 
     connection = Connection(handler)
@@ -111,7 +111,7 @@ def test_handler_that_is_cancelled_while_its_client_waits_is_answered() -> None:
 def test_second_answer_to_a_request_is_an_error() -> None:
     seen: list[str] = []
 
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         await send(request, FULL)
         try:
             await send(request, FULL)
@@ -135,8 +135,8 @@ def klein_connection() -> Connection:
 
     @app.route("/put/<name>", methods=["PUT"])
     @answering(ERRORS)
-    async def put(request: Request, name: str) -> Answer:
-        return text_answer(f"{name} {(await request.body.read_all(100)).decode()} {request.args!r}")
+    async def put(request: Request, name: str) -> Response:
+        return text_response(f"{name} {(await request.body.read_all(100)).decode()} {request.args!r}")
 
     @app.route("/folder/")
     def folder(_request: Request) -> bytes:
@@ -144,9 +144,9 @@ def klein_connection() -> Connection:
 
     @app.route("/wait")
     @answering(ERRORS)
-    async def wait(_request: Request) -> Answer:
+    async def wait(_request: Request) -> Response:
         await Deferred()
-        return Answer()
+        return Response()
 
     connection = Connection(answering_with(FULL))
     connection.lose()

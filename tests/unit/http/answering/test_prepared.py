@@ -9,15 +9,15 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.concurrency.lru import ResponseCache
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer, Content, text_answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Response, text_response
 from tests.support.http_answering import BODY, FULL, answering_with, get
 from tests.support.memory_connection import Connection
 
 
-def delivering(write: Callable[[IConsumer, int, int], Awaitable[None]]) -> Answer:
-    return Answer(body=Content(10, deliver=write), ranges=True)
+def delivering(write: Callable[[IConsumer, int, int], Awaitable[None]]) -> Response:
+    return Response(body=Content(10, deliver=write), ranges=True)
 
 
 def test_early_answers_are_only_asked_for_reads_without_a_body() -> None:
@@ -43,7 +43,7 @@ def test_each_request_is_processed_in_a_moment_until_its_handler_waits() -> None
         yield
         seen.append("end")
 
-    async def handler(_request: Request) -> Answer:
+    async def handler(_request: Request) -> Response:
         seen.append("handler")
         await waiting
         seen.append("waited")
@@ -74,7 +74,7 @@ def test_prepared_content_is_opened_for_each_request() -> None:
         consumer.write(BODY[start:end])
         return succeed(None)
 
-    connection = Connection(answering_with(FULL), find_prepared=lambda _: PreparedAnswer(delivering(deliver)))
+    connection = Connection(answering_with(FULL), find_prepared=lambda _: PreparedResponse(delivering(deliver)))
     connection.send(get() + get() + get("Range: bytes=5-\r\n"))
     assert [answer.body for answer in connection.answers()] == [BODY, BODY, b"56789"]
     assert opened == [0, 0, 5]
@@ -85,14 +85,14 @@ def test_prepared_content_that_is_not_there_is_answered_by_the_handler() -> None
         return fail(OSError("the network is down"))
 
     connection = Connection(
-        answering_with(text_answer("it is gone", 404)), find_prepared=lambda _: PreparedAnswer(delivering(missing))
+        answering_with(text_response("it is gone", 404)), find_prepared=lambda _: PreparedResponse(delivering(missing))
     )
     connection.send(get() + get("Range: bytes=5-\r\n"))
     assert [(answer.status, answer.body) for answer in connection.answers()] == [(404, b"it is gone")] * 2
 
 
 def test_prepared_refusal_is_sent_with_its_status() -> None:
-    connection = Connection(answering_with(FULL), find_prepared=lambda _: PreparedAnswer(text_answer("gone", 404)))
+    connection = Connection(answering_with(FULL), find_prepared=lambda _: PreparedResponse(text_response("gone", 404)))
     connection.send(get('If-None-Match: "e"\r\n'))
     assert (answer := connection.answer()).status == 404
     assert answer.body == b"gone"

@@ -14,14 +14,14 @@ from zope.interface import directlyProvides
 
 from pkgrepo.http import repeats
 from pkgrepo.http.access_log import AccessLogWriter
-from pkgrepo.http.answering.prepared import PreparedAnswer
-from pkgrepo.http.answers import Answer, text_answer
+from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.channel import REQUESTS_PER_TURN
 from pkgrepo.http.repeats import LONGEST_S, Repeatable
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from tests.support.memory_connection import Connection, Received, parse_answers
 
-ANSWER = Answer(body=b"0123456789", content_type=b"text/x", etag=b'"e"', ranges=True)
+ANSWER = Response(body=b"0123456789", content_type=b"text/x", etag=b'"e"', ranges=True)
 
 
 def head(fields: str = "", line: str = "GET /a HTTP/1.1", host: str = "Host: a\r\n") -> bytes:
@@ -42,8 +42,8 @@ class Peer(StringTransport):
 class Server:
     """A site whose answers from memory may be repeated; ``asked`` are the requests that it was asked for."""
 
-    def __init__(self, answer: Answer = ANSWER, **options: Any) -> None:
-        self.prepared = PreparedAnswer(answer)
+    def __init__(self, answer: Response = ANSWER, **options: Any) -> None:
+        self.prepared = PreparedResponse(answer)
         self.asked: list[Request] = []
         self.counted: list[str] = []
         self.seconds = LONGEST_S
@@ -52,10 +52,10 @@ class Server:
         self.site, self.clock = self.first.site, self.first.clock
         self.site.repeats.generation = lambda: self.generation
 
-    async def handle(self, _request: Request) -> Answer:
-        return text_answer("handled")
+    async def handle(self, _request: Request) -> Response:
+        return text_response("handled")
 
-    def early(self, request: Request) -> PreparedAnswer | None:
+    def early(self, request: Request) -> PreparedResponse | None:
         self.asked.append(request)
         request.principal, request.repository, request.cache = "jane", "main/py", "hot"
         count = (lambda: self.counted.append("one"), lambda: self.counted.append("two"))
@@ -108,7 +108,7 @@ def test_a_repeated_request_gets_the_same_answer_with_an_id_of_its_own(data: byt
 
 
 def test_a_refusal_is_repeated_too() -> None:
-    server = Server(text_answer("who are you?", 401, headers=((b"WWW-Authenticate", b"Basic"),)))
+    server = Server(text_response("who are you?", 401, headers=((b"WWW-Authenticate", b"Basic"),)))
     answers = [server.get(head()) for _ in range(3)]
     assert len(server.asked) == 2
     assert without_id(answers[0]) == without_id(answers[2])
@@ -214,7 +214,7 @@ def test_an_answer_that_was_found_before_a_commit_is_not_kept_for_the_time_after
     early = server.site.find_prepared
     assert early is not None
 
-    def committing(request: Request) -> PreparedAnswer | None:
+    def committing(request: Request) -> PreparedResponse | None:
         found = early(request)
         server.generation += 1  # another process, after this one has looked
         return found

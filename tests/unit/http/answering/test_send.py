@@ -11,8 +11,8 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.http.answering.send import render_head, status_line
-from pkgrepo.http.answers import Answer, Content, json_answer, text_answer
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Content, Response, json_response, text_response
 from tests.support.http_answering import BODY, FULL, answering_with, both_roads, get
 from tests.support.memory_connection import Connection
 
@@ -25,7 +25,7 @@ def test_a_status_has_its_phrase(status: int, reason: str) -> None:
 
 
 def test_a_handlers_own_416_keeps_its_length_and_fields() -> None:
-    answer = Answer(416, b"why", headers=((b"Location", b"/here"),))
+    answer = Response(416, b"why", headers=((b"Location", b"/here"),))
     head = render_head(answer, 416, 0, 3)
     assert b"Content-Length: 3\r\n" in head
     assert b"Location: /here\r\n" in head
@@ -34,7 +34,7 @@ def test_a_handlers_own_416_keeps_its_length_and_fields() -> None:
 
 @pytest.mark.parametrize("status", [200, 206, 304, 416])
 def test_some_fields_are_said_with_every_status(status: int) -> None:
-    answer = Answer(200, b"body", headers=((b"X-Some", b"1"),), always=((b"X-Every", b"2"),), ranges=True)
+    answer = Response(200, b"body", headers=((b"X-Some", b"1"),), always=((b"X-Every", b"2"),), ranges=True)
     head = render_head(answer, status, 1, 2)
     assert b"X-Every: 2\r\n" in head
     assert (b"X-Some" in head) == (status in (200, 206))
@@ -124,7 +124,7 @@ def test_requests_without_an_id_get_different_ones() -> None:
     ],
 )
 def test_reason_is_one_harmless_line(reason: str, sent: str) -> None:
-    connection = Connection(answering_with(text_answer("no", 403, reason=reason)))
+    connection = Connection(answering_with(text_response("no", 403, reason=reason)))
     connection.send(get())
     assert connection.answer().reason == sent
 
@@ -133,13 +133,13 @@ def test_reason_is_one_harmless_line(reason: str, sent: str) -> None:
     "headers", [((b"Location", b"/a\r\nSet-Cookie: x"),), ((b"X\n", b"y"),), ((b"X", b"y\0"),), ((b"X", b"y\r"),)]
 )
 def test_field_with_a_line_end_is_never_sent(headers: tuple[tuple[bytes, bytes], ...]) -> None:
-    connection = Connection(answering_with(Answer(headers=headers)))
+    connection = Connection(answering_with(Response(headers=headers)))
     connection.send(get())
     assert connection.answer().status == 500
 
 
 def test_answer_without_content_has_no_length() -> None:
-    connection = Connection(answering_with(Answer(status=204)))
+    connection = Connection(answering_with(Response(status=204)))
     connection.send(get() + get())
     for answer in connection.answers():
         assert answer.status == 204
@@ -147,19 +147,19 @@ def test_answer_without_content_has_no_length() -> None:
 
 
 def test_large_body_in_memory_is_sent_whole() -> None:
-    connection = Connection(answering_with(Answer(body=b"x" * 1_000_000)))
+    connection = Connection(answering_with(Response(body=b"x" * 1_000_000)))
     connection.send(get())
     assert connection.answer().body == b"x" * 1_000_000
 
 
 def test_json_and_text_answers_say_what_they_are() -> None:
-    assert json_answer({"a": [1]}, 201, etag=b'"x"') == Answer(201, b'{"a":[1]}', b"application/json", etag=b'"x"')
-    assert text_answer("ä").body == "ä".encode()
-    assert json_answer({}, content_type=b"application/problem+json").content_type == b"application/problem+json"
+    assert json_response({"a": [1]}, 201, etag=b'"x"') == Response(201, b'{"a":[1]}', b"application/json", etag=b'"x"')
+    assert text_response("ä").body == "ä".encode()
+    assert json_response({}, content_type=b"application/problem+json").content_type == b"application/problem+json"
 
 
-def delivering(write: Callable[[IConsumer, int, int], Awaitable[None]]) -> Answer:
-    return Answer(body=Content(10, deliver=write), ranges=True)
+def delivering(write: Callable[[IConsumer, int, int], Awaitable[None]]) -> Response:
+    return Response(body=Content(10, deliver=write), ranges=True)
 
 
 def test_body_that_delivers_itself_is_asked_for_the_range() -> None:
@@ -226,9 +226,9 @@ def test_delivery_is_cancelled_when_the_client_leaves() -> None:
 
 
 def test_request_tells_its_cookies_and_its_host() -> None:
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         cookie, host = request.getCookie(b"a"), request.getRequestHostname()
-        return json_answer([cookie.decode(), host.decode(), request.getHeader("x-many"), request.isSecure()])
+        return json_response([cookie.decode(), host.decode(), request.getHeader("x-many"), request.isSecure()])
 
     connection = Connection(handler)
     connection.send(b"GET / HTTP/1.1\r\nHost: name:80\r\nCookie: a=b; c=d\r\nX-Many: 1\r\nX-Many: 2\r\n\r\n")
@@ -236,18 +236,18 @@ def test_request_tells_its_cookies_and_its_host() -> None:
 
 
 def test_question_to_the_server_itself_is_answered() -> None:
-    connection = Connection(answering_with(Answer(status=500)))
+    connection = Connection(answering_with(Response(status=500)))
     connection.send(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")
     assert connection.answer().status == 200
 
 
 def test_answer_may_close_the_connection_the_old_way() -> None:
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         request.setHeader(b"Connection", b"close")
         request.setHeader(b"Content-Length", b"2")
         request.write(b"ok")
         request.finish()
-        return Answer()
+        return Response()
 
     connection = Connection(handler)
     connection.send(get())

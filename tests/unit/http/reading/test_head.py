@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pkgrepo.http.answers import Answer, text_answer
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.head import BadHead, parse_fields, parse_request_line
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, text_response
 from tests.support.memory_connection import Connection
 
 SMUGGLING = [
@@ -68,12 +68,12 @@ SMUGGLING = [
 ]
 
 
-async def unreachable(_request: Request) -> Answer:
+async def unreachable(_request: Request) -> Response:
     raise AssertionError("the request must not be handled")
 
 
-async def echo_target(request: Request) -> Answer:
-    return text_answer(f"{request.method.decode()} {request.uri.decode()} {request.header(b'x')!r}")
+async def echo_target(request: Request) -> Response:
+    return text_response(f"{request.method.decode()} {request.uri.decode()} {request.header(b'x')!r}")
 
 
 @pytest.mark.parametrize("data", [data for data, _ in SMUGGLING], ids=[why for _, why in SMUGGLING])

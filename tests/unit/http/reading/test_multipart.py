@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.http.answers import Answer, json_answer
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response, json_response
 from tests.support.memory_connection import Connection
 
 FORM = (
@@ -26,7 +26,7 @@ def post(body: bytes, content_type: str = "multipart/form-data; boundary=b") -> 
 LIMITS = MultipartLimits(parts=3, text_bytes=10)
 
 
-async def read(request: Request) -> Answer:
+async def read(request: Request) -> Response:
     parts: list[list[str | None]] = []
     async for part in read_form(request.body, request.header(b"content-type"), LIMITS):
         if part.filename is None:
@@ -34,7 +34,7 @@ async def read(request: Request) -> Answer:
         else:
             data = b"".join([chunk async for chunk in part])
             parts.append([part.name, part.filename, part.headers["content-type"], data.hex()])
-    return json_answer(parts)
+    return json_response(parts)
 
 
 EXPECTED = (
@@ -55,8 +55,8 @@ def test_parts_arrive_whole_however_the_network_cuts_them(step: int) -> None:
 
 
 def test_parts_that_nobody_reads_are_passed_over() -> None:
-    async def names(request: Request) -> Answer:
-        return json_answer([part.name async for part in read_form(request.body, request.header(b"content-type"))])
+    async def names(request: Request) -> Response:
+        return json_response([part.name async for part in read_form(request.body, request.header(b"content-type"))])
 
     connection = Connection(names)
     for byte in post(FORM):
@@ -67,10 +67,10 @@ def test_parts_that_nobody_reads_are_passed_over() -> None:
 def test_large_file_is_never_held() -> None:
     sizes: list[int] = []
 
-    async def measure(request: Request) -> Answer:
+    async def measure(request: Request) -> Response:
         async for part in read_form(request.body, request.header(b"content-type")):
             sizes.extend([len(chunk) async for chunk in part])
-        return Answer()
+        return Response()
 
     body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n' + b"\r\n" * 500_000 + b"\r\n--b--"
     connection = Connection(measure)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from pkgrepo.http.answers import Answer
 from pkgrepo.http.reading.read_scheduling import LARGE_READ, LARGE_READS, USUAL_READ, ReadQueue, ReadScheduler
 from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
 from tests.support.memory_connection import Connection
 
 CHUNKED = b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -89,10 +89,10 @@ def test_reads_of_the_usual_size_need_no_turn() -> None:
     assert crowd.reactor.calls == crowd.changed == []
 
 
-async def read_all(request: Request) -> Answer:
+async def read_all(request: Request) -> Response:
     async for _ in request.body:
         pass
-    return Answer()
+    return Response()
 
 
 def connect() -> tuple[Connection, SimpleNamespace]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.management.api.problems import PROBLEM_TYPES, PreconditionFailed
 from pkgrepo.management.api.schema import Record, check_unchanged, parse_json, tag_of
 

@@ -6,7 +6,7 @@ from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.deploy.publishing import find_problems, one_of_each, split_parts
 from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog.blobs import blobs

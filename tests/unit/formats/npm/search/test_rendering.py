@@ -14,7 +14,7 @@ import pytest
 from pkgrepo.errors import StorageFull
 from pkgrepo.formats.npm.search.listing import Listings, listing_of
 from pkgrepo.formats.npm.search.rows import LISTED, Person, Row, render_answer, render_member
-from pkgrepo.http.answers import Content
+from pkgrepo.http.responses import Content
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import index_documents as documents
 from pkgrepo.storage.catalog.packages import events, packages

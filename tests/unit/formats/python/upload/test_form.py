@@ -9,7 +9,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.formats.python.upload.form import UploadForm
 from pkgrepo.formats.python.upload.metadata import CoreMetadata
-from pkgrepo.http.answers import Refusal
+from pkgrepo.http.responses import Refusal
 
 SHA, BLAKE, MD5 = "a" * 64, "b" * 64, "c" * 32
 WHEEL = parse_filename("demo_pkg-1.0-py3-none-any.whl")

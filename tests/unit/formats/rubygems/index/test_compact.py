@@ -17,7 +17,7 @@ from pkgrepo.formats.rubygems.index.gem_lists import NAMES, VersionsLists
 from pkgrepo.formats.rubygems.index.info import info_line, info_md5, without_time
 from pkgrepo.formats.rubygems.index.requests import text_document_answer
 from pkgrepo.formats.rubygems.legacy import LATEST, PRERELEASES, SPECS, join_rows, list_row
-from pkgrepo.http.answers import Content
+from pkgrepo.http.responses import Content
 from pkgrepo.model import Document
 from tests.support.repositories import started_pools
 from tests.unit.formats.rubygems.index.conftest import Gems, make_spec

@@ -65,7 +65,7 @@ class Content:
 
 
 @frozen
-class Answer:
+class Response:
     """
     A whole response; the sender handles HEAD, ranges and conditional requests.
 
@@ -93,22 +93,22 @@ class Answer:
         return len(self.body) if isinstance(self.body, bytes) else self.body.size
 
 
-def json_answer(value: object, status: int = 200, **rest: Any) -> Answer:
-    """A response holding ``value`` as JSON; ``rest`` are further fields of L{Answer}."""
+def json_response(value: object, status: int = 200, **rest: Any) -> Response:
+    """A response holding ``value`` as JSON; ``rest`` are further fields of L{Response}."""
     rest.setdefault("content_type", JSON)
-    return Answer(status=status, body=_encode_json(value), **rest)
+    return Response(status=status, body=_encode_json(value), **rest)
 
 
-def text_answer(text: str, status: int = 200, **rest: Any) -> Answer:
-    """A response holding ``text`` as UTF-8; ``rest`` are further fields of L{Answer}."""
+def text_response(text: str, status: int = 200, **rest: Any) -> Response:
+    """A response holding ``text`` as UTF-8; ``rest`` are further fields of L{Response}."""
     rest.setdefault("content_type", TEXT)
-    return Answer(status=status, body=text.encode("utf-8", "replace"), **rest)
+    return Response(status=status, body=text.encode("utf-8", "replace"), **rest)
 
 
-def error_answer(sentence: str, status: int, headers: Fields = ()) -> Answer:
+def error_response(sentence: str, status: int, headers: Fields = ()) -> Response:
     """A refusal for any client: npm prints ``error``, container clients ``errors``, and pip the reason."""
     body = {"error": sentence, "errors": [{"code": "UNKNOWN", "message": sentence}]}
-    return json_answer(body, status, headers=headers, reason=sentence)
+    return json_response(body, status, headers=headers, reason=sentence)
 
 
 @define
