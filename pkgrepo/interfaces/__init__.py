@@ -1,7 +1,7 @@
 """
 The interfaces between the packages of the program.
 
-Every implementation is checked with ``verifyObject`` and passes the contract suite of its interface in
+Every implementation is checked with verifyObject of zope.interface and passes the contract suite of its interface in
 ``tests/contracts``. As zope.interface requires, methods are declared without ``self``.
 """
 
