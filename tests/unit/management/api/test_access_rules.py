@@ -81,7 +81,6 @@ ROUTE_ACCESS = {
     "GET /package/<repository>/<package>/difference/text": CONTENT_READERS,
     "GET /package/<repository>/<package>/downloads": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions": CONTENT_READERS,
-    "GET /package/<repository>/<package>/difference": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/files": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/image": CONTENT_READERS,
