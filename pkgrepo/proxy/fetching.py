@@ -39,14 +39,12 @@ from pkgrepo.storage.pools import Pool, Pools
 SMALL_CONTAINER: Final = 128 * 1024  # bytes; a file up to this is fetched whole, and verified, rather than in parts
 FAR: Final = 1024 * 1024  # bytes before a part; fewer are fetched with it, and kept
 READ_IN_PARTS: Final = (".whl", ".conda")  # zip archives: clients read the directory at the end, and single members
-LARGEST_PART: Final = 8 * 1024 * 1024  # bytes; who wants more wants the file
-
-FIRST: Final = (
-    80 * 1024
-)  # bytes of the end of a file; readers of zip archives look at its last 64 KiB for the directory
+LARGEST_PART: Final = 8 * 1024 * 1024  # bytes; a client that wants more wants the file
+FIRST: Final = 80 * 1024  # bytes of the end of a file; zip readers look for the directory in its last 64 KiB
 AHEAD: Final = 32 * 1024  # bytes at least of each further part
 MOST_PARTS: Final = 8
 MOST_BYTES: Final = 4 * 1024 * 1024  # in memory; the directory of a wheel of 13,000 files has 1.5 MB
+
 Open = Callable[[Mapping[str, str]], AbstractAsyncContextManager[IUpstreamResponse]]
 
 
