@@ -176,7 +176,10 @@ def _read_path(value: object, folder: Path) -> Path:
     """An absolute path; a relative one is resolved against the folder of the configuration file."""
     if not isinstance(value, str) or not value or "\0" in value:
         raise SettingError("must be a path")
-    return folder / Path(value).expanduser()
+    try:
+        return folder / Path(value).expanduser()
+    except RuntimeError:  # the home of a user that does not exist
+        raise SettingError("must be a path") from None
 
 
 PATH = Kind("a path", _read_path, show=lambda found: json.dumps(str(found)))

@@ -5,7 +5,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pkgrepo.config import Config, ConfigError, read_config
@@ -282,6 +282,7 @@ def test_a_shown_size_reads_back(count):
     assert size(0).read(show_size(count), Path()) == count
 
 
+@example("~nobody-here")
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none(), st.lists(st.integers())))
 def test_any_value_is_read_or_refused_but_never_breaks_the_reader(value):
     for key in KEYS.values():
