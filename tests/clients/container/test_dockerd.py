@@ -10,7 +10,7 @@ import pytest
 from tests.support.access_log import log_since_mark
 from tests.support.configurations import MOVING, PRIVATE, config, hosted, trusting
 from tests.support.container_clients import ADMIN, BOB, add_bob, host_of, ok, push_image
-from tests.support.docker_client import Docker
+from tests.support.container_daemons import Docker
 from tests.support.http_client import HttpClient
 from tests.support.images import make_image
 from tests.support.server_process import ServerProcess

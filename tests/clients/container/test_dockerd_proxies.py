@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.container_clients import ADMIN
-from tests.support.docker_client import Docker
+from tests.support.container_daemons import Docker
 from tests.support.proxied_images import IMAGES, INDEX, Scene
 
 

@@ -123,3 +123,39 @@ def address_of(repository: MavenRepository) -> tuple[str, int]:
 
 def host_of(repository: MavenRepository) -> str:
     return repository.wire.parts.netloc
+
+
+# Maven 4 sends the password three times, and prints no status, or that of the limit (403) if the others came before.
+TOLD = {
+    "maven-3.8": ("401", "too many failed logins"),
+    "maven-3.9": ("401", "too many failed logins"),
+    "maven-4": ("too many authentication attempts", "HTTP Status: 403"),
+}
+
+
+@pytest.mark.parametrize("maven", MAVENS)
+def test_wrong_password_is_told(make_bench: MakeBench, maven: str) -> None:
+    bench = make_bench(auth=(maven, "wrong"))
+    shown = bench.deploy_file(maven, "com.example.wrong:app:1", bench.jar("x"), status=1)
+    assert any(each in shown for each in TOLD[maven]), shown
+
+
+def test_plugin_runs_by_its_prefix_in_its_newest_version(repository: MavenRepository, make_bench: MakeBench) -> None:
+    """Maven 3.8 with a current deploy plugin writes no metadata of the group, so the others deploy."""
+    bench = make_bench()
+    for maven, version in (("maven-3.9", "1.0"), ("maven-4", "1.1")):
+        bench.deploy(maven, bench.project(version), "-pl", "tool", "--also-make")
+        plugins = [
+            [plugin.findtext(name) for name in ("prefix", "artifactId", "name")]
+            for plugin in repository.metadata("com/example/team").iter("plugin")
+        ]
+        assert plugins == [["team", "team-maven-plugin", "Team plugin"]]
+        assert repository.metadata("com/example/team/team-maven-plugin").findtext("versioning/release") == version
+        for reader in MAVENS:
+            assert f"hello from plugin {version}" in make_bench(auth=None).run(reader, "-Pplugins", "team:hello")
+
+
+@pytest.mark.parametrize("maven", MAVENS)
+def test_unknown_prefix_is_told_apart_from_a_failure(make_bench: MakeBench, maven: str) -> None:
+    shown = make_bench().run(maven, "-Pplugins", "nonesuch:hello", status=1)
+    assert "No plugin found for prefix 'nonesuch'" in shown

@@ -9,7 +9,9 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from pkgrepo.formats.maven.metadata.plugins import DESCRIPTOR
+from tests.support.http_client import HttpClient
 from tests.support.maven_bundles import make_jar, make_pom
+from tests.support.python_index import PASSWORD, USER
 
 pytestmark = pytest.mark.server
 
@@ -356,3 +358,72 @@ def test_deleting_a_snapshot_removes_its_metadata(mvn):
     assert mvn.ask("DELETE", directory).status == 204
     assert mvn.get(f"{directory}/maven-metadata.xml").status == 404
     assert listed(mvn, "dropped") == ["0.9"]
+
+
+def test_metadata_are_rebuilt_from_the_files(format_server, mvn, as_token) -> None:
+    api = HttpClient(f"{format_server.url}/api/repository/main%2Fmvn", (USER, PASSWORD))
+    assert mvn.put("/com/rebuilt/app/1.0/app-1.0.jar", b"x").status == 201
+    path = "/com/rebuilt/app/maven-metadata.xml"
+    before = mvn.get(path)
+    done = api.post_json("/rebuild?package=com.rebuilt:app", {})
+    assert (done.status, done.json["packages"], done.json["changed"]) == (200, 1, 0)
+    everything = api.post_json("/rebuild", {}).json
+    assert everything["packages"] >= 1
+    assert everything["changed"] == 0
+    assert (mvn.get(path).body, mvn.get(path).headers["etag"]) == (before.body, before.headers["etag"])
+    for package, status in (("com.rebuilt:none", 404), ("no-artifact", 422)):
+        assert api.post_json(f"/rebuild?package={package}", {}).status == status
+    assert api.as_user().post_json("/rebuild", {}).status == 401
+    token = as_token("all")
+    stranger = HttpClient(api.url, token._auth)
+    assert stranger.post_json("/rebuild", {}).status == 403
+
+
+BUILD = "/com/documents/snap/1.1-SNAPSHOT"
+
+
+def test_metadata_of_a_snapshot_lists_the_newest_file_of_each_kind(mvn):
+    for name in (
+        "snap-1.1-20240102.030405-1.jar",
+        "snap-1.1-20240102.030405-1.pom",
+        "snap-1.1-20240102.030405-1-sources.jar",
+        "snap-1.1-20240103.030405-2.jar",
+        "snap-1.1-20240103.030405-2.pom",
+        "snap-1.1-20240104.030405-3.jar",
+        "snap-1.1-SNAPSHOT.jar",
+        "snap-1.1-SNAPSHOT-docs.tar.gz",
+    ):
+        body = b"<project/>" if name.endswith(".pom") else name.encode()
+        assert mvn.put(f"{BUILD}/{name}", body).status == 201
+    text = mvn.get(f"{BUILD}/maven-metadata.xml").text
+    # Build 3 has no POM yet.
+    assert "<timestamp>20240103.030405</timestamp>\n      <buildNumber>2</buildNumber>" in text
+    entries = re.findall("<snapshotVersion>(.*?)</snapshotVersion>", text, re.DOTALL)
+    assert [tuple(re.findall("<[a-z]+>(.*?)</", each)) for each in entries][:3] == [
+        ("jar", "1.1-20240104.030405-3", "20240104030405"),
+        ("pom", "1.1-20240103.030405-2", "20240103030405"),
+        ("docs", "tar.gz", "1.1-SNAPSHOT", entries[2].split("<updated>")[1][:14]),
+    ]
+    assert tuple(re.findall("<[a-z]+>(.*?)</", entries[3]))[2] == "1.1-20240102.030405-1"
+    assert len(entries) == 4
+    assert "<version>1.1-SNAPSHOT</version>\n</metadata>" in text
+    assert mvn.ask("DELETE", f"{BUILD}/2").status == 204
+    assert "<buildNumber>1</buildNumber>" in mvn.get(f"{BUILD}/maven-metadata.xml").text
+
+
+def test_clients_times_that_differ_from_the_names_of_files_are_mended(mvn):
+    directory = "/com/documents/mended/1.0-SNAPSHOT"
+    for extension, body in (("jar", b"jar"), ("pom", b"<project/>")):
+        assert mvn.put(f"{directory}/mended-1.0-20240102.030405-1.{extension}", body).status == 201
+    sent = """<metadata modelVersion="1.1.0"><groupId>com.documents</groupId><artifactId>mended</artifactId>
+<versioning><lastUpdated>{time}</lastUpdated>
+<snapshot><timestamp>20240102.030405</timestamp><buildNumber>1</buildNumber></snapshot><snapshotVersions>
+<snapshotVersion><extension>jar</extension><value>1.0-20240102.030405-1</value><updated>{time}</updated></snapshotVersion>
+<snapshotVersion><extension>pom</extension><value>1.0-20240102.030405-1</value><updated>{time}</updated></snapshotVersion>
+</snapshotVersions></versioning><version>1.0-SNAPSHOT</version></metadata>"""
+    path = f"{directory}/maven-metadata.xml"
+    assert mvn.put(path, sent.format(time="20240102030406").encode()).status == 200
+    assert "<updated>20240102030405</updated>" in mvn.get(path).text
+    exact = sent.format(time="20240102030405").encode()
+    assert mvn.put(path, exact).status == 200
+    assert mvn.get(path).body == exact

@@ -1,5 +1,6 @@
 """Packuments, versions, tags and tarballs as clients read them."""
 
+import base64
 import gzip
 import hashlib
 import time
@@ -7,6 +8,8 @@ from datetime import datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish, make_tarball
@@ -299,3 +302,16 @@ def test_other_methods_are_refused_in_json(npm, method):
 def test_a_405_lists_the_allowed_methods(npm, method, path, allowed):
     reply = npm.ask(method, path)
     assert (reply.status, reply.headers["allow"]) == (405, allowed)
+
+
+def test_signatures_verify_with_the_published_key(npm, publish):
+    publish("@signed/x", "1.0.0")
+    (key,) = npm.get("/-/npm/v1/keys").json["keys"]
+    assert (key["keytype"], key["scheme"], key["expires"]) == ("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp256", None)
+    public = serialization.load_der_public_key(base64.b64decode(key["key"]))
+    for form in ("application/vnd.npm.install-v1+json", "application/json"):
+        dist = npm.get("/@signed%2fx", Accept=form).json["versions"]["1.0.0"]["dist"]
+        (signature,) = dist["signatures"]
+        assert signature["keyid"] == key["keyid"]
+        message = f"@signed/x@1.0.0:{dist['integrity']}".encode()
+        public.verify(base64.b64decode(signature["sig"]), message, ec.ECDSA(hashes.SHA256()))

@@ -7,14 +7,13 @@ from typing import Final
 
 import pytest
 
-from tests.support.bundle_requests import WAIT
 from tests.support.conda_packages import make_conda
 from tests.support.configurations import hosted, proxy, virtual
 from tests.support.container_clients import ADMIN
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient, Reply
 from tests.support.images import digest_of, make_image
-from tests.support.maven_bundles import artifact, make_zip
+from tests.support.maven_bundles import WAIT, artifact, make_zip
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, running

@@ -4,12 +4,17 @@ import hashlib
 
 import pytest
 
-from tests.support.bundle_requests import WAIT, ZIP, deploy, served, two, wait_for_end
 from tests.support.maven_bundles import (
+    WAIT,
+    ZIP,
     artifact,
+    deploy,
     make_tar,
     make_tar_gz,
     make_zip,
+    served,
+    two,
+    wait_for_end,
     with_checksums,
 )
 

@@ -2,12 +2,18 @@
 
 import pytest
 
-from tests.support.bundle_requests import JSON, WAIT, ZIP, deploy, served, two, wait_for_end
 from tests.support.http_client import BOUNDARY, basic, form_body, read_reply
 from tests.support.maven_bundles import (
+    JSON,
     SIGNATURE,
+    WAIT,
+    ZIP,
     artifact,
+    deploy,
     make_zip,
+    served,
+    two,
+    wait_for_end,
 )
 
 pytestmark = pytest.mark.server

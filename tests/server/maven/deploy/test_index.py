@@ -6,10 +6,12 @@ import threading
 import pytest
 from defusedxml.ElementTree import fromstring
 
-from tests.support.bundle_requests import WAIT, deploy, served
 from tests.support.maven_bundles import (
+    WAIT,
     artifact,
+    deploy,
     make_jar,
+    served,
 )
 
 pytestmark = pytest.mark.server

@@ -5,11 +5,15 @@ import threading
 
 import pytest
 
-from tests.support.bundle_requests import JSON, WAIT, deploy, served, two
 from tests.support.maven_bundles import (
+    JSON,
+    WAIT,
     artifact,
+    deploy,
     make_pom,
     make_zip,
+    served,
+    two,
 )
 
 pytestmark = pytest.mark.server

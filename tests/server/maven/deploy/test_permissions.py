@@ -2,9 +2,12 @@
 
 import pytest
 
-from tests.support.bundle_requests import WAIT, deploy, served, two
 from tests.support.maven_bundles import (
+    WAIT,
     artifact,
+    deploy,
+    served,
+    two,
 )
 
 pytestmark = pytest.mark.server

@@ -11,6 +11,7 @@ import pytest
 
 from tests.server.maven.proxied.conftest import record
 from tests.support.http_client import HttpClient
+from tests.support.maven_bundles import artifact, make_zip
 from tests.support.odd_files import zip_of
 from tests.support.upstreams.maven import MavenUpstream
 
@@ -165,3 +166,25 @@ def test_snapshots_are_published_to_a_member_of_their_own(at: At, api: HttpClien
     assert two.delete(directory).status == 204
     assert [each.get(f"{directory}/maven-metadata.xml").status for each in (two, released, building)] == [404] * 3
     assert two.delete(directory).status == 404
+
+
+ZIP = {"Content-Type": "application/zip", "Accept": "application/json"}
+
+
+def test_a_bundle_for_a_virtual_repository_is_published_in_its_target(at):
+    members = artifact("com.virtual", "app", "1.0")
+    begun = at("all").ask("POST", "/deploy?wait=true&publishing_type=USER_MANAGED", make_zip(members), ZIP)
+    assert begun.json["state"] == "VALIDATED"
+    uid = begun.json["deployment_id"]
+    assert at("all").get(f"/deploy/{uid}").json == at("own").get(f"/deploy/{uid}").json
+    assert at("all").post(f"/deploy/{uid}/publish").status == 200
+    for path, content in members.items():
+        assert at("own").get(f"/{path}").body == content
+        assert at("all").get(f"/{path}").body == content
+
+
+@pytest.mark.parametrize("name", ["mirror", "readable"])
+def test_a_repository_without_target_takes_no_bundle(at, name):
+    reply = at(name).ask("POST", "/deploy", make_zip(artifact("com.virtual", "none", "1.0")), ZIP)
+    assert reply.status == 405
+    assert at(name).get("/deploy/00000000-0000-0000-0000-000000000000").status == 404
