@@ -47,16 +47,6 @@ def split(raw_path: bytes) -> Place | None:
     return (storage, name, below) if storage and name else None
 
 
-def below(raw_path: bytes, repository: Repository | None = None) -> bytes:
-    """
-    The path below its repository, undecoded and without the slash before it; only for paths of a mount.
-
-    ``repository`` is given where it may be a companion, which has a longer path.
-    """
-    depth = 2 if repository is None else 1 + repository.path.count("/")
-    return (raw_path[len(PREFIX) :].split(b"/", depth)[depth:] or [b""])[0]
-
-
 @frozen
 class Mount:
     """
