@@ -43,6 +43,7 @@ from pkgrepo.commands.http import (
     is_certificate_error,
     is_plain,
     parse_address,
+    raise_if_cancelled,
     read_token,
     reason_of,
 )
@@ -246,6 +247,7 @@ class DeployClient:
                 if error.status != 503 or not left:
                     raise
             except BROKEN as error:
+                raise_if_cancelled(error)
                 if not left or is_certificate_error(error):
                     raise Failed(f"{self._target.url} cannot be reached: {reason_of(error)}") from None
             await deferLater(self._reactor, pause)

@@ -82,6 +82,16 @@ def reason_of(error: BaseException) -> str:
     return str(last) or type(last).__name__
 
 
+def raise_if_cancelled(error: BaseException) -> None:
+    """
+    Raise CancelledError if that broke a connection: Twisted wraps it in what became of the request.
+
+    :raises CancelledError: the request was cancelled, by a timeout or by SIGINT
+    """
+    if any(isinstance(each, CancelledError) for each in _causes(error)):
+        raise CancelledError from None
+
+
 def _causes(error: BaseException) -> list[BaseException]:
     found = [each.value for each in getattr(error, "reasons", None) or () if each.value is not None]
     return [error, *(cause for each in found for cause in _causes(each))]

@@ -20,7 +20,7 @@ from twisted.web.client import Agent, HTTPConnectionPool, RequestGenerationFaile
 from twisted.web.http_headers import Headers
 
 from pkgrepo import __version__
-from pkgrepo.commands.http import BROKEN, Failed, IdleTimeout, IteratorBody, reason_of
+from pkgrepo.commands.http import BROKEN, Failed, IdleTimeout, IteratorBody, raise_if_cancelled, reason_of
 from pkgrepo.commands.remote.profiles import Target
 from pkgrepo.outbound.tls import make_policy
 
@@ -181,14 +181,18 @@ class Client:
         fields = {"User-Agent": f"pkgrepo/{__version__}", **headers}
         if self._authorization:
             fields["Authorization"] = self._authorization
-        return await self._http.request(
-            method,
-            self.url + path,
-            data=body,
-            headers=Headers({name: [value] for name, value in fields.items()}),
-            allow_redirects=False,
-            unbuffered=True,
-        )
+        try:
+            return await self._http.request(
+                method,
+                self.url + path,
+                data=body,
+                headers=Headers({name: [value] for name, value in fields.items()}),
+                allow_redirects=False,
+                unbuffered=True,
+            )
+        except BROKEN as error:
+            raise_if_cancelled(error)
+            raise
 
     async def _within(self, seconds: float, work: Any) -> Any:
         waiting = Deferred.fromCoroutine(work)
@@ -250,7 +254,11 @@ async def _read(response: Any) -> bytes:
             raise Failed("the server's response is too long")
         parts.append(data)
 
-    await response.collect(collect)
+    try:
+        await response.collect(collect)
+    except BROKEN as error:
+        raise_if_cancelled(error)
+        raise
     return b"".join(parts)
 
 

@@ -143,7 +143,7 @@ def test_wrong_password_is_told(make_bench: MakeBench, maven: str) -> None:
 def test_plugin_runs_by_its_prefix_in_its_newest_version(repository: MavenRepository, make_bench: MakeBench) -> None:
     """Maven 3.8 with a current deploy plugin writes no metadata of the group, so the others deploy."""
     bench = make_bench()
-    for maven, version in (("maven-3.9", "1.0"), ("maven-4", "1.1")):
+    for maven, version in (("maven-3.9", "3.0"), ("maven-4", "3.1")):
         bench.deploy(maven, bench.project(version), "-pl", "tool", "--also-make")
         plugins = [
             [plugin.findtext(name) for name in ("prefix", "artifactId", "name")]

@@ -243,7 +243,8 @@ def test_missing_credentials_are_no_question_to_the_client_and_are_logged_once(a
         reply = at("short").get("/unauthorized")
         assert (reply.status, "auth of the route" in reply.json["error"]) == (424, True)
         assert "www-authenticate" not in reply.headers
-    assert format_server.output.count("it wants credentials, and the route has none") == 1
+    format_server.lines("/main/short/unauthorized 424 ", 3)
+    assert len(format_server.lines("it wants credentials, and the route has none", 1)) == 1
 
 
 def test_kept_documents_are_served_while_credentials_are_missing(at, upstream):

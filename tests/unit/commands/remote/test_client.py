@@ -5,6 +5,7 @@ import json
 
 import pytest
 from twisted.internet import reactor
+from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.commands.http import Failed, IteratorBody, exit_code
 from pkgrepo.commands.remote import client as client_module
@@ -118,3 +119,24 @@ def test_segments_cannot_lead_elsewhere():
 @pytest.mark.parametrize("value", [None, [], "text", 1, {}, {"errors": 1}, {"errors": [1]}, {"detail": ""}])
 def test_odd_errors_have_the_phrase_of_the_status(value):
     assert problem_of(value, "Because") == "Because"
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"], ids=["head", "body"])
+async def test_a_call_that_is_cancelled_says_so_and_not_that_the_server_is_away(reply):
+    asked = Deferred()
+
+    def respond(connection, head):
+        connection.write(reply)
+        asked.callback(None)
+
+    server = RawServer(respond)
+    client = Client(reactor, Target(server.url, f"Bearer {SECRET}"))
+    calling = Deferred.fromCoroutine(client.get("x"))
+    try:
+        await asked
+        calling.cancel()
+        with pytest.raises(CancelledError):
+            await calling
+    finally:
+        await client.close()
+        await server.stop()

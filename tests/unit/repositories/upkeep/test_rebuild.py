@@ -4,6 +4,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.format import maven as maven_format
 from pkgrepo.formats.maven.metadata.joining import render_directory
 from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
@@ -14,10 +15,9 @@ from pkgrepo.repositories.upkeep.rebuild import rebuild_documents
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
-from tests.server.launch.test_unit_filters import maven
 from tests.support.repositories import NOW, chunks
 
-FORMAT = maven()
+FORMAT = maven_format()
 KEY = "com.example:app"
 BUILDS = ("1.1-20240102.030405-6", "1.1-20240103.030405-7")
 
