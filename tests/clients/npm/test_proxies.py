@@ -271,7 +271,7 @@ def test_audits_find_what_the_upstream_knows_and_fail_with_it(mirror: Mirror, cl
         upstream.add("leaf")
         upstream.serve(BULK, json.dumps({"leaf": [ADVISORY]}).encode())
         bench = scene.bench()
-        bench.environ["npm_config_fetch_retries"] = "0"
+        bench.environ |= {f"{name}_config_fetch_retries": "0" for name in ("npm", "pnpm")}  # pnpm 12 reads its own
         project = bench.project("audited")
         bench.install(client, project, "leaf")
         with pytest.raises(pytest.fail.Exception, match="exited with"):
