@@ -122,7 +122,7 @@ async def compare_versions(
     if found["archives"] is None:
         files = ["there are no archives of the same kind that could be compared"]
     elif not found["complete"] or found["file_count"] > len(files):
-        files.append("there are more")
+        files.append("there may be more")
     licences = [found["license_before"], found["license_after"]]
     session.printer.record(
         found,

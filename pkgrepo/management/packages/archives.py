@@ -34,7 +34,7 @@ from pkgrepo.management.packages.difference import (
     unified_difference,
 )
 from pkgrepo.management.packages.records import license_of
-from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord, VersionDifference
+from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord, EntryChange, VersionDifference
 from pkgrepo.model import File, Package, Version
 from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
 
@@ -119,10 +119,11 @@ class Contents:
         package, old, new, pair = await self._compared(call)
         texts = old.text, new.text
         sizes = [await call.catalog.scan(count_files_of_version, each.id) for each in (old, new)]
-        changes, complete = [], True
+        changes, complete = list[EntryChange](), True
         if pair:
             was, now = [await self._list(call, each, digests=True) for each in pair]
-            changes, complete = compare_entries(was.entries, now.entries, texts), was.complete and now.complete
+            read = was.complete, now.complete
+            changes, complete = compare_entries(was.entries, now.entries, texts, read)
         return VersionDifference(
             package=package.name,
             before=old.text,
@@ -156,8 +157,10 @@ class Contents:
         entry = call.query("entry")
         texts: list[str | None] = []
         for file, version in zip(pair or (), (old.text, new.text), strict=False):
-            listed = (await self._list(call, file, digests=True)).entries
-            name = next((each.name for each in listed if neutral_name(each.name, version) == entry), None)
+            listed = await self._list(call, file, digests=True)
+            name = next((each.name for each in listed.entries if neutral_name(each.name, version) == entry), None)
+            if name is None and not listed.complete:
+                raise Invalid(f"{file.path} is too large to be read to its end: download the whole file", "entry")
             text = None
             if name is not None:
                 text = await self._read(call, file, partial(read_text_entry, filename=_name(file), name=name))
@@ -258,7 +261,7 @@ class Contents:
 
     async def _read_listing(self, call: Call, file: File, key: tuple[str, str, bool]) -> _Listing:
         listing = await self._read(call, file, partial(_listing, filename=key[1], digests=key[2]))
-        size = sum(ENTRY_SIZE + len(each.name) + len(each.link) for each in listing.entries)
+        size = sum(ENTRY_SIZE + len(each.name) + len(each.link) + len(each.sha256) for each in listing.entries)
         self._kept.put(key, listing, size)
         return listing
 

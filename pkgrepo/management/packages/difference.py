@@ -35,25 +35,36 @@ def find_pair(before: Iterable[File], after: Iterable[File], versions: tuple[str
 
 
 def compare_entries(
-    before: Iterable[ArchiveEntryRecord], after: Iterable[ArchiveEntryRecord], versions: tuple[str, str]
-) -> list[EntryChange]:
-    """The files and links that were added, removed or changed, by name."""
+    before: Iterable[ArchiveEntryRecord],
+    after: Iterable[ArchiveEntryRecord],
+    versions: tuple[str, str],
+    complete: tuple[bool, bool] = (True, True),
+) -> tuple[list[EntryChange], bool]:
+    """
+    The files and links that were added, removed or changed, by name, and whether these are all.
+
+    They are not all where a listing is not ``complete``, since what it lacks is not known to be absent, and where files
+    of one size have no digests.
+    """
     ours, theirs = (
         {neutral_name(each.name, version): each for each in entries if each.kind != "folder"}
         for entries, version in zip((before, after), versions, strict=True)
     )
-    found = []
+    found, whole = [], all(complete)
     change: Literal["added", "removed", "changed"]
     for name in sorted(ours.keys() | theirs.keys()):
         old, new = ours.get(name), theirs.get(name)
         if old is None or new is None:
+            if not complete[0 if old is None else 1]:
+                continue
             change = "added" if old is None else "removed"
         elif _content(old) != _content(new):
             change = "changed"
         else:
+            whole = whole and (old.kind != "file" or bool(old.sha256))
             continue
         found.append(EntryChange(name=name, change=change, size_before=_size(old), size_after=_size(new)))
-    return found
+    return found, whole
 
 
 def neutral_name(name: str, version: str) -> str:

@@ -293,8 +293,9 @@ class VersionDifference(Record):
 
     archives are the paths of the two files that were compared, the smallest pair of the same kind; null if the versions
     have no such pair, and files is empty then. In files the text of the version in the first segment of a name is "*".
-    file_count counts them all, and complete is false if an archive has more than was read. Files of more than 32 MiB
-    are compared by their sizes. scripts are those that npm runs when a package is installed.
+    file_count counts them all, and complete is false if there may be more: an archive has more than was read, or files
+    of more than 32 MiB have the same size, which is all that is compared of them. scripts are those that npm runs when
+    a package is installed.
     """
 
     package: str

@@ -82,6 +82,24 @@ async def test_a_text_is_compared_line_by_line(stack: Stack, monkeypatch: pytest
     assert (await difference("demo/other.py"))[0] == 422
 
 
+async def test_what_was_not_read_is_not_said_to_be_absent_or_the_same(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _publish(stack)
+    monkeypatch.setattr("pkgrepo.archives.listing.LARGEST_DIGESTED", 0)
+    found = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.1")
+    assert found["complete"] is False  # demo/other.py has the size that it had
+    monkeypatch.setattr("pkgrepo.archives.listing.MOST_LISTED", 1)
+    await stack.publish("main/py", "demo", "1.2", extra_files={"demo/new.py": b"1"})
+    await stack.publish("main/py", "demo", "1.3", extra_files={"demo/new.py": b"2"})
+    found = await stack.ok("GET", f"{PLACE}?before=1.2&after=1.3")
+    assert (found["complete"], [each["change"] for each in found["files"] if each["change"] != "changed"]) == (
+        False,
+        [],
+    )
+    assert (await stack.api("GET", f"{PLACE}/text?before=1.2&after=1.3&entry=demo/unread.py")).status == 422
+
+
 def test_only_scripts_that_run_at_an_installation_are_compared() -> None:
     before: dict[str, Any] = {"scripts": {"test": "a", "postinstall": "node x"}}
     after: dict[str, Any] = {"scripts": {"test": "b", "preinstall": "curl evil"}}
