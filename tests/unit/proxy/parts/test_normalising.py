@@ -164,9 +164,9 @@ async def test_a_cancelled_job_leaves_nothing(make_case: Make, tmp_path: Path) -
     case = await make_case()
     began = tmp_path / "began"
     job = ensureDeferred(case.run(packument(1, pad=SMALL), "hang", name=str(began)))
-    waiting = ensureDeferred(case.run(packument(1, pad=SMALL)))
     await until(began.exists)
     pids = case.supervisor.pids
+    waiting = ensureDeferred(case.run(packument(1, pad=SMALL)))
     job.cancel()
     with pytest.raises(CancelledError):
         await job
