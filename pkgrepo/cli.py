@@ -54,6 +54,7 @@ COMMANDS = {
     "jobs": ("remote.server", "jobs"),
     "audit": ("remote.server", "audit"),
     "top": ("remote.top", "top"),
+    "version": ("setup", "version"),
     "completion": ("setup", "completion"),
 }
 

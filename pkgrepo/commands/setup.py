@@ -1,8 +1,10 @@
-"""Write a configuration file, serve, and make a shell complete the command line."""
+"""Write a configuration file, serve, print the version, and make a shell complete the command line."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -10,10 +12,12 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
+from pkgrepo import __version__, build
 from pkgrepo.commands.settings import Sources
 from pkgrepo.commands.terminal import fail
 from pkgrepo.config import template
 from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.storage.catalog.engine.schema import load_schema
 
 TWISTD = "from twisted.scripts.twistd import run; run()"
 
@@ -66,3 +70,21 @@ def completion(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None, "click has these three"
     click.echo(kind(context.find_root().command, {}, PROGRAM, VARIABLE).source())
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with the versions of all dependencies.")
+def version(*, as_json: bool) -> None:
+    """Print the version of this program, its commit and the schema of its catalog."""
+    commit, schema = build.commit(), load_schema().version
+    if not as_json:
+        click.echo(f"pkgrepo {__version__} (commit {commit or 'unknown'}, schema {schema})")
+        return
+    found = {
+        "version": __version__,
+        "commit": commit or None,
+        "schema": schema,
+        "python": platform.python_version(),
+        "dependencies": build.dependencies(),
+    }
+    click.echo(json.dumps(found, indent=2))

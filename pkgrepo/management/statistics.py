@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import apsw
 
 import twisted
-from pkgrepo import __version__
+from pkgrepo import __version__, build
 from pkgrepo.management.api.access_rules import ADMINS, METRICS_READERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
@@ -21,6 +21,7 @@ from pkgrepo.management.upstreams import CacheFigures
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.repositories.upkeep.gc import KIND
+from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.server.statistics import repository_figures
 from pkgrepo.storage.catalog.usage_counts import DAY_MS, DayCounts, cache_counts, daily_counts
 
@@ -260,6 +261,8 @@ async def show_state(call: Call) -> ServerState:
         started_at=call.services.started_at,
         versions={
             "pkgrepo": __version__,
+            "commit": await call.shared.pools.disk(build.commit) or "unknown",
+            "catalog schema": str((await call.shared.pools.disk(load_schema)).version),
             "Python": platform.python_version(),
             "Twisted": twisted.__version__,
             "SQLite": apsw.sqlite_lib_version(),

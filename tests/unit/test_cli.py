@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
 import os
+import re
 
 import pytest
 from click.testing import CliRunner
 
-from pkgrepo import cli
+from pkgrepo import __version__, build, cli
 from pkgrepo.commands import offline
 from pkgrepo.config import read_config
+from pkgrepo.storage.catalog.engine.schema import load_schema
 
 
 @pytest.fixture(autouse=True)
@@ -145,3 +148,23 @@ def test_another_users_folder_is_not_worked_in(tmp_path, monkeypatch):
         offline.check_owner(tmp_path / "data")
     assert ended.value.code == 4
     offline.check_owner(tmp_path / "not-yet")
+
+
+def test_the_version_has_the_schema_and_what_is_installed():
+    found = json.loads(run("version", "--json").stdout)
+    assert found["version"] == __version__
+    assert found["schema"] == load_schema().version
+    assert found["commit"] is None or re.fullmatch(r"[0-9a-f]{40}(-changed)?", found["commit"])
+    assert {"twisted", "klein", "pyopenssl", "attrs"} <= found["dependencies"].keys()  # pyopenssl by the extra tls
+    assert not {"pkgrepo", "pytest", "ruff"} & found["dependencies"].keys()
+    assert f"pkgrepo {__version__} (commit " in run("version").stdout
+
+
+def test_the_commit_of_a_release_is_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "_FOLDER", tmp_path / "pkgrepo")
+    (tmp_path / "pkgrepo").mkdir()
+    assert build.commit.__wrapped__() == ""
+    (tmp_path / ".git").mkdir()  # of no use to git
+    assert build.commit.__wrapped__() == ""
+    (tmp_path / "pkgrepo" / build.COMMIT_FILE).write_text("a" * 40 + "\n")
+    assert build.commit.__wrapped__() == "a" * 40

@@ -104,7 +104,7 @@ async def test_the_state_has_the_checks_and_the_versions(stack: Stack) -> None:
     assert {each["name"]: each["status"] for each in found["checks"]} == dict.fromkeys(
         ("catalog", "database", "storage main", "readable layout"), "ok"
     )
-    assert {"pkgrepo", "Python", "Twisted", "SQLite"} == set(found["versions"])
+    assert {"pkgrepo", "commit", "catalog schema", "Python", "Twisted", "SQLite"} == set(found["versions"])
 
 
 def test_quantiles_are_bounds_of_classes() -> None:
