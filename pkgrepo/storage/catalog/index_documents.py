@@ -19,7 +19,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import Fragment
-from pkgrepo.storage.catalog.rows import batches, every, find, placeholders
+from pkgrepo.storage.catalog.rows import batches, every, find, placeholders, scalar
 
 SUPERSEDED_MS: Final = 7 * 24 * 60 * 60_000
 MOST_SUPERSEDED: Final = 500  # of one repository; the last ones are kept
@@ -55,11 +55,11 @@ def remove_fragment(tx: Transaction, package_id: int, kind: str, sort: bytes, ke
 
 def find_fragment(r: Reader, package_id: int, kind: str, sort: bytes, key: str) -> bytes | None:
     """The body of one fragment, or None."""
-    row = r.one(
+    return scalar(
+        r,
         "SELECT body FROM fragment WHERE package_id = ? AND kind = ? AND sort = ? AND key = ?",
         (package_id, kind, sort, key),
     )
-    return None if row is None else row[0]
 
 
 def list_fragments(r: Reader, package_id: int, kind: str) -> list[Fragment]:
@@ -77,7 +77,7 @@ def all_fragments(r: Reader, package_id: int) -> list[tuple[str, Fragment]]:
     rows = r.all(
         "SELECT kind, sort, key, body FROM fragment WHERE package_id = ? ORDER BY kind, sort, key", (package_id,)
     )
-    return [(row[0], Fragment._make(row[1:])) for row in rows]
+    return [(kind, Fragment._make(fields)) for kind, *fields in rows]
 
 
 def fragments_after(r: Reader, repository_id: int, kind: str, after: str, limit: int) -> list[tuple[str, bytes | None]]:
@@ -97,14 +97,14 @@ def fragments_after(r: Reader, repository_id: int, kind: str, after: str, limit:
 
 def find_single_fragment(r: Reader, repository_id: int, key: str, kind: str) -> bytes | None:
     """The fragment of a package by package key, or None. Only for kinds of which a package has at most one."""
-    row = r.one(
+    return scalar(
+        r,
         """
         SELECT f.body FROM package p JOIN fragment f ON f.package_id = p.id AND f.kind = ?
         WHERE p.repository_id = ? AND p.key = ?
         """,
         (kind, repository_id, key),
     )
-    return None if row is None else row[0]
 
 
 def fragments_by_package(r: Reader, repository_id: int, kind: str) -> list[tuple[str, list[Fragment]]]:
@@ -120,7 +120,7 @@ def fragments_by_package(r: Reader, repository_id: int, kind: str) -> list[tuple
         """,
         (kind, repository_id),
     )
-    return [(key, [Fragment(*row[1:]) for row in some]) for key, some in groupby(rows, key=itemgetter(0))]
+    return [(key, [Fragment._make(fields) for _, *fields in some]) for key, some in groupby(rows, key=itemgetter(0))]
 
 
 @frozen
@@ -255,7 +255,7 @@ def put_superseded(
 def find_superseded(r: Reader, repository_id: int, key: str) -> tuple[str, bytes] | None:
     """The package key and the body of a document, or None."""
     sql = "SELECT package_key, body FROM superseded_document WHERE repository_id = ? AND key = ?"
-    return find(r, lambda row: (row[0], row[1]), sql, (repository_id, key))
+    return r.one(sql, (repository_id, key))
 
 
 def remove_expired_superseded(tx: Transaction, now_ms: int, limit: int) -> int:

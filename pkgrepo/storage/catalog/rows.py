@@ -147,6 +147,19 @@ def every(r: Reader, convert: Callable[[Row], T], sql: str, parameters: Sequence
     return [convert(row) for row in r.all(sql, parameters)]
 
 
+def scalar(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> Any | None:
+    """The first column of the first row; None if there is no row."""
+    row = r.one(sql, parameters)
+    return None if row is None else row[0]
+
+
+def totals(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> Row:
+    """The one row of a query of aggregates (COUNT, SUM) without GROUP BY."""
+    row = r.one(sql, parameters)
+    assert row is not None, "aggregates have a row"
+    return row
+
+
 def column(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> list[Any]:
     """The first column of all rows."""
     return [row[0] for row in r.all(sql, parameters)]
@@ -154,8 +167,7 @@ def column(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> list[Any]:
 
 def number(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> int:
     """The number in the first row, such as a count; 0 if it is NULL (MAX of no rows) or there is no row."""
-    row = r.one(sql, parameters)
-    return 0 if row is None else int(row[0] or 0)
+    return int(scalar(r, sql, parameters) or 0)
 
 
 def exists(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> bool:

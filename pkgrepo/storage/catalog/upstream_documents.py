@@ -29,7 +29,7 @@ from attrs import Factory, frozen
 from pkgrepo.interfaces import Reader, Row, Transaction
 from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.rows import LAST_CHARACTER, column, dump, every, find, load, number, put, rows
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER, column, dump, every, find, load, number, put, rows, scalar
 
 Kind = Literal["version", "manifest", "document"]
 Position = tuple[int, str, str, str]
@@ -153,17 +153,18 @@ def find_document(r: Reader, repository_id: int, key: str) -> UpstreamDocument |
 
 def fetched_at(r: Reader, repository_id: int, key: str) -> int | None:
     """When the present response was fetched (ms); another value means another content. None if there is no response."""
-    row = r.one("SELECT fetched_at FROM upstream_document WHERE repository_id = ? AND key = ?", (repository_id, key))
-    return None if row is None else row[0]
+    return scalar(
+        r, "SELECT fetched_at FROM upstream_document WHERE repository_id = ? AND key = ?", (repository_id, key)
+    )
 
 
 def latest_fetched_at(r: Reader, repository_id: int, keys: tuple[str, str]) -> int:
     """When the newest of two responses that upstreams have was fetched (ms); 0 if there is none."""
-    row = r.one(
+    return number(
+        r,
         "SELECT MAX(fetched_at) FROM upstream_document WHERE repository_id = ? AND key IN (?, ?) AND route <> ''",
         (repository_id, *keys),
     )
-    return 0 if row is None or row[0] is None else row[0]
 
 
 def documents_of_package(r: Reader, repository_id: int, package_key: str) -> list[UpstreamDocument]:
@@ -400,4 +401,5 @@ def sizes_with_blobs(
 
 
 def _unit(row: Row) -> CachedUnit:
-    return CachedUnit(*row[:3], *map(int, row[3:]))
+    kind, key, name, *counts = row
+    return CachedUnit(kind, key, name, *map(int, counts))

@@ -8,14 +8,14 @@ repository and day.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import add, attrgetter
 from typing import Literal, Self
 
 from attrs import evolve, fields, frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.rows import column, every, number, put
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import column, number, put, totals
 
 Kind = Literal["file", "manifest", "blob"]
 
@@ -276,23 +276,20 @@ def add_cache_counts(tx: Transaction, counts: Mapping[Place, CacheCounts]) -> No
 
 def cache_counts(r: Reader, repository_id: int) -> CacheCounts:
     """The counters of a repository over all days."""
-    row = r.one(f"SELECT {_SUMS} FROM cache_count WHERE repository_id = ?", (repository_id,))
-    assert row is not None, "sums have a row"
-    return _counts(row)
+    return _counts(totals(r, f"SELECT {_SUMS} FROM cache_count WHERE repository_id = ?", (repository_id,)))
 
 
 def all_cache_counts(r: Reader) -> list[tuple[str, CacheCounts]]:
     """The path of each proxy repository that was used, with its counters over all days."""
-    return every(
-        r,
-        lambda row: (f"{row[0]}/{row[1]}", _counts(row[2:])),
+    rows = r.all(
         f"""
         SELECT s.name, r.name, {_SUMS} FROM cache_count c
         JOIN repository r ON r.id = c.repository_id JOIN storage s ON s.id = r.storage_id
         WHERE r.deleted_at IS NULL GROUP BY r.id, s.name, r.name ORDER BY s.name, r.name
-        """,
+        """
     )
+    return [(f"{storage}/{name}", _counts(sums)) for storage, name, *sums in rows]
 
 
-def _counts(row: Row) -> CacheCounts:
+def _counts(row: Iterable[int | None]) -> CacheCounts:
     return CacheCounts(*(int(value or 0) for value in row))

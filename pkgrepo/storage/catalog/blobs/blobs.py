@@ -26,7 +26,19 @@ from attrs import evolve
 
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import BlobInfo
-from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, load, placeholders, rows
+from pkgrepo.storage.catalog.rows import (
+    batches,
+    column,
+    dump,
+    every,
+    find,
+    load,
+    number,
+    placeholders,
+    rows,
+    scalar,
+    totals,
+)
 
 TOUCH_MS = 600_000  # minimum time between two writes of touched_at to one row
 
@@ -79,18 +91,18 @@ def claim_blobs(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now
         touched: list[bytes] = []
         for key in some:
             info = wanted[key]
-            row = found.get(key)
-            known = {} if row is None else load(row[3])
+            size, locator, stored, state, touched_ms = found.get(key, _ABSENT)
+            known = load(stored)
             others = {**known, **_others(info)}
-            if row is None or row[4] != "live":
+            if state != "live":
                 info = evolve(info, digests={"sha256": info.sha256, **others})
                 added.append(info)
             else:
                 if others != known:
                     _set_digests(tx, storage_id, key, others, now_ms)
-                elif row[5] < now_ms - TOUCH_MS:
+                elif touched_ms < now_ms - TOUCH_MS:
                     touched.append(key)
-                held = BlobInfo(info.sha256, row[1], row[2], {"sha256": info.sha256, **others})
+                held = BlobInfo(info.sha256, size, locator, {"sha256": info.sha256, **others})
                 info = info if held == info else held  # the same object, so that callers see that nothing differs
             claimed[info.sha256] = info
         _put(tx, storage_id, added, now_ms)
@@ -104,13 +116,11 @@ def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bo
 
     Call this before any response that lets a client skip the upload of these bytes.
     """
-    row = tx.one(
-        "SELECT touched_at FROM blob WHERE storage_id = ? AND sha256 = ? AND state = 'live'",
-        (storage_id, bytes.fromhex(sha256)),
-    )
-    if row is None:
+    sql = "SELECT touched_at FROM blob WHERE storage_id = ? AND sha256 = ? AND state = 'live'"
+    touched_ms = scalar(tx, sql, (storage_id, bytes.fromhex(sha256)))
+    if touched_ms is None:
         return False
-    if row[0] < now_ms - TOUCH_MS:
+    if touched_ms < now_ms - TOUCH_MS:
         tx.send(
             "UPDATE blob SET touched_at = ? WHERE storage_id = ? AND sha256 = ?",
             (now_ms, storage_id, bytes.fromhex(sha256)),
@@ -169,15 +179,13 @@ def mark_suspect(tx: Transaction, storage_id: int, sha256: str, locator: str) ->
 
 def usage(r: Reader, storage_id: int) -> tuple[int, int]:
     """The number of blobs of a storage, and their size in bytes. Reads every row: call it on a reader thread."""
-    row = r.one("SELECT COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ?", (storage_id,))
-    assert row is not None
-    return row[0], row[1]
+    return totals(r, "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ?", (storage_id,))
 
 
 def usage_by_state(r: Reader, storage_id: int) -> dict[str, tuple[int, int]]:
     """The same for the blobs in each state that there is. Call it on a reader thread, too."""
     sql = "SELECT state, COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ? GROUP BY state"
-    return {row[0]: (int(row[1]), int(row[2])) for row in r.all(sql, (storage_id,))}
+    return {state: (int(count), int(size)) for state, count, size in r.all(sql, (storage_id,))}
 
 
 def count_blobs(r: Reader, storage_id: int) -> int:
@@ -218,15 +226,15 @@ def locators_without_blob(r: Reader, storage_id: int, locators: Sequence[str]) -
     if not sha256_of:
         return []
     sql = f"SELECT sha256 FROM blob WHERE storage_id = ? AND sha256 IN ({placeholders(len(sha256_of))})"
-    known = {row[0] for row in r.all(sql, (storage_id, *sha256_of.values()))}
+    known = set(column(r, sql, (storage_id, *sha256_of.values())))
     return [locator for locator, sha256 in sha256_of.items() if sha256 not in known]
 
 
-def _known_locators(r: Reader, storage_id: int, column: str, values: Sequence[str | bytes]) -> set[str]:
+def _known_locators(r: Reader, storage_id: int, known_by: str, values: Sequence[str | bytes]) -> set[str]:
     if not values:
         return set()
-    sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {column} IN ({placeholders(len(values))})"
-    return {row[0] for row in r.all(sql, (storage_id, *values))}
+    sql = f"SELECT locator FROM blob WHERE storage_id = ? AND {known_by} IN ({placeholders(len(values))})"
+    return set(column(r, sql, (storage_id, *values)))
 
 
 def upload_ids(r: Reader, storage_id: int) -> list[str]:
@@ -236,9 +244,11 @@ def upload_ids(r: Reader, storage_id: int) -> list[str]:
 
 def count_uploads(r: Reader, storage_id: int, before_ms: int) -> int:
     """The number of upload sessions of a storage that began before a time."""
-    row = r.one("SELECT COUNT(*) FROM upload WHERE storage_id = ? AND created_at < ?", (storage_id, before_ms))
-    assert row is not None
-    return int(row[0])
+    return number(r, "SELECT COUNT(*) FROM upload WHERE storage_id = ? AND created_at < ?", (storage_id, before_ms))
+
+
+# A blob that the catalog does not have, as its columns after sha256 and those that have no blob.
+_ABSENT = (0, "", "{}", "", 0)
 
 
 def _find_live(tx: Transaction, storage_id: int, keys: Sequence[bytes]) -> dict[bytes, Row]:
@@ -246,7 +256,7 @@ def _find_live(tx: Transaction, storage_id: int, keys: Sequence[bytes]) -> dict[
         SELECT sha256, size, locator, digests, state, touched_at FROM blob
         WHERE storage_id = ? AND sha256 IN ({placeholders(len(keys))})
     """
-    return {row[0]: row for row in tx.all(sql, (storage_id, *keys))}
+    return {sha256: (size, *others) for sha256, size, *others in tx.all(sql, (storage_id, *keys))}
 
 
 def _put(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now_ms: int) -> None:

@@ -20,7 +20,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.catalog.blobs.blobs import to_info
-from pkgrepo.storage.catalog.rows import batches, column, every, exists, number, placeholders
+from pkgrepo.storage.catalog.rows import batches, column, every, exists, number, placeholders, totals
 
 # The rows that refer to a blob ``b``. The storage is compared with a scalar subquery: with a join, the query planner
 # starts at the small repository table and reads all of its rows for each blob.
@@ -68,8 +68,11 @@ def candidates(
         """,
         (storage_id, before_ms, after.touched_ms, after.sha256, limit),
     )
-    found = [to_info(row) for row in rows if not row[5]]
-    return found, Cursor(rows[-1][4], rows[-1][0]) if len(rows) == limit else None
+    found = [to_info(row) for row in rows if not row[-1]]
+    if len(rows) < limit:
+        return found, None
+    sha256, *_, touched_ms, _ = rows[-1]
+    return found, Cursor(touched_ms, sha256)
 
 
 def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], before_ms: int) -> list[BlobInfo]:
@@ -149,7 +152,7 @@ def freed_by_removal(r: Reader, storage_id: int, reference_counts: Mapping[str, 
             """,
             (storage_id, bytes.fromhex(sha256), before_ms),
         )
-        if row is not None and row[4] == count:
+        if row is not None and row[-1] == count:
             freed.append(to_info(row))
     return freed
 
@@ -160,15 +163,14 @@ def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, in
 
     Reads every blob touched since then: call it on a reader thread.
     """
-    row = r.one(
+    return totals(
+        r,
         f"""
         SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(MAX(b.touched_at), 0) FROM blob b
         WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at >= ? AND NOT {_REFERENCED}
         """,
         (storage_id, since_ms),
     )
-    assert row is not None
-    return row[0], row[1], row[2]
 
 
 def remove_expired_uploads(tx: Transaction, repository_id: int, before_ms: int, now_ms: int, limit: int) -> int:

@@ -21,7 +21,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.rows import at, exists, number, put
+from pkgrepo.storage.catalog.rows import at, exists, number, put, totals
 
 MOST_OPEN = 1000  # uploads of one user; docker sends five layers of an image at a time
 IDLE_MS = 3_600_000  # after which an upload may give way to another one of its user
@@ -231,24 +231,15 @@ def list_open_uploads(
 
 def unfinished_uploads(r: Reader, repository_id: int, now_ms: int) -> tuple[int, int]:
     """The number of uploads of a repository that have not expired, and their latest touch in ms (0 without any)."""
-    row = r.one(
+    return totals(
+        r,
         "SELECT COUNT(*), COALESCE(MAX(touched_at), 0) FROM upload WHERE repository_id = ? AND touched_at >= ?",
         (repository_id, now_ms - EXPIRES_MS),
     )
-    assert row is not None
-    return row[0], row[1]
 
 
 def _session(row: Row, now_ms: int) -> UploadSession:
-    return UploadSession(
-        uid=row[0],
-        repository_id=row[1],
-        storage_id=row[2],
-        package_key=row[3],
-        user_id=row[4],
-        state=row[5],
-        position=row[6],
-        leased=row[7] is not None and row[7] > now_ms,
-        abandoned=row[7] is not None and row[7] <= now_ms,
-        algorithms=tuple(row[8].split()),
-    )
+    *stored, lease_until, algorithms = row
+    leased = lease_until is not None and lease_until > now_ms
+    abandoned = lease_until is not None and not leased
+    return UploadSession(*(*stored, leased, abandoned, tuple(algorithms.split())))

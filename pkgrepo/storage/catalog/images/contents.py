@@ -14,7 +14,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Row
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.rows import at, column, every, load, placeholders
+from pkgrepo.storage.catalog.rows import at, column, every, load, placeholders, scalar
 
 from .linked_blobs import ALGORITHMS, find_in_package
 from .manifests import ManifestRecord, has_manifest
@@ -170,8 +170,8 @@ def manifests_referring_to(r: Reader, package_id: int, digests: Collection[str],
 def digests_of_blob(r: Reader, package_id: int, digest: str) -> list[str]:
     """The digests of an image's blob: the given sha256 digest, and its sha512 digest if the image has that."""
     sha256 = bytes.fromhex(digest.partition(":")[2])
-    row = r.one("SELECT sha512 FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, sha256))
-    return [digest] if row is None or row[0] is None else [digest, f"sha512:{row[0].hex()}"]
+    sha512 = scalar(r, "SELECT sha512 FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, sha256))
+    return [digest] if sha512 is None else [digest, f"sha512:{sha512.hex()}"]
 
 
 def tags_of(r: Reader, package_id: int, digest: str, limit: int) -> list[str]:
@@ -206,32 +206,38 @@ def blobs_of_manifest(r: Reader, package_id: int, digest: str) -> list[str]:
 
 def content_digests(r: Reader, package_id: int) -> tuple[list[str], list[str]]:
     """The digests of an image's manifests, and the sha256 digests of its blobs."""
-    manifests = r.all("SELECT digest FROM manifest WHERE package_id = ? ORDER BY digest", (package_id,))
-    blobs = r.all("SELECT sha256 FROM package_blob WHERE package_id = ? ORDER BY sha256", (package_id,))
-    return [row[0] for row in manifests], [f"sha256:{row[0].hex()}" for row in blobs]
+    blobs = column(r, "SELECT sha256 FROM package_blob WHERE package_id = ? ORDER BY sha256", (package_id,))
+    return (
+        column(r, "SELECT digest FROM manifest WHERE package_id = ? ORDER BY digest", (package_id,)),
+        [f"sha256:{sha256.hex()}" for sha256 in blobs],
+    )
 
 
 def _stored(r: Reader, storage_id: int, package_id: int, row: Row) -> StoredManifest:
-    references = r.all("SELECT digest, kind FROM manifest_ref WHERE manifest_id = ? ORDER BY digest, kind", (row[0],))
+    manifest_id, digest, sha256, media_type, size, locator, subject, artifact_type, annotations, *others = row
+    created_ms, evidence, expires_ms = others
+    references = r.all(
+        "SELECT digest, kind FROM manifest_ref WHERE manifest_id = ? ORDER BY digest, kind", (manifest_id,)
+    )
     blobs = []
-    for digest in dict.fromkeys(digest for digest, _ in references):
-        blob = _find_blob(r, storage_id, package_id, digest)
+    for referred in dict.fromkeys(referred for referred, _ in references):
+        blob = _find_blob(r, storage_id, package_id, referred)
         if blob is not None:
             blobs.append(blob)
     return StoredManifest(
-        digest=row[1],
-        sha256=row[2].hex(),
-        media_type=row[3],
-        size=row[4],
-        locator=row[5],
-        subject=row[6],
-        artifact_type=row[7],
-        annotations=load(row[8]),
-        evidence=bool(row[10]),
-        references=tuple((digest, kind) for digest, kind in references),
+        digest=digest,
+        sha256=sha256.hex(),
+        media_type=media_type,
+        size=size,
+        locator=locator,
+        subject=subject,
+        artifact_type=artifact_type,
+        annotations=load(annotations),
+        evidence=bool(evidence),
+        references=tuple(references),
         blobs=tuple(blobs),
-        created_at=at(row[9]),
-        waiting=row[11] is not None,
+        created_at=at(created_ms),
+        waiting=expires_ms is not None,
     )
 
 
@@ -250,5 +256,5 @@ def _is_part(r: Reader, storage_id: int, package_id: int, digest: str) -> bool:
 
 
 def _tag(row: Row) -> StoredTag:
-    manifest = None if row[1] is None else Descriptor(row[1], row[2], row[3])
-    return StoredTag(name=row[0], manifest=manifest, updated_at=at(row[4]), actor=row[5], waiting=row[6])
+    name, digest, media_type, size, updated_ms, actor, waiting = row
+    return StoredTag(name, digest and Descriptor(digest, media_type, size), at(updated_ms), actor, waiting)

@@ -12,7 +12,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column
+from pkgrepo.storage.catalog.rows import column, scalar, totals
 
 MOST: Final = 10_000  # of a tag; the oldest is kept beyond that, so that something old enough is left
 
@@ -48,7 +48,8 @@ def find_age(r: Reader, repository_id: int, image: str, digest: str) -> Age:
     """Since when a manifest or blob of an image is known: the time of the first one that refers to it at the latest."""
     package = r.one("SELECT id FROM package WHERE repository_id = ? AND key = ?", (repository_id, image))
     package_id = 0 if package is None else package[0]
-    row = r.one(
+    seen_ms, evidence = totals(
+        r,
         f"""
         {_HOLDERS}
         SELECT MIN(s.seen_at), MAX(s.evidence) FROM (
@@ -66,7 +67,7 @@ def find_age(r: Reader, repository_id: int, image: str, digest: str) -> Age:
             *(repository_id, image),
         ),
     )
-    return Age(None) if row is None else Age(row[0], bool(row[1]))
+    return Age(seen_ms, bool(evidence))
 
 
 def find_old(r: Reader, repository_id: int, image: str, tag: str, before_ms: int) -> str | None:
@@ -86,11 +87,11 @@ def find_old(r: Reader, repository_id: int, image: str, tag: str, before_ms: int
 
 def next_sight(r: Reader, repository_id: int, image: str, tag: str, after_ms: int) -> int | None:
     """The time of the first sight of a digest under a tag that follows a time, or None."""
-    row = r.one(
+    return scalar(
+        r,
         "SELECT MIN(seen_at) FROM first_sight WHERE repository_id = ? AND package_key = ? AND tag = ? AND seen_at > ?",
         (repository_id, image, tag, after_ms),
     )
-    return None if row is None else row[0]
 
 
 def note_sight(

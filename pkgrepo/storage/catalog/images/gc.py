@@ -26,6 +26,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.images.linked_blobs import is_promised, list_promised
 from pkgrepo.storage.catalog.images.summaries import subject_of_tag
+from pkgrepo.storage.catalog.rows import scalar
 
 from .linked_blobs import is_needed
 from .manifests import has_manifest
@@ -119,9 +120,14 @@ def may_remove_manifest(
     about those that are removed already.
     """
     row = tx.one("SELECT subject, touched_at FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
-    if row is None or row[1] >= before_ms:
+    if row is None:
         return False
-    if _is_tagged(tx, package_id, digest, planned) or is_promised(tx, package_id, digest, now_ms):
+    subject, touched_ms = row
+    if (
+        touched_ms >= before_ms
+        or _is_tagged(tx, package_id, digest, planned)
+        or is_promised(tx, package_id, digest, now_ms)
+    ):
         return False
     parents = tx.all(
         """
@@ -132,7 +138,6 @@ def may_remove_manifest(
     )
     if any(parent not in planned for (parent,) in parents):
         return False
-    subject = row[0]
     return subject is None or subject in planned or not has_manifest(tx, package_id, subject)
 
 
@@ -142,10 +147,9 @@ def may_remove_blob(tx: Transaction, package_id: int, sha256: str, before_ms: in
 
     That is: the image has it, it was last touched before ``before_ms``, it has no promise, no manifest refers to it.
     """
-    row = tx.one(
-        "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
-    )
-    if row is None or row[0] >= before_ms or is_promised(tx, package_id, f"sha256:{sha256}", now_ms):
+    sql = "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?"
+    touched_ms = scalar(tx, sql, (package_id, bytes.fromhex(sha256)))
+    if touched_ms is None or touched_ms >= before_ms or is_promised(tx, package_id, f"sha256:{sha256}", now_ms):
         return False
     return not is_needed(tx, package_id, sha256)
 

@@ -28,7 +28,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, TOUCH_MS
-from pkgrepo.storage.catalog.rows import exists, find, rows
+from pkgrepo.storage.catalog.rows import exists, find, rows, scalar
 
 ALGORITHMS = ("sha256", "sha512")
 MAX_SOURCES = 100  # images with a blob that one mount request examines, to find one that the client can read
@@ -89,7 +89,7 @@ def find_in_package(r: Reader, storage_id: int, package_id: int, digest: str) ->
 def images_with(r: Reader, digest: str) -> list[tuple[int, str]]:
     """At most ``MAX_SOURCES`` images that have a blob, as pairs (repository id, image key)."""
     algorithm, value = split_digest(digest)
-    return [(row[0], row[1]) for row in r.all(_IMAGES_BY[algorithm], (value, MAX_SOURCES))]
+    return r.all(_IMAGES_BY[algorithm], (value, MAX_SOURCES))
 
 
 def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None, now_ms: int) -> bool:
@@ -111,12 +111,11 @@ def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None,
 
 def touch_link(tx: Transaction, package_id: int, sha256: str, now_ms: int) -> bool:
     """Restart the grace period of a link; returns whether it exists."""
-    row = tx.one(
-        "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
-    )
-    if row is None:
+    sql = "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?"
+    touched_ms = scalar(tx, sql, (package_id, bytes.fromhex(sha256)))
+    if touched_ms is None:
         return False
-    if row[0] < now_ms - TOUCH_MS:
+    if touched_ms < now_ms - TOUCH_MS:
         tx.send(
             "UPDATE package_blob SET touched_at = ? WHERE package_id = ? AND sha256 = ?",
             (now_ms, package_id, bytes.fromhex(sha256)),
@@ -138,12 +137,11 @@ def has_links(r: Reader, package_id: int) -> bool:
 
 def is_needed(r: Reader, package_id: int, sha256: str) -> bool:
     """Whether a manifest of the image refers to a blob, by its sha256 or its sha512 digest."""
-    row = r.one(
-        "SELECT sha512 FROM package_blob WHERE package_id = ? AND sha256 = ?", (package_id, bytes.fromhex(sha256))
-    )
+    sql = "SELECT sha512 FROM package_blob WHERE package_id = ? AND sha256 = ?"
+    sha512 = scalar(r, sql, (package_id, bytes.fromhex(sha256)))
     digests = [f"sha256:{sha256}"]
-    if row is not None and row[0] is not None:
-        digests.append(f"sha512:{row[0].hex()}")
+    if sha512 is not None:
+        digests.append(f"sha512:{sha512.hex()}")
     return any(
         exists(r, "SELECT 1 FROM manifest_ref WHERE package_id = ? AND digest = ? LIMIT 1", (package_id, digest))
         for digest in digests
@@ -204,7 +202,7 @@ def list_promised(r: Reader, package_id: int, now_ms: int) -> dict[str, int]:
         "SELECT digest, MAX(made_at) FROM promise WHERE package_id = ? AND made_at >= ? GROUP BY digest",
         (package_id, valid_since_ms(now_ms)),
     )
-    return {row[0]: row[1] + now_ms - valid_since_ms(now_ms) for row in rows}
+    return {digest: made_ms + now_ms - valid_since_ms(now_ms) for digest, made_ms in rows}
 
 
 def is_promised(r: Reader, package_id: int, digest: str, now_ms: int) -> bool:

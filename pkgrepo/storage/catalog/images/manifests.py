@@ -12,9 +12,20 @@ from datetime import datetime
 
 from attrs import Factory, frozen
 
-from pkgrepo.interfaces import Reader, Row, Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
-from pkgrepo.storage.catalog.rows import column, columns_of, dump, every, exists, find, insert, placeholders, rows
+from pkgrepo.storage.catalog.rows import (
+    column,
+    columns_of,
+    dump,
+    every,
+    exists,
+    find,
+    insert,
+    placeholders,
+    rows,
+    scalar,
+)
 
 from .trust import Keys, visible
 
@@ -109,8 +120,7 @@ def find_tagged(
 
 def manifest_size(r: Reader, package_id: int, digest: str) -> int | None:
     """The size in bytes of a manifest, or None if the image has none with this digest."""
-    row = r.one("SELECT size FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
-    return None if row is None else int(row[0])
+    return scalar(r, "SELECT size FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
 
 
 def is_listed(r: Reader, package_id: int, digest: str) -> bool:
@@ -194,12 +204,13 @@ class TagChanges:
 def remove_manifest(tx: Transaction, package_id: int, digest: str) -> TagChanges:
     """Remove a manifest, and remove or change its tags; returns which tags were affected."""
     # The tags are selected before they are updated: only the SELECT is sure to use the index on the digest.
-    hidden = tx.all("SELECT name FROM tag WHERE package_id = ? AND served = ? ORDER BY name", (package_id, digest))
+    served_at = "SELECT name FROM tag WHERE package_id = ? AND served = ? ORDER BY name"
+    hidden = column(tx, served_at, (package_id, digest))
     if hidden:
         tx.send("UPDATE tag SET served = NULL WHERE package_id = ? AND served = ?", (package_id, digest))
     tags_of_manifest = "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name"
-    before = tx.all(tags_of_manifest, (package_id, digest))
-    removed: list[Row] = []
+    before = column(tx, tags_of_manifest, (package_id, digest))
+    removed: list[str] = []
     if before:
         tx.send(
             """
@@ -208,11 +219,10 @@ def remove_manifest(tx: Transaction, package_id: int, digest: str) -> TagChanges
             """,
             (package_id, digest),
         )
-        removed = tx.all(tags_of_manifest, (package_id, digest))
+        removed = column(tx, tags_of_manifest, (package_id, digest))
         tx.send("DELETE FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest))
     tx.send("DELETE FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
-    released = {row[0] for row in before} - {row[0] for row in removed}
-    return TagChanges([row[0] for row in removed], sorted(released), [row[0] for row in hidden])
+    return TagChanges(removed, sorted(set(before).difference(removed)), hidden)
 
 
 def list_referrers(

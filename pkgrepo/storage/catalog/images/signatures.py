@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column
+from pkgrepo.storage.catalog.rows import column, scalar
 
 from .trust import end_quarantine
 
@@ -68,7 +68,7 @@ def list_signature_places(r: Reader, package_id: int) -> list[tuple[str, str]]:
         (package_id, BUNDLE),
     )
     places = {(digest, subject) for name, digest in tags if (subject := signed_at(name)) is not None}
-    return sorted(places.union((row[0], row[1]) for row in referrers))
+    return sorted(places.union(referrers))
 
 
 def add_signature(tx: Transaction, package_id: int, manifest: str, subject: str, keys: Collection[str]) -> None:
@@ -105,10 +105,10 @@ def derive_trust(tx: Transaction, package_id: int, digest: str, trusted: Collect
 
     The quarantine of those that are signed with one of the ``trusted`` keys ends.
     """
-    row = tx.one("SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
-    if row is None:
+    own_id = scalar(tx, "SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, digest))
+    if own_id is None:
         return TrustChange()
-    before, derived, settled = _stored_keys(tx, row[0]), _derived_keys(tx, package_id, digest), False
+    before, derived, settled = _stored_keys(tx, own_id), _derived_keys(tx, package_id, digest), False
     if not before and not derived:
         return TrustChange()
     lost = before - derived
@@ -121,20 +121,19 @@ def derive_trust(tx: Transaction, package_id: int, digest: str, trusted: Collect
             settled |= _add_keys(tx, package_id, each, trusted)
     else:
         settled = _add_keys(tx, package_id, digest, trusted)
-    after = _stored_keys(tx, row[0])
+    after = _stored_keys(tx, own_id)
     return TrustChange(gained=after - before, lost=before - after, settled=settled)
 
 
 def find_key_set(r: Reader, repository_id: int, image: str) -> tuple[int, str | None] | None:
     """An image's row id, and the set of keys against which it was verified (or None); None if there is no image."""
-    row = r.one(
+    return r.one(
         """
         SELECT p.id, i.key_set FROM package p LEFT JOIN image_trust i ON i.package_id = p.id
         WHERE p.repository_id = ? AND p.key = ?
         """,
         (repository_id, image),
     )
-    return None if row is None else (row[0], row[1])
 
 
 def set_key_set(tx: Transaction, package_id: int, before: str | None, key_set: str) -> None:
@@ -192,13 +191,14 @@ def _with_descendants(r: Reader, package_id: int, digest: str) -> list[tuple[int
     pending, seen = [digest], {digest}
     while pending:
         current = pending.pop()
-        row = r.one("SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, current))
-        if row is None:
+        manifest_id = scalar(r, "SELECT id FROM manifest WHERE package_id = ? AND digest = ?", (package_id, current))
+        if manifest_id is None:
             continue
-        found.append((row[0], current))
-        children = r.all("SELECT digest FROM manifest_ref WHERE manifest_id = ? AND kind = 'manifest'", (row[0],))
-        pending += [child[0] for child in children if child[0] not in seen]
-        seen.update(child[0] for child in children)
+        found.append((manifest_id, current))
+        sql = "SELECT digest FROM manifest_ref WHERE manifest_id = ? AND kind = 'manifest'"
+        children = column(r, sql, (manifest_id,))
+        pending += [child for child in children if child not in seen]
+        seen.update(children)
     return found
 
 

@@ -128,10 +128,11 @@ def image_parts(r: Reader, storage_id: int, package_id: int, digest: str) -> lis
         )
         if row is None:
             continue
-        uploaded_at = at(row[3])
-        found.append(ImagePart(current, "manifest", row[1], row[2], uploaded_at))
+        manifest_id, media_type, size, created_ms = row
+        uploaded_at = at(created_ms)
+        found.append(ImagePart(current, "manifest", media_type, size, uploaded_at))
         for name, kind in r.all(
-            "SELECT digest, kind FROM manifest_ref WHERE manifest_id = ? ORDER BY kind, digest", (row[0],)
+            "SELECT digest, kind FROM manifest_ref WHERE manifest_id = ? ORDER BY kind, digest", (manifest_id,)
         ):
             if name in seen:
                 continue
@@ -167,17 +168,11 @@ def _tags_sql(keys: Keys) -> str:
 
 
 def _version(row: Row) -> ImageVersion:
+    name, pushed_ms, publisher, digest, media_type, artifact_type, subject, annotations, expires_ms = row
     return ImageVersion(
-        name=row[0],
-        pushed_at=at(row[1]),
-        pushed_ms=row[1],
-        publisher=row[2],
-        digest=row[3],
-        media_type=row[4],
-        artifact_type=row[5],
-        subject=row[6],
-        annotations=load(row[7]),
-        waiting=row[8] is not None,
+        *(name, digest, at(pushed_ms), pushed_ms, publisher, media_type, artifact_type, subject),
+        annotations=load(annotations),
+        waiting=expires_ms is not None,
     )
 
 
@@ -238,4 +233,5 @@ def signers_of(r: Reader, package_id: int, digest: str) -> list[str]:
 
 
 def _referrer(row: Row) -> Referrer:
-    return Referrer(row[0], row[1], row[2], row[3], row[4], load(row[5]), at(row[6]))
+    *stored, annotations, pushed_ms = row
+    return Referrer(*(*stored, load(annotations), at(pushed_ms)))

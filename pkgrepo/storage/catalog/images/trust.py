@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column, exists, placeholders
+from pkgrepo.storage.catalog.rows import column, exists, placeholders, scalar
 
 MAX_INTEGER = 2**63 - 1  # the largest value of a column; later than any time
 
@@ -83,7 +83,8 @@ def visible_images(r: Reader, repository_id: int, keys: Sequence[str], first: st
 
 def find_visible_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str]) -> str | None:
     """The digest that readers get for a tag, or None."""
-    row = r.one(
+    return scalar(
+        r,
         f"""
         SELECT m.digest FROM tag t
         JOIN manifest m ON m.package_id = t.package_id AND m.digest IN (t.digest, t.served)
@@ -92,7 +93,6 @@ def find_visible_digest(r: Reader, package_id: int, tag: str, keys: Sequence[str
         """,
         (package_id, tag, *keys),
     )
-    return None if row is None else str(row[0])
 
 
 def is_visible(r: Reader, package_id: int, digest: str, keys: Sequence[str]) -> bool:

@@ -40,11 +40,12 @@ def put_claim(tx: Transaction, repository_id: int, path: str, algorithm: str, di
 
 def claims_for(r: Reader, repository_id: int, path: str, now_ms: int) -> Mapping[str, str]:
     """The valid claims for the file at a path: digests by algorithm."""
-    rows = r.all(
-        "SELECT algorithm, digest FROM checksum_claim WHERE repository_id = ? AND path = ? AND made_at >= ?",
-        (repository_id, path, now_ms - LASTS_MS),
+    return dict(
+        r.all(
+            "SELECT algorithm, digest FROM checksum_claim WHERE repository_id = ? AND path = ? AND made_at >= ?",
+            (repository_id, path, now_ms - LASTS_MS),
+        )
     )
-    return {row[0]: row[1] for row in rows}
 
 
 def remove_claims(tx: Transaction, repository_id: int, paths: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ from typing import Any, Final
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, to_info
-from pkgrepo.storage.catalog.rows import dump, every, exists, find, insert, rows
+from pkgrepo.storage.catalog.rows import column, dump, every, exists, find, insert, rows, scalar, totals
 
 EXPIRES_MS = 24 * 3_600_000  # after the last change; until then it can be published
 KEPT_MS = 7 * 24 * 3_600_000  # after its end
@@ -122,26 +122,25 @@ def find_deployment(r: Reader, repository_id: int, uid: str) -> Deployment | Non
 
 def find_repository_id(r: Reader, uid: str) -> int | None:
     """The repository of the deployment with this id, or None."""
-    return find(r, lambda row: int(row[0]), "SELECT repository_id FROM deployment WHERE uid = ?", (uid,))
+    return scalar(r, "SELECT repository_id FROM deployment WHERE uid = ?", (uid,))
 
 
 def find_state(r: Reader, repository_id: int, deployment_id: int) -> DeploymentState | None:
     """The present state of a deployment, or None if it was removed."""
     sql = "SELECT state FROM deployment WHERE repository_id = ? AND id = ?"
-    return find(r, lambda row: DeploymentState(row[0]), sql, (repository_id, deployment_id))
+    return find(r, lambda row: DeploymentState(*row), sql, (repository_id, deployment_id))
 
 
 def open_deployments(r: Reader, repository_id: int, user_id: int | None) -> tuple[int, int]:
     """The number of deployments of a user in a repository that have not ended, and their sizes together."""
-    row = r.one(
+    return totals(
+        r,
         """
         SELECT COUNT(*), COALESCE(CAST(SUM(size) AS BIGINT), 0) FROM deployment
         WHERE repository_id = ? AND state NOT IN ('PUBLISHED', 'FAILED') AND user_id = ?
         """,
         (repository_id, user_id),
     )
-    assert row is not None
-    return row[0], row[1]
 
 
 def has_open_session(r: Reader, repository_id: int, package_key: str, now_ms: int) -> bool:
@@ -280,8 +279,8 @@ def staged_files(r: Reader, deployment_id: int) -> list[StagedFile]:
 
 def staged_digests(r: Reader, deployment_id: int) -> list[str]:
     """The sha256 (hex) of all files of a deployment, and of its archive."""
-    rows = r.all("SELECT DISTINCT sha256 FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
-    return [row[0].hex() for row in rows]
+    found = column(r, "SELECT DISTINCT sha256 FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
+    return [sha256.hex() for sha256 in found]
 
 
 def find_staged_file(r: Reader, deployment_id: int, path: str) -> StagedFile | None:

@@ -10,7 +10,19 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor
-from pkgrepo.storage.catalog.rows import at, batches, column, dump, every, find, load, number, placeholders, rows
+from pkgrepo.storage.catalog.rows import (
+    at_or_none,
+    batches,
+    column,
+    dump,
+    every,
+    find,
+    load,
+    number,
+    placeholders,
+    rows,
+    scalar,
+)
 
 REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and name of the repository
 # With a parameter in place of the constant, the engines could not use the partial index of these events.
@@ -112,7 +124,8 @@ def changed_packages(r: Reader, repository_id: int, seq: int, limit: int) -> tup
         "SELECT seq, package_key FROM event WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?",
         (repository_id, seq, limit),
     )
-    return list(dict.fromkeys(row[1] for row in rows if row[1])), rows[-1][0] if rows else seq
+    keys = list(dict.fromkeys(key for _, key in rows if key))
+    return keys, max((seq, *(each for each, _ in rows)))
 
 
 def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = None) -> list[Event]:
@@ -130,11 +143,10 @@ def find_removal_event(r: Reader, repository_id: int) -> Event | None:
 
 def removed_repository_uids(r: Reader) -> set[str]:
     """The public ids (``uid``) of all removed repositories."""
-    rows = r.all(f"SELECT data FROM event WHERE {_REMOVAL}")
-    return {load(row[0])["uid"] for row in rows}
+    return {load(data)["uid"] for data in column(r, f"SELECT data FROM event WHERE {_REMOVAL}")}
 
 
 def last_activity(r: Reader, repository_id: int) -> datetime | None:
     """The time of the latest event of a repository; None if it has no event."""
-    row = r.one("SELECT at FROM event WHERE repository_id = ? ORDER BY seq DESC LIMIT 1", (repository_id,))
-    return None if row is None else at(row[0])
+    sql = "SELECT at FROM event WHERE repository_id = ? ORDER BY seq DESC LIMIT 1"
+    return at_or_none(scalar(r, sql, (repository_id,)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Final
 
 from attrs import frozen
@@ -31,6 +32,7 @@ from pkgrepo.storage.catalog.rows import (
     load,
     rows,
     to_ms,
+    totals,
 )
 
 FILE, to_file = rows(
@@ -93,9 +95,7 @@ def list_files_of_version(
 
 def count_files_of_version(r: Reader, version_id: int) -> tuple[int, int]:
     """The number of files of a version, and their size together."""
-    row = r.one("SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE version_id = ?", (version_id,))
-    assert row is not None
-    return row[0], row[1]
+    return totals(r, "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE version_id = ?", (version_id,))
 
 
 def files_of_package(r: Reader, package_id: int) -> list[File]:
@@ -293,6 +293,9 @@ class Tombstone:
     actor: str
 
 
+_TOMBSTONE, _to_tombstone = rows(Tombstone, "tombstone", sha256=bytes.hex)
+
+
 def has_tombstone(r: Reader, repository_id: int, path: str) -> bool:
     """Whether a path has a tombstone."""
     return exists(r, "SELECT 1 FROM tombstone WHERE repository_id = ? AND path = ?", (repository_id, path))
@@ -310,14 +313,8 @@ def tombstone_paths(r: Reader, repository_id: int, prefix: str, limit: int) -> l
 def tombstones_of_package(r: Reader, repository_id: int, package_key: str) -> list[Tombstone]:
     """The tombstones of a package, ordered by path. The package itself need not exist any more."""
     # In this order the database finds them by an index; by path, it reads all of the repository.
-    rows = r.all(
-        """
-        SELECT path, package_key, sha256, deleted_at, actor FROM tombstone
-        WHERE repository_id = ? AND package_key = ? ORDER BY deleted_at
-        """,
-        (repository_id, package_key),
-    )
-    return [Tombstone(row[0], row[1], row[2].hex(), at(row[3]), row[4]) for row in sorted(rows)]
+    sql = f"{_TOMBSTONE} WHERE repository_id = ? AND package_key = ? ORDER BY deleted_at"
+    return sorted(every(r, _to_tombstone, sql, (repository_id, package_key)), key=attrgetter("path"))
 
 
 def packages_with_tombstones(r: Reader, repository_id: int) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import every, find
+from pkgrepo.storage.catalog.rows import every, find, rows
 
 _UNCONVERTED = "SELECT path, sha256, package_key, reason FROM unconverted_wheel"
 
@@ -18,6 +18,9 @@ class Followed:
 
     seq: int
     converting: bool
+
+
+_FOLLOWED, _to_followed = rows(Followed, "followed_wheels")
 
 
 @frozen
@@ -32,8 +35,7 @@ class Unconverted:
 
 def find_followed(r: Reader, repository_id: int) -> Followed | None:
     """How far a repository follows; None if it has never followed all wheels."""
-    sql = "SELECT seq, converting FROM followed_wheels WHERE repository_id = ?"
-    return find(r, lambda row: Followed(row[0], bool(row[1])), sql, (repository_id,))
+    return find(r, _to_followed, f"{_FOLLOWED} WHERE repository_id = ?", (repository_id,))
 
 
 def put_followed(tx: Transaction, repository_id: int, followed: Followed) -> None:

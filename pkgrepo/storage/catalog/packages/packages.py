@@ -28,7 +28,6 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Package, RepositoryType, VersionState
 from pkgrepo.storage.catalog.rows import (
-    at,
     batches,
     column,
     dump,
@@ -38,6 +37,7 @@ from pkgrepo.storage.catalog.rows import (
     number,
     placeholders,
     rows,
+    scalar,
 )
 
 PACKAGE, to_package = rows(Package, "package")
@@ -53,8 +53,7 @@ def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
 
 def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
     """The serial of a package's last change; None if there is no package with this key."""
-    row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ?", (repository_id, key))
-    return None if row is None else row[0]
+    return scalar(r, "SELECT serial FROM package WHERE repository_id = ? AND key = ?", (repository_id, key))
 
 
 def ensure_package(
@@ -219,15 +218,19 @@ class RetiredName:
     retired_at: datetime
 
 
+_RETIRED, _to_retired = rows(RetiredName, "retired_name", key="package_key")
+
+
 def ownership(r: Reader, repository_id: int, key: str) -> int | None:
     """
     The serial of a package, ``RETIRED`` if its name is; None if the repository has never had it.
 
     A package with the serial 0 does not count: an image of which only blobs were uploaded.
     """
-    row = r.one("SELECT serial FROM package WHERE repository_id = ? AND key = ? AND serial > 0", (repository_id, key))
-    if row is not None:
-        return int(row[0])
+    sql = "SELECT serial FROM package WHERE repository_id = ? AND key = ? AND serial > 0"
+    serial = scalar(r, sql, (repository_id, key))
+    if serial is not None:
+        return int(serial)
     sql = "SELECT 1 FROM retired_name WHERE repository_id = ? AND package_key = ?"
     return RETIRED if exists(r, sql, (repository_id, key)) else None
 
@@ -245,11 +248,8 @@ def list_retired(r: Reader, repository_id: int, *, after: str = "", limit: int =
     """A page of retired names after the key ``after``, ordered by key."""
     return every(
         r,
-        lambda row: RetiredName(row[0], at(row[1])),
-        """
-        SELECT package_key, retired_at FROM retired_name WHERE repository_id = ? AND package_key > ?
-        ORDER BY package_key LIMIT ?
-        """,
+        _to_retired,
+        f"{_RETIRED} WHERE repository_id = ? AND package_key > ? ORDER BY package_key LIMIT ?",
         (repository_id, after, limit),
     )
 

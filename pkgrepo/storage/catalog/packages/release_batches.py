@@ -13,7 +13,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, File, NewFile, Package, Version
-from pkgrepo.storage.catalog.rows import at, batches, columns_of, dump, load, placeholders
+from pkgrepo.storage.catalog.rows import at, batches, column, columns_of, dump, every, load, placeholders
 
 from .files import FIND_FILE, to_file
 from .packages import PACKAGE, to_package
@@ -56,7 +56,7 @@ def find_packages(r: Reader, repository_id: int, keys: Iterable[str]) -> dict[st
     found: dict[str, Package] = {}
     for some in batches(list(keys)):
         sql = f"{PACKAGE} WHERE repository_id = ? AND key IN ({placeholders(len(some))})"
-        found.update((row[2], to_package(row)) for row in r.all(sql, (repository_id, *some)))
+        found.update((each.key, each) for each in every(r, to_package, sql, (repository_id, *some)))
     return found
 
 
@@ -91,7 +91,7 @@ def add_packages(tx: Transaction, repository_id: int, new: Sequence[NewPackage],
             """,
             values,
         )
-        added.update((row[2], to_package(row)) for row in rows)
+        added.update((each.key, each) for each in map(to_package, rows))
         tx.send(
             f"DELETE FROM retired_name WHERE repository_id = ? AND package_key IN ({marks})", (repository_id, *keys)
         )
@@ -106,7 +106,7 @@ def find_versions(r: Reader, keys: Iterable[tuple[int, str]]) -> dict[tuple[int,
         rows = r.all(
             f"{VERSION} WHERE (package_id, key) IN (VALUES {marks})", [value for each in some for value in each]
         )
-        found.update(((row[1], row[2]), to_version(row)) for row in rows)
+        found.update(((each.package_id, each.key), each) for each in map(to_version, rows))
     return found
 
 
@@ -127,7 +127,7 @@ def add_versions(
             """,
             values,
         )
-        added.update(((row[1], row[2]), to_version(row)) for row in rows)
+        added.update(((each.package_id, each.key), each) for each in map(to_version, rows))
     return added
 
 
@@ -136,7 +136,7 @@ def find_files(r: Reader, repository_id: int, paths: Iterable[str]) -> dict[str,
     found: dict[str, File] = {}
     for some in batches(list(paths)):
         sql = f"{FIND_FILE} WHERE f.repository_id = ? AND f.path IN ({placeholders(len(some))})"
-        found.update((row[3], to_file(row)) for row in r.all(sql, (repository_id, *some)))
+        found.update((each.path, each) for each in every(r, to_file, sql, (repository_id, *some)))
     return found
 
 
@@ -211,5 +211,5 @@ def _existing(r: Reader, table: str, repository_id: int, paths: Iterable[str]) -
     found: set[str] = set()
     for some in batches(list(paths)):
         sql = f"SELECT path FROM {table} WHERE repository_id = ? AND path IN ({placeholders(len(some))})"
-        found.update(row[0] for row in r.all(sql, (repository_id, *some)))
+        found.update(column(r, sql, (repository_id, *some)))
     return found

@@ -202,9 +202,9 @@ def list_version_summaries(
     )
     return [
         VersionSummary(
-            row[0], row[1], row[2], VersionState(row[3]), row[4], at(row[5]), row[6], row[7], row[8], *_source(row[9])
+            *(key, text, sort, VersionState(state), reason, at(published_ms), publisher, files, size, *_source(attrs))
         )
-        for row in rows
+        for key, text, sort, state, reason, published_ms, publisher, files, size, attrs in rows
     ]
 
 
@@ -248,7 +248,7 @@ def summaries_of(r: Reader, places: Sequence[tuple[int, str]]) -> list[tuple[int
 
 def package_and_version_of_file(r: Reader, file_id: int) -> tuple[str, str] | None:
     """The keys of the package and of the version of a file; None if the file belongs to no version."""
-    row = r.one(
+    return r.one(
         """
         SELECT p.key, v.key FROM file f
         JOIN version v ON v.id = f.version_id JOIN package p ON p.id = v.package_id
@@ -256,7 +256,6 @@ def package_and_version_of_file(r: Reader, file_id: int) -> tuple[str, str] | No
         """,
         (file_id,),
     )
-    return None if row is None else (row[0], row[1])
 
 
 def _source(attrs: str | None) -> tuple[str | None, datetime | None]:
@@ -266,21 +265,8 @@ def _source(attrs: str | None) -> tuple[str | None, datetime | None]:
 
 
 def _package(row: Row) -> PackageSummary:
-    route, fetched_at = _source(row[11])
-    if route is None and row[12] is not None:  # images have no files
-        route, fetched_at = row[12], at(row[13])
-    return PackageSummary(
-        key=row[0],
-        name=row[1],
-        latest=row[2],
-        versions=row[3],
-        withdrawn=row[4],
-        deprecated=row[5],
-        files=row[6],
-        size=row[7],
-        downloads=row[8],
-        created_at=at(row[9]),
-        updated_at=at(row[10]),
-        route=route,
-        fetched_at=fetched_at,
-    )
+    *stored, created_ms, updated_ms, attrs, image_route, image_fetched_ms = row
+    route, fetched_at = _source(attrs)
+    if route is None and image_route is not None:  # images have no files
+        route, fetched_at = image_route, at(image_fetched_ms)
+    return PackageSummary(*(*stored, at(created_ms), at(updated_ms), route, fetched_at))

@@ -10,7 +10,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Version
 from pkgrepo.storage.catalog.rows import column, every, find, rows
 
-from .versions import find_version
+from .versions import VERSION, to_version
 
 
 @frozen
@@ -47,23 +47,17 @@ def list_tag_names(r: Reader, package_id: int, *, after: str, limit: int) -> lis
 
 def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
     """The text of the version of each tag, by tag name in order; tags that point to a manifest are left out."""
-    rows = r.all(
-        """
+    sql = """
         SELECT t.name, v.text FROM tag t JOIN version v ON v.id = t.version_id
         WHERE t.package_id = ? ORDER BY t.name
-        """,
-        (package_id,),
-    )
-    return {row[0]: row[1] for row in rows}
+    """
+    return dict(r.all(sql, (package_id,)))
 
 
 def find_tagged_version(r: Reader, package_id: int, name: str) -> Version | None:
     """The version that a tag points to, or None."""
-    row = r.one(
-        "SELECT v.key FROM tag t JOIN version v ON v.id = t.version_id WHERE t.package_id = ? AND t.name = ?",
-        (package_id, name),
-    )
-    return None if row is None else find_version(r, package_id, row[0])
+    sql = f"{VERSION} WHERE id = (SELECT version_id FROM tag WHERE package_id = ? AND name = ?)"
+    return find(r, to_version, sql, (package_id, name))
 
 
 def set_tag(

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Version, VersionState
 from pkgrepo.storage.catalog.packages import versions
-from pkgrepo.storage.catalog.rows import column, number
+from pkgrepo.storage.catalog.rows import column, number, scalar
 
 LONGEST_ABOUT: Final = 500  # characters; most summaries have less than 100
 _SUMMARIES: Final = ("summary", "description")  # the first that there is; some formats have a long text in the second
@@ -75,9 +75,9 @@ def without_about(r: Reader, after: int, limit: int) -> list[int]:
 def fill_abouts(tx: Transaction, package_ids: Sequence[int]) -> None:
     """Write the texts of packages that have none; those that were removed meanwhile are skipped."""
     for package_id in package_ids:
-        row = tx.one("SELECT name FROM package WHERE id = ?", (package_id,))
-        if row is not None:
-            put_about(tx, package_id, row[0])
+        name = scalar(tx, "SELECT name FROM package WHERE id = ?", (package_id,))
+        if name is not None:
+            put_about(tx, package_id, name)
 
 
 def find_terms(r: Reader, patterns: Sequence[str], indexed: str = KEYS) -> list[str]:

@@ -25,6 +25,7 @@ from pkgrepo.storage.catalog.rows import (
     non_null,
     optional_conditions,
     placeholders,
+    scalar,
 )
 
 from .files import FILE, find_file, to_file
@@ -116,7 +117,7 @@ def folders_with_files(r: Reader, repository_id: int, folders: Iterable[str]) ->
             """,
             (*some, repository_id),
         )
-        found.update(row[0] for row in rows)
+        found.update(path for (path,) in rows)
     return found
 
 
@@ -189,5 +190,4 @@ def _next(r: Reader, repository_id: int, prefix: str, low: str, *, nested: bool 
         folder if nested is False else None,
     )
     sql = f"SELECT path FROM file WHERE {optional_conditions(_FILTERS, values)} ORDER BY path LIMIT 1"
-    row = r.one(sql, non_null(values))
-    return None if row is None else str(row[0])
+    return scalar(r, sql, non_null(values))

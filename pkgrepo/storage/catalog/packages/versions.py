@@ -18,7 +18,7 @@ from pkgrepo.model import Actor, Fragment, Package, Version, VersionState
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.files import UPSERT
-from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, number, placeholders, rows
+from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, number, placeholders, rows, scalar
 
 VERSION, to_version = rows(Version, "version")
 _HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
@@ -54,8 +54,10 @@ def newest_keys(r: Reader, package_id: int, state: VersionState, limit: int) -> 
 
 def first_publisher(r: Reader, package_id: int) -> str:
     """The name of the publisher of the version that was published first; empty if there is none."""
-    row = r.one("SELECT publisher FROM version WHERE package_id = ? ORDER BY published_at, id LIMIT 1", (package_id,))
-    return "" if row is None else row[0]
+    return (
+        scalar(r, "SELECT publisher FROM version WHERE package_id = ? ORDER BY published_at, id LIMIT 1", (package_id,))
+        or ""
+    )
 
 
 def version_keys(r: Reader, package_id: int) -> list[str]:
@@ -121,21 +123,15 @@ class VersionRow:
     reason: str
 
 
+_ROW, _to_row = rows(VersionRow, "version")
+
+
 def version_rows(r: Reader, package_id: int, keys: Iterable[str]) -> list[VersionRow]:
     """The versions with these keys that exist; in the format's order if the keys are in that order."""
     found: list[VersionRow] = []
     for some in batches(list(keys)):
-        rows = r.all(
-            f"""
-            SELECT id, key, text, sort, state, reason FROM version
-            WHERE package_id = ? AND key IN ({placeholders(len(some))}) ORDER BY sort, key
-            """,
-            (package_id, *some),
-        )
-        found += [
-            VersionRow(id=row[0], key=row[1], text=row[2], sort=row[3], state=VersionState(row[4]), reason=row[5])
-            for row in rows
-        ]
+        sql = f"{_ROW} WHERE package_id = ? AND key IN ({placeholders(len(some))}) ORDER BY sort, key"
+        found += every(r, _to_row, sql, (package_id, *some))
     return found
 
 

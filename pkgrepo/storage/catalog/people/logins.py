@@ -126,8 +126,8 @@ def newest_unlock_id(r: Reader) -> int:
 
 def unlocks_after(r: Reader, id: int) -> list[LoginUnlock]:
     """The unlocks whose id is greater than ``id``, oldest first."""
-    rows = r.all("SELECT id, account, address FROM login_unlock WHERE id > ? ORDER BY id", (id,))
-    return [LoginUnlock(int(row[0]), str(row[1]), str(row[2])) for row in rows]
+    sql = "SELECT id, account, address FROM login_unlock WHERE id > ? ORDER BY id"
+    return [LoginUnlock(*row) for row in r.all(sql, (id,))]
 
 
 @frozen

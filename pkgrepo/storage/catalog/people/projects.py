@@ -16,7 +16,7 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find, insert, non_null, optional_conditions, rows, to_ms
+from pkgrepo.storage.catalog.rows import every, find, insert, non_null, optional_conditions, rows, scalar, to_ms
 
 from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
@@ -223,11 +223,10 @@ def owning_project(
     with the key of a project.
     """
     for pattern in candidates:
-        row = r.one(
-            "SELECT project_id FROM project_binding WHERE repository_id = ? AND pattern = ?", (repository_id, pattern)
-        )
-        if row is not None:
-            return get_project(r, row[0])
+        sql = "SELECT project_id FROM project_binding WHERE repository_id = ? AND pattern = ?"
+        project_id = scalar(r, sql, (repository_id, pattern))
+        if project_id is not None:
+            return get_project(r, project_id)
     if project_key is None:
         return None
     return find(r, _project, f"{_PROJECT} WHERE key = ?", (name_key(project_key),))

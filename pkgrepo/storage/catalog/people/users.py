@@ -17,7 +17,19 @@ from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Action, Grant, Group, SubjectKind, TokenKind, User, UserKind
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import LIKE, dump_words, every, exists, find, insert, like, number, rows, to_ms
+from pkgrepo.storage.catalog.rows import (
+    LIKE,
+    dump_words,
+    every,
+    exists,
+    find,
+    insert,
+    like,
+    number,
+    rows,
+    scalar,
+    to_ms,
+)
 from pkgrepo.storage.catalog.server import settings
 
 IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial
@@ -139,8 +151,7 @@ def count_users(r: Reader, search: str = "") -> int:
 
 def password_hash(r: Reader, user_id: int) -> str:
     """The stored password hash of a user; empty if there is no such user, or no password."""
-    row = r.one("SELECT password_hash FROM account WHERE id = ?", (user_id,))
-    return str(row[0]) if row else ""
+    return scalar(r, "SELECT password_hash FROM account WHERE id = ?", (user_id,)) or ""
 
 
 def add_user(

@@ -217,10 +217,9 @@ class Changes:
         said = False
         while not self._stopping.is_set():
             asked = self._clock()
-            row = session.execute(LAST_COMMIT).fetchone()
-            assert row is not None
-            self.server_clock.measured(row[1], asked, self._clock())
-            if self._learned(row[0]) or not said:
+            ((commit, server_s),) = session.execute(LAST_COMMIT).fetchall()
+            self.server_clock.measured(server_s, asked, self._clock())
+            if self._learned(commit) or not said:
                 self._tell(session, SEEN if said else HELLO)
                 said = True
             self._trusted_until = asked + TRUSTED_S

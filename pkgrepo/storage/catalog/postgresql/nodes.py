@@ -251,14 +251,12 @@ class Nodes:
         return True
 
     def _count_others(self) -> int:
-        row = self._connect().execute(COUNT_PRESENT, (PRESENCE,)).fetchone()
-        assert row is not None
-        return max(int(row[0]) - int(self._present), 0)
+        ((count,),) = self._connect().execute(COUNT_PRESENT, (PRESENCE,)).fetchall()
+        return max(int(count) - int(self._present), 0)
 
     def _database(self) -> str:
-        row = self._connect().execute(DATABASE).fetchone()
-        assert row is not None
-        return f"postgresql:{row[0]}/{row[1]}"
+        ((database, address),) = self._connect().execute(DATABASE).fetchall()
+        return f"postgresql:{database}/{address}"
 
     def _send(self, news: bytes) -> bool:
         session = self._connect()
@@ -317,5 +315,4 @@ class Nodes:
 
 
 def _try(session: Session, function: str, lock: int) -> bool:
-    row = session.execute(f"SELECT {function}($1)", (lock,)).fetchone()
-    return row is not None and bool(row[0])
+    return session.execute(f"SELECT {function}($1)", (lock,)).fetchone() == (True,)

@@ -35,6 +35,7 @@ from twisted.logger import Logger
 from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.rows import number
 
 from .readers import Readers
 from .sessions import STATEMENT_TIMEOUT_MS, Address, Session, open_replica
@@ -196,7 +197,6 @@ def identity_of(connection: Session) -> tuple[object, ...] | None:
 def _await_commit(reader: _ReplicaReader, commit: int) -> None:
     """:raises _Behind: the server of this connection has not replayed a commit"""
     if reader.replayed < commit:
-        row = reader.one(LAST_COMMIT)
-        reader.replayed = -1 if row is None else int(row[0])
+        reader.replayed = number(reader, LAST_COMMIT)
         if reader.replayed < commit:
             raise _Behind

@@ -110,6 +110,5 @@ def _version(session: Session) -> int:
         return 0
     if session.execute("SELECT to_regclass('catalog_state')").fetchone() == (None,):
         raise CatalogUnusable("the database has tables of another program")
-    row = session.execute("SELECT version FROM catalog_state").fetchone()
-    assert row is not None
-    return int(row[0])
+    ((version,),) = session.execute("SELECT version FROM catalog_state").fetchall()
+    return int(version)

@@ -135,9 +135,8 @@ class PostgresTransaction(PostgresReader):
 
     def insert(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run one INSERT with a RETURNING clause for the new row's integer key. Returns that key."""
-        row = self.one(sql, parameters)
-        assert row is not None
-        return int(row[0])
+        ((key,),) = self.all(sql, parameters)
+        return int(key)
 
     def begin_command(self) -> None:
         """Set the savepoint, together with the first statement."""

@@ -160,10 +160,9 @@ def _continue_numbers(source: apsw.Connection, target: Session, table: _Table) -
 def _keep_numbers(source: Session, target: apsw.Connection, table: _Table) -> None:
     if table.key is None or not _is_numbered_for_ever(target, table):
         return
-    sequence = source.execute("SELECT pg_get_serial_sequence($1, $2)", (table.name, table.key)).fetchone()
-    assert sequence is not None
-    row = source.execute(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence[0]}").fetchone()
-    last = row[0] if row else 0
+    ((sequence,),) = source.execute("SELECT pg_get_serial_sequence($1, $2)", (table.name, table.key)).fetchall()
+    sql = f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {sequence}"
+    ((last,),) = source.execute(sql).fetchall()
     target.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table.name,))
     if last:
         target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table.name, last))
@@ -175,5 +174,5 @@ def _is_numbered_for_ever(target: apsw.Connection, table: _Table) -> bool:
 
 
 def _version_of(source: Session) -> int:
-    row = source.execute("SELECT version FROM catalog_state").fetchone()
-    return int(row[0]) if row else 0
+    (version,) = source.execute("SELECT version FROM catalog_state").fetchone() or (0,)
+    return int(version)

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.packages.events import last_seq
+from pkgrepo.storage.catalog.rows import every, rows
 
 from . import settings
 
@@ -45,6 +46,9 @@ class Entry:
     def of_repository(self) -> bool:
         """Whether it is the repository's own document."""
         return not self.package_key and not self.version
+
+
+_ENTRY, _to_entry = rows(Entry, "layout_pending")
 
 
 @frozen
@@ -116,32 +120,31 @@ def record_attempts(tx: Transaction, tried: Iterable[Entry], failed: Mapping[Ent
 def list_pending(r: Reader, after: Entry | None, limit: int) -> list[Entry]:
     """A page of pending entries in their order, beginning after the entry ``after``."""
     first = after or Entry(0)
-    rows = r.all(
-        """
-        SELECT repository_id, package_key, version_key, version, whole FROM layout_pending
-        WHERE (repository_id, package_key, version_key, version) > (?, ?, ?, ?)
+    return every(
+        r,
+        _to_entry,
+        f"""
+        {_ENTRY} WHERE (repository_id, package_key, version_key, version) > (?, ?, ?, ?)
         ORDER BY repository_id, package_key, version_key, version LIMIT ?
         """,
         (first.repository_id, first.package_key, first.version_key, first.version, limit),
     )
-    return [Entry(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 
 
 def backlog(r: Reader) -> Backlog:
     """How far the layout is behind. Reads all pending entries."""
-    rows = r.all(
+    found = r.all(
         """
         SELECT COALESCE(r.storage_id, 0), p.reason = '', COUNT(*), MAX(p.reason)
         FROM layout_pending p LEFT JOIN repository r ON r.id = p.repository_id
         GROUP BY COALESCE(r.storage_id, 0), p.reason = ''
         """
     )
-    failed = {row[0]: int(row[2]) for row in rows if not row[1]}
     return Backlog(
         events=max(0, last_seq(r) - cursor(r)),
-        waiting=sum(row[2] for row in rows if row[1]),
-        failed=failed,
-        reason=next((row[3] for row in rows if not row[1]), ""),
+        waiting=sum(count for _, waiting, count, _ in found if waiting),
+        failed={storage_id: count for storage_id, waiting, count, _ in found if not waiting},
+        reason=next((reason for _, waiting, _, reason in found if not waiting), ""),
     )
 
 

@@ -22,7 +22,7 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
-from pkgrepo.storage.catalog.rows import dump, insert, number, rows
+from pkgrepo.storage.catalog.rows import dump, find, insert, number, rows, scalar
 
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
@@ -237,17 +237,12 @@ def record_changes(
 
     ``grown`` is in bytes, ``names_changed`` says whether the set of package names is another one now.
     """
-    row = tx.one(
-        """
+    sql = """
         UPDATE repository SET serial = serial + ?, names_serial = names_serial + ?, bytes_used = bytes_used + ?,
             package_count = package_count + ?
         WHERE id = ? RETURNING serial
-        """,
-        (count, int(names_changed), grown, packages_added, repository_id),
-    )
-    if row is None:
-        raise NotFound("repository", str(repository_id))
-    return int(row[0])
+    """
+    return _counter(repository_id, scalar(tx, sql, (count, int(names_changed), grown, packages_added, repository_id)))
 
 
 def content_serial(r: Reader, repository_id: int) -> int:
@@ -274,24 +269,24 @@ def add_usage(tx: Transaction, repository_id: int, bytes_delta: int, packages_de
 
 
 def _increment(tx: Transaction, column: str, repository_id: int) -> int:
-    row = tx.one(
-        f"UPDATE repository SET {column} = {column} + 1 WHERE id = ? RETURNING {column}",
-        (repository_id,),
-    )
-    if row is None:
+    sql = f"UPDATE repository SET {column} = {column} + 1 WHERE id = ? RETURNING {column}"
+    return _counter(repository_id, scalar(tx, sql, (repository_id,)))
+
+
+def _counter(repository_id: int, value: int | None) -> int:
+    if value is None:
         raise NotFound("repository", str(repository_id))
-    return int(row[0])
+    return value
 
 
 def _read_all(r: Reader, query: str, parameters: Sequence[Value] = ()) -> list[Repository]:
     rows = r.all(query, parameters)
-    found = {row[0]: _repository(row) for row in rows}
-    return [_with_parent(r, found[row[0]], row[-1], found) for row in rows]
+    found = {repository.id: repository for repository in map(_repository, rows)}
+    return [_with_parent(r, found[key], parent_id, found) for key, *_, parent_id in rows]
 
 
 def _read_one(r: Reader, query: str, parameters: Sequence[Value]) -> Repository | None:
-    row = r.one(query, parameters)
-    return None if row is None else _with_parent(r, _repository(row), row[-1], {})
+    return find(r, lambda row: _with_parent(r, _repository(row), row[-1], {}), query, parameters)
 
 
 def _with_parent(

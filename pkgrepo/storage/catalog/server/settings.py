@@ -6,7 +6,7 @@ import secrets
 import uuid
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import number
+from pkgrepo.storage.catalog.rows import number, scalar
 
 CONFIG_SERIAL = "config_serial"
 SERVER_UID = "server_uid"
@@ -16,8 +16,7 @@ UNCLAIMED_BEFORE = "unclaimed_before"  # ms; a reindex could not assign every ol
 
 def get(r: Reader, key: str) -> str | None:
     """The value of a key, or None."""
-    row = r.one("SELECT value FROM setting WHERE key = ?", (key,))
-    return None if row is None else str(row[0])
+    return scalar(r, "SELECT value FROM setting WHERE key = ?", (key,))
 
 
 def put(tx: Transaction, key: str, value: str) -> None:

@@ -10,7 +10,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.blobs.gc import unreferenced
 from pkgrepo.storage.catalog.blobs.uploads import unfinished_uploads
 from pkgrepo.storage.catalog.packages.events import last_activity
-from pkgrepo.storage.catalog.rows import number
+from pkgrepo.storage.catalog.rows import number, totals
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 
 TOP = 10  # packages in the list of those with the most tags or versions
@@ -94,7 +94,8 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
 
 
 def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, int]:
-    row = r.one(
+    return totals(
+        r,
         f"""
         SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(SUM(CASE WHEN
             EXISTS (SELECT 1 FROM file f WHERE f.sha256 = b.sha256 AND f.repository_id <> ? AND f.storage_id = ?)
@@ -106,8 +107,6 @@ def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, in
         """,
         (repository_id, storage_id, repository_id, repository_id, storage_id, *[repository_id] * 3),
     )
-    assert row is not None
-    return row[0], row[1], row[2]
 
 
 def _size_without_manifest(r: Reader, storage_id: int, repository_id: int) -> int:
