@@ -20,8 +20,8 @@ a parameter of the function                the arguments of all callers
 a call of another function of the program  its results for every sample of its parameters' types
 =========================================  ===================================================================
 
-Anything else is an error, so that no statement is left out. The table, the columns and the key of ``insert`` and
-``put`` are in the source.
+Anything else is an error, so that no statement is left out. The table and the key of ``insert``, ``put`` and ``update``
+are in the source; their columns are the keywords, and the fields of the keywords of the function around (``**values``).
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from attrs import frozen
 
 import pkgrepo
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import insert, insertion, optional_conditions, put
+from pkgrepo.storage.catalog.rows import changing, insert, insertion, optional_conditions, put, update
 
 RUNNERS = (Reader.__name__, Transaction.__name__)
 METHODS = frozenset(name for name in vars(Reader) | vars(Transaction) if not name.startswith("_"))
+WRITERS = (insert, put, update)
 VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 SAMPLES: Mapping[str, Sequence[Any]] = {
     "bool": (False, True),
@@ -143,9 +144,9 @@ class _Finder:
     def call(self, call: ast.Call, source: Source) -> None:
         """Handle any other call; find its SQL if it runs any."""
         function = _called(call, source)
-        if function in (insert, put):
+        if function in WRITERS:
             runner = "insert" if function is insert else "send"
-            self.found.append(Statement(source.place(call), runner, _insertion(call, returns=function is insert)))
+            self.found.append(Statement(source.place(call), runner, _written(call, function, source)))
         if function is not None and "sql" in inspect.signature(function).parameters:
             self._add(call, function.__name__, _argument(call, function, "sql"), source)
         by = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in METHODS else None
@@ -160,7 +161,7 @@ class _Finder:
 
     def _add(self, call: ast.Call, runner: str, sql: ast.expr, source: Source) -> None:
         function = next(source.functions_around(call))
-        if source.names.get(function.name) in (insert, put):
+        if source.names.get(function.name) in WRITERS:
             return  # the callers are checked instead
         if isinstance(sql, ast.Name) and sql.id == "sql" and "sql" in _parameters(function):
             if function.name not in source.names:
@@ -292,14 +293,37 @@ def _called(call: ast.Call, source: Source) -> Callable[..., Any] | None:
     return found if inspect.isfunction(found) and found.__module__.startswith(pkgrepo.__name__) else None
 
 
-def _insertion(call: ast.Call, *, returns: bool) -> str:
-    """Return the statement of a call of ``insert`` or ``put``."""
-    texts = [each.value for each in call.args[1:] if isinstance(each, ast.Constant)]
-    names = [each.arg for each in call.keywords if each.arg is not None]
-    if len(texts) != len(call.args) - 1 or len(names) != len(call.keywords):
-        raise Unclear(f"cannot tell what {ast.unparse(call)} inserts")
+def _written(call: ast.Call, function: Callable[..., Any], source: Source) -> str:
+    """Return the statement of a call of ``insert``, ``put`` or ``update``."""
+    places = call.args[1:2] if function is update else call.args[1:]
+    texts = [each.value for each in places if isinstance(each, ast.Constant)]
+    if len(texts) != len(places):
+        raise Unclear(f"cannot tell into what {ast.unparse(call)} writes")
+    pairs = [(each.arg and ast.Constant(each.arg), each.value) for each in call.keywords]
+    names = tuple(dict.fromkeys(_columns(pairs, source)))
+    if function is update:
+        return changing(texts[0], names)
     table, key = (*texts, "")[:2]
-    return insertion(table, tuple(names), key) + (" RETURNING id" if returns else "")
+    return insertion(table, names, key) + (" RETURNING id" if function is insert else "")
+
+
+def _columns(pairs: Iterable[tuple[Any, ast.expr]], source: Source) -> Iterator[str]:
+    """Yield the keys of the keywords of a call or of a dict; a pair without a key is ``**value``."""
+    for key, value in pairs:
+        match key, value:
+            case ast.Constant(value=name), _:
+                yield name
+            case None, ast.Dict(keys=keys, values=values):
+                yield from _columns(zip(keys, values, strict=True), source)
+            case None, ast.Name(id=name):
+                around = next(source.functions_around(value))
+                given = around.args.kwarg
+                if given is None or given.arg != name:
+                    raise Unclear(f"cannot tell what the keys of {name} are")
+                (fields,) = get_args(get_type_hints(source.names[around.name])[name])
+                yield from fields.__annotations__
+            case _:
+                raise Unclear(f"cannot tell what the keys of {ast.unparse(value)} are")
 
 
 def _argument(call: ast.Call, function: Callable[..., Any], parameter: str) -> ast.expr:

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Actor, BlobInfo, Repository
+from pkgrepo.model import Actor, BlobInfo, Repository, RepositoryType, Visibility
 from pkgrepo.repositories.images.blobs import link_blob
 from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Push, Quarantine
@@ -96,8 +96,8 @@ def restore_repository(
         storage_id=storage_id,
         name=sidecar.name,
         format=sidecar.format,
-        type=sidecar.type,
-        visibility=sidecar.visibility,
+        type=RepositoryType(sidecar.type),
+        visibility=Visibility(sidecar.visibility),
         description=sidecar.description,
         active=sidecar.active,
         config=sidecar.config,

@@ -5,13 +5,13 @@ L{rows} gives the SELECT of a frozen value and the function that makes the value
 
     FILE, to_file = rows(File, "file f JOIN blob b ON ...", of="f", sha256=bytes.hex, locator="b.locator")
 
-A field is read from the column of its name, and converted by its type, unless an argument says otherwise. L{insert} and
-L{put} write a row that is given by the names of its columns.
+A field is read from the column of its name, and converted by its type, unless an argument says otherwise. L{insert},
+L{put} and L{update} write a row that is given by the names of its columns, and convert the values back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -81,6 +81,7 @@ def like(text: str) -> str:
     return f"%{escaped}%"
 
 
+_PLAIN: Final = frozenset({int, str, bytes, float, type(None)})  # stored as they are; most values are of these types
 _CONVERTERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     bool: bool,
     datetime: at,
@@ -153,10 +154,10 @@ def scalar(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> Any | None:
     return None if row is None else row[0]
 
 
-def totals(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> Row:
-    """The one row of a query of aggregates (COUNT, SUM) without GROUP BY."""
+def only_row(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> Row:
+    """The row of a query that always finds one: of aggregates without GROUP BY, or of a row that was just inserted."""
     row = r.one(sql, parameters)
-    assert row is not None, "aggregates have a row"
+    assert row is not None
     return row
 
 
@@ -175,14 +176,19 @@ def exists(r: Reader, sql: str, parameters: Sequence[Value] = ()) -> bool:
     return r.one(sql, parameters) is not None
 
 
-def insert(tx: Transaction, table: str, /, **values: Value) -> int:
+def insert(tx: Transaction, table: str, /, **values: Any) -> int:
     """Insert a row, given by the names of its columns. Returns its id."""
     return tx.insert(f"{insertion(table, tuple(values))} RETURNING id", _stored(values))
 
 
-def put(tx: Transaction, table: str, key: str = "", /, **values: Value) -> None:
+def put(tx: Transaction, table: str, key: str = "", /, **values: Any) -> None:
     """Insert a row without an id. With a ``key`` (its columns), a row that has the same one gets the other values."""
     tx.send(insertion(table, tuple(values), key), _stored(values))
+
+
+def update(tx: Transaction, table: str, id: int, /, **values: Any) -> None:
+    """Change columns of the row with an id."""
+    tx.send(changing(table, tuple(values)), [*_stored(values), id])
 
 
 @cache
@@ -193,8 +199,26 @@ def insertion(table: str, columns: tuple[str, ...], key: str = "") -> str:
     return f"{sql} ON CONFLICT ({key}) DO UPDATE SET {changes}" if key else sql
 
 
-def _stored(values: Mapping[str, Value]) -> list[Value]:
-    return [int(value) if isinstance(value, bool) else value for value in values.values()]
+def changing(table: str, columns: tuple[str, ...]) -> str:
+    """The statement of ``update``."""
+    return f"UPDATE {table} SET {', '.join(f'{each} = ?' for each in columns)} WHERE id = ?"
+
+
+def _stored(values: Mapping[str, Any]) -> list[Value]:
+    return [value if type(value) in _PLAIN else _to_column(value) for value in values.values()]
+
+
+def _to_column(value: Any) -> Value:
+    match value:
+        case bool():
+            return int(value)
+        case datetime():
+            return to_ms(value)
+        case Mapping() | list() | tuple():
+            return dump(value)
+        case Set():
+            return dump_words(value)
+    return value  # type: ignore[no-any-return]
 
 
 def placeholders(count: int, mark: str = "?") -> str:

@@ -220,7 +220,7 @@ def put_document(
         source=bytes.fromhex(document.source) or None,
         storage_id=None if claimed is None else repository.storage_id,
         sha256=None if claimed is None else bytes.fromhex(claimed.sha256),
-        meta=dump(document.meta),
+        meta=document.meta,
         trace=dump(document.trace),
         fetched_at=document.fetched_ms,
         checked_at=document.checked_ms,

@@ -15,7 +15,7 @@ from typing import Literal, Self
 from attrs import evolve, fields, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column, number, put, totals
+from pkgrepo.storage.catalog.rows import column, number, only_row, put
 
 Kind = Literal["file", "manifest", "blob"]
 
@@ -276,7 +276,7 @@ def add_cache_counts(tx: Transaction, counts: Mapping[Place, CacheCounts]) -> No
 
 def cache_counts(r: Reader, repository_id: int) -> CacheCounts:
     """The counters of a repository over all days."""
-    return _counts(totals(r, f"SELECT {_SUMS} FROM cache_count WHERE repository_id = ?", (repository_id,)))
+    return _counts(only_row(r, f"SELECT {_SUMS} FROM cache_count WHERE repository_id = ?", (repository_id,)))
 
 
 def all_cache_counts(r: Reader) -> list[tuple[str, CacheCounts]]:

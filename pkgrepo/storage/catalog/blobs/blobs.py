@@ -34,10 +34,10 @@ from pkgrepo.storage.catalog.rows import (
     find,
     load,
     number,
+    only_row,
     placeholders,
     rows,
     scalar,
-    totals,
 )
 
 TOUCH_MS = 600_000  # minimum time between two writes of touched_at to one row
@@ -179,7 +179,7 @@ def mark_suspect(tx: Transaction, storage_id: int, sha256: str, locator: str) ->
 
 def usage(r: Reader, storage_id: int) -> tuple[int, int]:
     """The number of blobs of a storage, and their size in bytes. Reads every row: call it on a reader thread."""
-    return totals(r, "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ?", (storage_id,))
+    return only_row(r, "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM blob WHERE storage_id = ?", (storage_id,))
 
 
 def usage_by_state(r: Reader, storage_id: int) -> dict[str, tuple[int, int]]:

@@ -20,7 +20,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.catalog.blobs.blobs import to_info
-from pkgrepo.storage.catalog.rows import batches, column, every, exists, number, placeholders, totals
+from pkgrepo.storage.catalog.rows import batches, column, every, exists, number, only_row, placeholders
 
 # The rows that refer to a blob ``b``. The storage is compared with a scalar subquery: with a join, the query planner
 # starts at the small repository table and reads all of its rows for each blob.
@@ -163,7 +163,7 @@ def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, in
 
     Reads every blob touched since then: call it on a reader thread.
     """
-    return totals(
+    return only_row(
         r,
         f"""
         SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(MAX(b.touched_at), 0) FROM blob b

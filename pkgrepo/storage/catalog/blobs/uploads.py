@@ -21,7 +21,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Row, Transaction
-from pkgrepo.storage.catalog.rows import at, exists, number, put, totals
+from pkgrepo.storage.catalog.rows import at, exists, number, only_row, put
 
 MOST_OPEN = 1000  # uploads of one user; docker sends five layers of an image at a time
 IDLE_MS = 3_600_000  # after which an upload may give way to another one of its user
@@ -231,7 +231,7 @@ def list_open_uploads(
 
 def unfinished_uploads(r: Reader, repository_id: int, now_ms: int) -> tuple[int, int]:
     """The number of uploads of a repository that have not expired, and their latest touch in ms (0 without any)."""
-    return totals(
+    return only_row(
         r,
         "SELECT COUNT(*), COALESCE(MAX(touched_at), 0) FROM upload WHERE repository_id = ? AND touched_at >= ?",
         (repository_id, now_ms - EXPIRES_MS),

@@ -12,7 +12,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column, scalar, totals
+from pkgrepo.storage.catalog.rows import column, only_row, scalar
 
 MOST: Final = 10_000  # of a tag; the oldest is kept beyond that, so that something old enough is left
 
@@ -48,7 +48,7 @@ def find_age(r: Reader, repository_id: int, image: str, digest: str) -> Age:
     """Since when a manifest or blob of an image is known: the time of the first one that refers to it at the latest."""
     package = r.one("SELECT id FROM package WHERE repository_id = ? AND key = ?", (repository_id, image))
     package_id = 0 if package is None else package[0]
-    seen_ms, evidence = totals(
+    seen_ms, evidence = only_row(
         r,
         f"""
         {_HOLDERS}

@@ -17,7 +17,6 @@ from pkgrepo.storage.catalog.blobs.blobs import LOCATOR
 from pkgrepo.storage.catalog.rows import (
     column,
     columns_of,
-    dump,
     every,
     exists,
     find,
@@ -165,7 +164,7 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: Mani
         size=new.size,
         subject=new.subject,
         artifact_type=new.artifact_type,
-        annotations=dump(new.annotations),
+        annotations=new.annotations,
         evidence=new.evidence,
         created_at=now_ms,
         touched_at=now_ms,

@@ -44,7 +44,7 @@ from typing import Any, Final
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.storage.catalog.blobs.blobs import LOCATOR, to_info
-from pkgrepo.storage.catalog.rows import column, dump, every, exists, find, insert, rows, scalar, totals
+from pkgrepo.storage.catalog.rows import column, dump, every, exists, find, insert, only_row, rows, scalar
 
 EXPIRES_MS = 24 * 3_600_000  # after the last change; until then it can be published
 KEPT_MS = 7 * 24 * 3_600_000  # after its end
@@ -105,14 +105,12 @@ def add_deployment(
         user_id=user_id,
         actor=actor,
         size=size,
-        meta=dump(meta),
+        meta=meta,
         lease_until=lease,
         created_at=now_ms,
         touched_at=now_ms,
     )
-    found = find(tx, to_deployment, f"{DEPLOYMENT} WHERE id = ?", (deployment_id,))
-    assert found is not None
-    return found
+    return to_deployment(only_row(tx, f"{DEPLOYMENT} WHERE id = ?", (deployment_id,)))
 
 
 def find_deployment(r: Reader, repository_id: int, uid: str) -> Deployment | None:
@@ -133,7 +131,7 @@ def find_state(r: Reader, repository_id: int, deployment_id: int) -> DeploymentS
 
 def open_deployments(r: Reader, repository_id: int, user_id: int | None) -> tuple[int, int]:
     """The number of deployments of a user in a repository that have not ended, and their sizes together."""
-    return totals(
+    return only_row(
         r,
         """
         SELECT COUNT(*), COALESCE(CAST(SUM(size) AS BIGINT), 0) FROM deployment

@@ -30,9 +30,9 @@ from pkgrepo.storage.catalog.rows import (
     insert,
     like,
     load,
+    only_row,
     rows,
     to_ms,
-    totals,
 )
 
 FILE, to_file = rows(
@@ -95,7 +95,7 @@ def list_files_of_version(
 
 def count_files_of_version(r: Reader, version_id: int) -> tuple[int, int]:
     """The number of files of a version, and their size together."""
-    return totals(r, "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE version_id = ?", (version_id,))
+    return only_row(r, "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE version_id = ?", (version_id,))
 
 
 def files_of_package(r: Reader, package_id: int) -> list[File]:

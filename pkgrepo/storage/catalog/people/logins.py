@@ -21,7 +21,7 @@ from attrs import frozen
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.people.users import bump_identity_serial, name_key
-from pkgrepo.storage.catalog.rows import dump, every, find, load, number, rows
+from pkgrepo.storage.catalog.rows import dump, every, find, insert, load, number, only_row, rows
 from pkgrepo.storage.catalog.server import settings
 
 MOST_SESSIONS = 100  # of one user; a further login ends the one that was not used for the longest time
@@ -55,16 +55,10 @@ def add_session(tx: Transaction, *, user_id: int, hash: bytes, address: str, cli
         """,
         (user_id, user_id, MOST_SESSIONS - 1),
     )
-    session_id = tx.insert(
-        """
-        INSERT INTO session (hash, user_id, created_at, seen_at, address, client)
-        VALUES (?, ?, ?, ?, ?, ?) RETURNING id
-        """,
-        (hash, user_id, now_ms, now_ms, address, client),
+    session_id = insert(
+        tx, "session", hash=hash, user_id=user_id, created_at=now_ms, seen_at=now_ms, address=address, client=client
     )
-    found = find(tx, _session, f"{_SELECT} WHERE id = ?", (session_id,))
-    assert found is not None
-    return found
+    return _session(only_row(tx, f"{_SELECT} WHERE id = ?", (session_id,)))
 
 
 def find_session(r: Reader, hash: bytes) -> Session | None:
@@ -112,10 +106,7 @@ class LoginUnlock:
 
 def add_unlock(tx: Transaction, *, username: str = "", address: str = "", now_ms: int) -> None:
     """Add an unlock of an account, of an address, or of both, and remove old unlocks."""
-    added = tx.insert(
-        "INSERT INTO login_unlock (account, address, created_at) VALUES (?, ?, ?) RETURNING id",
-        (name_key(username), address, now_ms),
-    )
+    added = insert(tx, "login_unlock", account=name_key(username), address=address, created_at=now_ms)
     tx.execute("DELETE FROM login_unlock WHERE id <= ?", (added - MAX_ROWS,))
 
 

@@ -10,13 +10,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict, Unpack
 
-from attrs import evolve
-
 from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find, insert, non_null, optional_conditions, rows, scalar, to_ms
+from pkgrepo.storage.catalog.rows import every, find, insert, non_null, optional_conditions, rows, scalar, to_ms, update
 
 from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
@@ -74,14 +72,11 @@ def add_project(
     *,
     key: str,
     now_ms: int,
-    name: str = "",
-    description: str = "",
-    visibility: Visibility = Visibility.PRIVATE,
-    quota: int | None = None,
     owner_id: int | None = None,
+    **values: Unpack[ProjectChanges],
 ) -> Project:
     """
-    Add a project. The user ``owner_id``, if given, becomes a member with the role owner.
+    Add a project; its name is ``key`` unless given. The user ``owner_id``, if given, becomes a member as its owner.
 
     :raises AlreadyExists: a project has this key (case does not matter)
     """
@@ -92,12 +87,9 @@ def add_project(
         "project",
         uid=str(uuid.uuid4()),
         key=name_key(key),
-        name=name or key,
-        description=description,
-        visibility=visibility,
-        quota=quota,
         created_at=now_ms,
         updated_at=now_ms,
+        **{**values, "name": values.get("name") or key},
     )
     if owner_id is not None:
         set_project_member(tx, project_id, SubjectKind.USER, owner_id, ProjectRole.OWNER)
@@ -111,11 +103,8 @@ def update_project(tx: Transaction, project_id: int, *, now_ms: int, **changes: 
 
     :raises NotFound: no such project
     """
-    project = evolve(get_project(tx, project_id), **changes)
-    tx.execute(
-        "UPDATE project SET name = ?, description = ?, visibility = ?, quota = ?, updated_at = ? WHERE id = ?",
-        (project.name, project.description, project.visibility, project.quota, now_ms, project_id),
-    )
+    get_project(tx, project_id)
+    update(tx, "project", project_id, **changes, updated_at=now_ms)
     bump_identity_serial(tx)
     return get_project(tx, project_id)
 

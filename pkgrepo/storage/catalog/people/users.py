@@ -26,9 +26,11 @@ from pkgrepo.storage.catalog.rows import (
     insert,
     like,
     number,
+    only_row,
     rows,
     scalar,
     to_ms,
+    update,
 )
 from pkgrepo.storage.catalog.server import settings
 
@@ -157,42 +159,29 @@ def password_hash(r: Reader, user_id: int) -> str:
 def add_user(
     tx: Transaction,
     *,
-    username: str,
     now_ms: int,
     password_hash: str = "",
-    name: str = "",
-    email: str = "",
     kind: UserKind = UserKind.PERSON,
-    active: bool = True,
-    admin: bool = False,
-    user_manager: bool = False,
-    system_manager: bool = False,
-    default_actions: Iterable[Action] = (),
+    **values: Unpack[UserChanges],
 ) -> User:
     """
-    Add a user. With an empty ``password_hash`` the user cannot log in with a password.
+    Add a user; a username is required. With an empty ``password_hash`` the user cannot log in with a password.
 
     :raises AlreadyExists: a user has this name (case does not matter)
     """
+    username = values["username"]
     if find_user_by_name(tx, username) is not None:
         raise AlreadyExists("user", username)
     user_id = insert(
         tx,
         "account",
         uid=str(uuid.uuid4()),
-        username=username,
         key=name_key(username),
-        name=name,
-        email=email,
         password_hash=password_hash,
         kind=kind,
-        active=active,
-        admin=admin,
-        user_manager=user_manager,
-        system_manager=system_manager,
-        default_actions=dump_words(default_actions),
         created_at=now_ms,
         updated_at=now_ms,
+        **values,
     )
     bump_identity_serial(tx)
     return get_user(tx, user_id)
@@ -214,27 +203,7 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
         raise AlreadyExists("user", after.username)
     if not (after.active and after.admin):
         _check_other_admin(tx, before)
-    tx.execute(
-        """
-        UPDATE account
-        SET username = ?, key = ?, name = ?, email = ?, active = ?, admin = ?, user_manager = ?, system_manager = ?,
-            default_actions = ?, updated_at = ?
-        WHERE id = ?
-        """,
-        (
-            after.username,
-            after.key,
-            after.name,
-            after.email,
-            int(after.active),
-            int(after.admin),
-            int(after.user_manager),
-            int(after.system_manager),
-            dump_words(after.default_actions),
-            now_ms,
-            user_id,
-        ),
-    )
+    update(tx, "account", user_id, **{**changes, "key": after.key, "updated_at": now_ms})
     if _privileges(after) != _privileges(before):
         bump_generation(tx, user_id)
     bump_identity_serial(tx)
@@ -328,15 +297,10 @@ def add_group(tx: Transaction, *, name: str, now_ms: int, description: str = "")
     """
     if tx.one("SELECT 1 FROM user_group WHERE key = ?", (name_key(name),)) is not None:
         raise AlreadyExists("group", name)
-    uid = str(uuid.uuid4())
-    tx.execute(
-        "INSERT INTO user_group (uid, name, key, description, created_at) VALUES (?, ?, ?, ?, ?)",
-        (uid, name, name_key(name), description, now_ms),
-    )
+    uid, key = str(uuid.uuid4()), name_key(name)
+    insert(tx, "user_group", uid=uid, name=name, key=key, description=description, created_at=now_ms)
     bump_identity_serial(tx)
-    row = tx.one(f"{_GROUP} WHERE uid = ?", (uid,))
-    assert row is not None
-    return _group(row)
+    return _group(only_row(tx, f"{_GROUP} WHERE uid = ?", (uid,)))
 
 
 def add_group_member(tx: Transaction, group_id: int, user_id: int) -> None:

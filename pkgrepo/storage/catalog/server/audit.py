@@ -69,7 +69,7 @@ def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> None:
         action=truncate(entry.action),
         object=truncate(entry.object),
         outcome=entry.outcome,
-        detail=dump(truncate_detail(entry.detail)),
+        detail=truncate_detail(entry.detail),
     )
 
 

@@ -140,7 +140,7 @@ def begin_job(
         kind=kind,
         key=key,
         state="running",
-        data=dump(data),
+        data=data,
         run_at=now_ms,
         lease_by=holder,
         lease_until=until_ms,

@@ -22,7 +22,7 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
-from pkgrepo.storage.catalog.rows import dump, find, insert, number, rows, scalar
+from pkgrepo.storage.catalog.rows import find, insert, number, rows, scalar, update
 
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
@@ -97,27 +97,23 @@ def add_repository(
     tx: Transaction,
     *,
     storage_id: int,
-    name: str,
     format: str,
-    type: RepositoryType | str,
-    visibility: Visibility | str,
-    config: Mapping[str, Any],
     now_ms: int,
     created_ms: int | None = None,
     key: str | None = None,
-    description: str = "",
-    active: bool = True,
-    settings: Mapping[str, Any] | None = None,
     uid: str | None = None,
     parent_id: int | None = None,
+    **values: Unpack[RepositoryChanges],
 ) -> Repository:
     """
-    Add a repository. ``key`` is derived from the name unless given.
+    Add a repository; a name, a type, a visibility and a configuration are required. ``key`` is derived from the name
+    unless given.
 
     ``uid`` and ``created_ms`` are given to restore a repository that existed before; ``parent_id`` for a companion.
 
     :raises AlreadyExists: a repository of the storage has this name (case does not matter)
     """
+    name = values["name"]
     key = repository_key(name) if key is None else key
     _check_name(tx, storage_id, name, key, besides=0)
     repository_id = insert(
@@ -125,18 +121,12 @@ def add_repository(
         "repository",
         uid=uid or str(uuid.uuid4()),
         storage_id=storage_id,
-        name=name,
         key=key,
         format=format,
-        type=RepositoryType(type),
-        visibility=Visibility(visibility),
-        active=active,
-        description=description,
-        config=dump(config),
-        settings=dump(settings or {}),
         created_at=now_ms if created_ms is None else created_ms,
         updated_at=now_ms,
         parent_id=parent_id,
+        **values,
     )
     bump_config_serial(tx)
     return get_repository(tx, repository_id)
@@ -156,26 +146,8 @@ def update_repository(
     key = repository_key(after.name)
     if after.name != before.name:
         _check_name(tx, after.storage_id, after.name, key, besides=repository_id)
-    tx.execute(
-        """
-        UPDATE repository
-        SET name = ?, key = ?, type = ?, visibility = ?, active = ?, description = ?, config = ?, settings = ?,
-            updated_at = ?, serial = serial + 1
-        WHERE id = ?
-        """,
-        (
-            after.name,
-            key,
-            after.type,
-            after.visibility,
-            int(after.active),
-            after.description,
-            dump(after.config),
-            dump(after.settings),
-            now_ms,
-            repository_id,
-        ),
-    )
+    update(tx, "repository", repository_id, **{**changes, "key": key, "updated_at": now_ms})
+    bump_serial(tx, repository_id)
     for each in companions_of(tx, repository_id):
         name = after.name + each.name.removeprefix(before.name)
         tx.execute(

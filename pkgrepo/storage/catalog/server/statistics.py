@@ -10,7 +10,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.blobs.gc import unreferenced
 from pkgrepo.storage.catalog.blobs.uploads import unfinished_uploads
 from pkgrepo.storage.catalog.packages.events import last_activity
-from pkgrepo.storage.catalog.rows import number, totals
+from pkgrepo.storage.catalog.rows import number, only_row
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 
 TOP = 10  # packages in the list of those with the most tags or versions
@@ -94,7 +94,7 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
 
 
 def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, int]:
-    return totals(
+    return only_row(
         r,
         f"""
         SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(SUM(CASE WHEN

@@ -11,7 +11,7 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Storage
-from pkgrepo.storage.catalog.rows import column, dump, every, insert, rows
+from pkgrepo.storage.catalog.rows import column, every, insert, rows, update
 
 from . import layout_pending
 from .settings import bump_config_serial
@@ -76,7 +76,7 @@ def add_storage(
         name=name,
         key=storage_key(name),
         kind=kind,
-        settings=dump(settings),
+        settings=settings,
         created_at=now_ms,
         updated_at=now_ms,
     )
@@ -95,10 +95,7 @@ def update_storage(tx: Transaction, storage_id: int, *, now_ms: int, **changes: 
     key = storage_key(after.name)
     if tx.one("SELECT 1 FROM storage WHERE key = ? AND id <> ?", (key, storage_id)) is not None:
         raise AlreadyExists("storage", after.name)
-    tx.execute(
-        "UPDATE storage SET name = ?, key = ?, kind = ?, settings = ?, active = ?, updated_at = ? WHERE id = ?",
-        (after.name, key, after.kind, dump(after.settings), int(after.active), now_ms, storage_id),
-    )
+    update(tx, "storage", storage_id, **{**changes, "key": key, "updated_at": now_ms})
     if after.readable_layout != before.readable_layout:
         ids = column(tx, "SELECT id FROM repository WHERE storage_id = ?", (storage_id,))
         (layout_pending.add_repositories if after.readable_layout else layout_pending.remove_repositories)(tx, ids)
