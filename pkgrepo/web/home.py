@@ -20,6 +20,7 @@ COLUMNS: Final[Columns[Any]] = {
     "visibility": lambda each: each.visibility,
     "packages": lambda each: each.package_count or 0,
     "size": lambda each: each.usage_bytes or 0,
+    "downloads": lambda each: sum(each.downloads or ()),
     "updated": lambda each: each.updated_at,
 }
 

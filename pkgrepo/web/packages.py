@@ -75,6 +75,7 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         query={"package": found.package, "version": found.version},
     )
     advisories = await _advisories(visit, {**place, "version": version})
+    downloads = await _downloads(visit, place, SPANS[1])
     return visit.page(
         "packages/version.html",
         repository=repository,
@@ -92,7 +93,8 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         requires=_requires(found.metadata),
         vouchers=await _attestations(visit, {**place, "version": version}) if repository.format != "docker" else None,
         links=_web_links(found.links),
-        counted=_counted(await _downloads(visit, place, SPANS[1])),
+        downloads=downloads,
+        counted=_counted(downloads),
     )
 
 

@@ -38,6 +38,8 @@ LARGE: Final = frozenset(
         "package_about",
         "package_blob",
         "package_download",
+        "repository_download",
+        "version_download",
         "package_spelling",
         "promise",
         "retired_name",

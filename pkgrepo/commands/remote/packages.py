@@ -29,6 +29,7 @@ VERSIONS = (
     Column("STATE", lambda each: f"{each['state']}: {each['reason']}" if each["reason"] else each["state"]),
     Column("FILES", "files", right=True),
     Column("SIZE", sized("size"), right=True),
+    Column("DOWNLOADS", "downloads", right=True),
     Column("PUBLISHED", aged("published_at")),
     Column("BY", "publisher"),
 )

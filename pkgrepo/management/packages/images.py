@@ -19,6 +19,8 @@ from pkgrepo.storage.catalog.images.summaries import (
     find_image_version,
     image_parts,
     list_image_versions,
+    most_pulled_tags,
+    pulls_of_manifest,
     tags_of_manifest,
 )
 from pkgrepo.storage.catalog.images.trust import Keys
@@ -27,7 +29,7 @@ from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, documen
 from .records import file_url, repository_url
 from .schema import FileRecord, VersionRecord, VersionSummaryRecord
 
-_Listed = tuple[ImageVersion, list[ImagePart], UpstreamDocument | None]
+_Listed = tuple[ImageVersion, list[ImagePart], UpstreamDocument | None, int]
 
 _PEOPLE = ("org.opencontainers.image.authors", "org.opencontainers.image.vendor")
 LIVE = "live"
@@ -85,6 +87,13 @@ async def version(call: Call, package: Package, name: str) -> VersionRecord:
         },
         digest=found.digest,
     )
+
+
+async def most_pulled(call: Call, package: Package, from_day: int, limit: int) -> list[tuple[str, int]]:
+    """The tags that were pulled most since a day, as pairs (tag, count)."""
+    keys = await _keys(call, package.key)
+    found: list[tuple[str, int]] = await call.catalog.scan(most_pulled_tags, package.id, from_day, limit, keys)
+    return found
 
 
 async def find(call: Call, package: Package, name: str) -> ImageVersion:
@@ -160,7 +169,12 @@ def _list(
     origins = {str(each.meta["digest"]): each for each in said if each.found and "digest" in each.meta}
     found = list_image_versions(r, package.id, after=after, limit=limit, order=order, keys=keys)
     return [
-        (each, image_parts(r, repository.storage_id, package.id, each.digest), origins.get(each.digest))
+        (
+            each,
+            image_parts(r, repository.storage_id, package.id, each.digest),
+            origins.get(each.digest),
+            pulls_of_manifest(r, package.id, each.digest),
+        )
         for each in found
     ]
 
@@ -174,7 +188,7 @@ def _delete_blob(tx: Transaction, repository: Repository, image: str, digest: st
 
 
 def _summary(found: _Listed) -> VersionSummaryRecord:
-    version, parts, origin = found
+    version, parts, origin, pulls = found
     return VersionSummaryRecord(
         version=version.name,
         state=WAITING if version.waiting else LIVE,
@@ -183,6 +197,7 @@ def _summary(found: _Listed) -> VersionSummaryRecord:
         publisher=version.publisher,
         files=len(parts),
         size=sum(part.size for part in parts),
+        downloads=pulls,
         digest=version.digest,
         route=None if origin is None else origin.route,
         fetched_at=None if origin is None else from_ms(origin.fetched_ms),

@@ -23,8 +23,10 @@ from pkgrepo.management.packages.schema import (
     FileRecord,
     OriginRecord,
     PackageRecord,
+    RepositoryDownloads,
     Requirement,
     TreeEntry,
+    VersionDownloads,
     VersionRecord,
     VersionSummaryRecord,
 )
@@ -43,11 +45,18 @@ from pkgrepo.storage.catalog.packages.summaries import (
 )
 from pkgrepo.storage.catalog.packages.tree import Level, file_or_folder, list_tree
 from pkgrepo.storage.catalog.rows import to_ms
-from pkgrepo.storage.catalog.usage_counts import DAY_MS, downloads_of_package, package_downloads_by_day
+from pkgrepo.storage.catalog.usage_counts import (
+    DAY_MS,
+    downloads_by_day,
+    downloads_by_version,
+    downloads_of_package,
+    package_downloads_by_day,
+)
 
 MOST_TAGS = 1000
 MOST_FILES = 100_000  # of a version
 MOST_DAYS = 731
+MOST_VERSIONS = 20  # whose downloads are told apart
 EPOCH = date(1970, 1, 1)
 
 
@@ -79,8 +88,30 @@ async def show_downloads(call: Call) -> DailyDownloads:
     first = today - count + 1
     found = dict(await call.catalog.look(package_downloads_by_day, package.id, first, today + 1))
     total = await call.catalog.look(downloads_of_package, package.id)
-    days = [DayDownloads(day=EPOCH + timedelta(days=day), count=found.get(day, 0)) for day in range(first, today + 1)]
-    return DailyDownloads(package=package.name, total=total, days=days)
+    if images.are_in(call):
+        most = await images.most_pulled(call, package, first, MOST_VERSIONS)
+    else:
+        most = await call.catalog.scan(downloads_by_version, package.id, first, MOST_VERSIONS)
+    versions = [VersionDownloads(version=text, count=count) for text, count in most]
+    return DailyDownloads(package=package.name, total=total, days=_days(found, first, today), versions=versions)
+
+
+@table.get(
+    "/repository/<repository>/downloads",
+    CONTENT_READERS,
+    "Show the downloads of a repository by day",
+    query=[Parameter("days", f"The number of days up to today, 1 to {MOST_DAYS}; 90 by default.", "integer")],
+)
+async def show_repository_downloads(call: Call) -> RepositoryDownloads:
+    """Complete downloads of files, and pulls of images; a day begins at midnight UTC."""
+    count, today = call.integer("days", 90, 1, MOST_DAYS), call.now_ms // DAY_MS
+    first = today - count + 1
+    found = dict(await call.catalog.look(downloads_by_day, call.repository.id, first, today + 1))
+    return RepositoryDownloads(repository=call.repository.path, days=_days(found, first, today))
+
+
+def _days(counts: Mapping[int, int], first: int, last: int) -> list[DayDownloads]:
+    return [DayDownloads(day=EPOCH + timedelta(days=day), count=counts.get(day, 0)) for day in range(first, last + 1)]
 
 
 @table.get(

@@ -71,7 +71,8 @@ class VersionSummaryRecord(Record):
     A version in a list; size in bytes.
 
     The versions of an image are its tags, and the digests of manifests that no tag and no other manifest refers to;
-    digest is that of the manifest. route and fetched_at are those of the last fetch of a file from an upstream.
+    digest is that of the manifest, and downloads are its pulls, also those by other tags. route and fetched_at are
+    those of the last fetch of a file from an upstream.
     """
 
     version: str
@@ -81,6 +82,7 @@ class VersionSummaryRecord(Record):
     publisher: str
     files: int
     size: int
+    downloads: int
     digest: str | None = None
     route: str | None = None
     fetched_at: datetime | None = None
@@ -187,11 +189,31 @@ class DayDownloads(Record):
     count: int
 
 
+class VersionDownloads(Record):
+    """The downloads of a version, or the pulls of a tag."""
+
+    version: str
+    count: int
+
+
 class DailyDownloads(Record):
-    """The downloads of a package: in total, and of each day asked for, the oldest first."""
+    """
+    The downloads of a package: in total, and of each day asked for, the oldest first.
+
+    versions are the at most 20 that were downloaded most in the weeks with these days; weeks begin on Thursdays, as
+    the epoch did. Tags of one manifest all have its pulls of these days.
+    """
 
     package: str
     total: int
+    days: list[DayDownloads]
+    versions: list[VersionDownloads]
+
+
+class RepositoryDownloads(Record):
+    """The downloads of a repository on each day asked for, the oldest first."""
+
+    repository: str
     days: list[DayDownloads]
 
 

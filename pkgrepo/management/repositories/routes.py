@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -30,6 +31,7 @@ from pkgrepo.proxy.definitions import add_repository, remove_repository
 from pkgrepo.proxy.virtual import check_no_member
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, downloads_of_repositories
 
 FILTERS = (
     Parameter("format", "Only repositories of this format."),
@@ -41,6 +43,8 @@ FILTERS = (
 )
 CONFIRM = Parameter("confirm", "The name or path of the repository, as confirmation; required without dry_run.")
 PURGE = Parameter("purge", "Delete the content at once instead of after seven days.", "boolean")
+
+DAYS: Final = 30  # whose downloads a record has
 
 table = Table("repositories")
 
@@ -80,11 +84,10 @@ async def list_repositories(call: Call) -> Page[RepositoryRecord]:
         every = [fresh.get(each.id, each) for each in every]
     visible = await call.services.authorizer.visible(call.identity, every)
     found = [each for each in visible if _matches(call, each)]
-    return call.page_request.page_of_all(
-        found,
-        lambda repository: repository.path,
-        lambda each: _record(call, each, usage=usage),
-    )
+    page = call.page_request.page_of_all(found, lambda repository: repository.path, lambda each: each)
+    counts = await _downloads(call, page.items) if usage else {}
+    items = [_record(call, each, usage=usage, downloads=counts.get(each.id)) for each in page.items]
+    return Page(items=items, next=page.next, total=page.total)
 
 
 @table.post(
@@ -249,17 +252,29 @@ async def _storage(call: Call, body: NewRepository) -> Storage:
 
 async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
     """The record of one repository, with what the caller may do in it."""
-    record = _record(call, repository)
+    counts = await _downloads(call, [repository])
+    record = _record(call, repository, downloads=counts[repository.id])
     record.actions = [each.value for each in Action if await call.may(each, repository)]
     return record
 
 
-def _record(call: Call, repository: Repository, *, usage: bool = True) -> RepositoryRecord:
+async def _downloads(call: Call, shown: Sequence[Repository]) -> dict[int, list[int]]:
+    """The downloads of repositories, by their catalog keys, on each of the last days."""
+    today = call.now_ms // DAY_MS
+    days = range(today - DAYS + 1, today + 1)
+    found = await call.catalog.scan(downloads_of_repositories, [each.id for each in shown], days[0])
+    return {key: [counts.get(day, 0) for day in days] for key, counts in found.items()}
+
+
+def _record(
+    call: Call, repository: Repository, *, usage: bool = True, downloads: list[int] | None = None
+) -> RepositoryRecord:
     storage = call.registry.storage(repository.storage_id)
     warnings = warnings_of(call, repository)
     record = RepositoryRecord.of(
         repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
     )
+    record.downloads = downloads
     if repository.type is RepositoryType.PROXY:
         record.upstream_state = _worst_state(call, repository)
     return record

@@ -1,8 +1,8 @@
 """
 How the server is used: downloads, uploads, and reads of the caches of proxy repositories.
 
-Downloads have a counter per item and day, and a log of those that were made with a token. Caches have counters for each
-repository and day.
+Downloads have a counter per item and day, their sums for repositories, packages and versions, and a log of those that
+were made with a token. Caches have counters for each repository and day.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, Self
 from attrs import evolve, fields, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column, number, only_row, put
+from pkgrepo.storage.catalog.rows import BATCH, column, number, only_row, placeholders, put
 
 Kind = Literal["file", "manifest", "blob"]
 
@@ -26,6 +26,7 @@ _SIZES = {
 
 
 DAY_MS = 86_400_000
+WEEK = 7  # days; weeks are numbered from that of 1970-01-01
 Place = tuple[int, int]  # the id of a repository, and a day since the epoch
 _SUMS = """
     SUM(hits), SUM(misses), SUM(confirmed), SUM(stale), SUM(absent), SUM(saved_bytes), SUM(fetched_bytes),
@@ -66,6 +67,7 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
     counts = Counter(
         (each.kind, each.item_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch
     )
+    _count_repositories(tx, batch)
     for (kind, item_id, day, repository_id, package_id), count in counts.items():
         tx.execute(
             """
@@ -76,6 +78,7 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
             (kind, item_id, day, repository_id, package_id, count),
         )
     _count_packages(tx, batch)
+    _count_versions(tx, batch)
     for each in batch:
         if each.token_id is not None:
             put(
@@ -108,6 +111,33 @@ def _count_packages(tx: Transaction, batch: Sequence[Download]) -> None:
         tx.execute("UPDATE package SET downloads = downloads + ? WHERE id = ?", (count, package_id))
 
 
+def _count_repositories(tx: Transaction, batch: Sequence[Download]) -> None:
+    """Add downloads to the totals of repositories; those of a repository that was removed meanwhile are left out."""
+    for (repository_id, day), count in Counter((each.repository_id, each.at_ms // DAY_MS) for each in batch).items():
+        tx.execute(
+            """
+            INSERT INTO repository_download (repository_id, day, count)
+            SELECT id, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM repository WHERE id = ?
+            ON CONFLICT (repository_id, day) DO UPDATE SET count = repository_download.count + excluded.count
+            """,
+            (day, count, repository_id),
+        )
+
+
+def _count_versions(tx: Transaction, batch: Sequence[Download]) -> None:
+    """Add downloads of files to the totals of their versions, if they have one."""
+    of_files = ((each.item_id, each.at_ms // DAY_MS // WEEK) for each in batch if each.kind == "file")
+    for (file_id, week), count in Counter(of_files).items():
+        tx.execute(
+            """
+            INSERT INTO version_download (version_id, week, count)
+            SELECT version_id, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM file WHERE id = ? AND version_id IS NOT NULL
+            ON CONFLICT (version_id, week) DO UPDATE SET count = version_download.count + excluded.count
+            """,
+            (week, count, file_id),
+        )
+
+
 def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, CacheCounts]:
     proxies = set(column(tx, "SELECT id FROM repository WHERE type = 'Proxy'"))
     sizes: dict[tuple[Kind, int], int] = {}
@@ -135,12 +165,26 @@ def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) 
     left out.
     """
     return r.all(
-        """
-        SELECT day, SUM(count) FROM download_count WHERE repository_id = ? AND day >= ? AND day < ?
-        GROUP BY day ORDER BY day
-        """,
+        "SELECT day, count FROM repository_download WHERE repository_id = ? AND day >= ? AND day < ? ORDER BY day",
         (repository_id, from_day, to_day),
     )
+
+
+def downloads_of_repositories(r: Reader, repository_ids: Sequence[int], from_day: int) -> dict[int, dict[int, int]]:
+    """The downloads of some repositories since a day: by their ids, the counts by day."""
+    found: dict[int, dict[int, int]] = {each: {} for each in repository_ids}
+    for start in range(0, len(repository_ids), BATCH):
+        some = repository_ids[start : start + BATCH]
+        rows = r.all(
+            f"""
+            SELECT repository_id, day, count FROM repository_download
+            WHERE repository_id IN ({placeholders(len(some))}) AND day >= ?
+            """,
+            (*some, from_day),
+        )
+        for repository_id, day, count in rows:
+            found[repository_id][day] = count
+    return found
 
 
 def downloads_by_package(r: Reader, repository_id: int) -> list[tuple[str, int]]:
@@ -168,6 +212,21 @@ def package_downloads_by_day(r: Reader, package_id: int, from_day: int, to_day: 
     )
 
 
+def downloads_by_version(r: Reader, package_id: int, from_day: int, limit: int) -> list[tuple[str, int]]:
+    """
+    The versions of a package that were downloaded most since the week of a day, as pairs (version, count).
+
+    Reads a row for each version and week.
+    """
+    return r.all(
+        """
+        SELECT v.text, SUM(d.count) FROM version v JOIN version_download d ON d.version_id = v.id AND d.week >= ?
+        WHERE v.package_id = ? GROUP BY v.id, v.text, v.sort ORDER BY 2 DESC, v.sort DESC LIMIT ?
+        """,
+        (from_day // WEEK, package_id, limit),
+    )
+
+
 @frozen
 class DayCounts:
     """Complete downloads, published versions, and requests to proxies by whether an upstream was needed."""
@@ -190,7 +249,7 @@ def daily_counts(r: Reader, from_day: int) -> dict[int, DayCounts]:
     # by repository, since the index with the day begins with it
     rows = r.all(
         """
-        SELECT d.day, SUM(d.count) FROM repository r JOIN download_count d ON d.repository_id = r.id AND d.day >= ?
+        SELECT d.day, SUM(d.count) FROM repository r JOIN repository_download d ON d.repository_id = r.id AND d.day >= ?
         GROUP BY d.day
         """,
         (from_day,),

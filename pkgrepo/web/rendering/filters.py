@@ -45,11 +45,16 @@ JOB_KINDS: Final = {
 }
 WIDTH: Final = 720  # units of the picture, which is as wide as its place
 HEIGHT: Final = 96
+SPARK: Final = 116  # units, four for each day of thirty
 _PICTURE: Final = Markup(
     '<svg class="chart" viewBox="0 0 {width} {height}" preserveAspectRatio="none" role="img" aria-label="{label}">'
     '<path class="axis" d="M0 {base}H{width}"/>{bars}</svg>'
 )
 _BAR: Final = Markup('<path d="M{left} {top}h{width}V{base}h-{width}z"><title>{title}</title></path>')
+_SPARK: Final = Markup(
+    '<svg class="chart spark" viewBox="0 0 {width} 26" preserveAspectRatio="none" role="img" aria-label="{label}">'
+    '<path d="M0 25{line}V25z"/></svg>'
+)
 _SHARE: Final = Markup(
     '<svg class="chart share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
     '<path d="M0 0h{}v8H0z"/></svg>'
@@ -222,6 +227,13 @@ def bars(
         if count
     ]
     return _PICTURE.format(width=WIDTH, height=HEIGHT, base=HEIGHT - 0.5, label=label, bars=Markup("").join(drawn))
+
+
+def spark(counts: Sequence[int], label: str) -> Markup:
+    """A small picture of how numbers went, such as those of days, for a row of a table; ``label`` says it in words."""
+    highest, step = max(counts, default=0) or 1, SPARK / max(1, len(counts) - 1)
+    line = "".join(f"L{round(at * step)} {round(24 - 22 * count / highest)}" for at, count in enumerate(counts))
+    return _SPARK.format(width=SPARK, label=label, line=line)
 
 
 def share(part: float, whole: float) -> Markup:

@@ -21,7 +21,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.model import Document
 from pkgrepo.repositories.publish.splicing import render
-from pkgrepo.web.rendering.filters import FILTERS, bars, share
+from pkgrepo.web.rendering.filters import FILTERS, bars, share, spark
 
 FOREVER: Final = ((b"Cache-Control", b"public, max-age=31536000, immutable"), (b"Vary", b"Accept-Encoding"))
 _TYPES: Final = {
@@ -90,7 +90,7 @@ class PageRenderer:
         self._environment.filters.update(FILTERS)
         self._environment.tests["archive"] = is_archive
         self._environment.globals.update(
-            asset=assets.address, bars=bars, longest=LONGEST_TEXT, share=share, version=__version__
+            asset=assets.address, bars=bars, longest=LONGEST_TEXT, share=share, spark=spark, version=__version__
         )
 
     def answer(

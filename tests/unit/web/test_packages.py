@@ -115,6 +115,14 @@ async def test_downloads_are_shown_as_a_picture_and_as_a_table(browser: Browser)
         assert page.html.count("<title>") == 2  # of the page, and of the only bar
         assert f"<title>{day}: 3</title>" in page.html
     assert "3 downloads in 90 days" in (await browser.get(PAGE)).text
+    page = await browser.get("/ui/")
+    assert 'aria-label="3 downloads in 30 days"' in page.html
+    assert f"{PAGE}/versions/1.0" in (await browser.get(f"{PAGE}/downloads")).links
+    found = await stack.ok("GET", "/repository/main%2Fpy/downloads?days=2")
+    assert [each["count"] for each in found["days"]] == [0, 3]
+    assert sum((await stack.ok("GET", "/repository/main%2Fpy"))["downloads"]) == 3
+    (version,) = (await stack.ok("GET", "/package/main%2Fpy/demo/versions"))["items"]
+    assert version["downloads"] == 3
     found = await stack.ok("GET", "/package/main%2Fpy/demo/downloads?days=2")
     assert (found["total"], [each["count"] for each in found["days"]]) == (3, [0, 3])
     assert (await stack.api("GET", "/package/main%2Fpy/demo/downloads?days=0")).status == 422

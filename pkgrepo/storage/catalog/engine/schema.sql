@@ -664,6 +664,22 @@ CREATE TABLE package_download (
     PRIMARY KEY (package_id, day)
 ) WITHOUT ROWID;
 
+-- The sums for each repository, and those for each version by weeks, which are numbered since the epoch. What images
+-- are pulled by is no version of these.
+CREATE TABLE repository_download (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    day INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (repository_id, day)
+) WITHOUT ROWID;
+
+CREATE TABLE version_download (
+    version_id INTEGER NOT NULL REFERENCES version (id) ON DELETE CASCADE,
+    week INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (version_id, week)
+) WITHOUT ROWID;
+
 -- How the caches of proxy repositories were used.
 CREATE TABLE cache_count (
     repository_id INTEGER NOT NULL,

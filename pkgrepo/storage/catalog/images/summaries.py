@@ -112,6 +112,34 @@ def tags_of_manifest(r: Reader, package_id: int, digest: str) -> list[str]:
     return column(r, "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name", (package_id, digest))
 
 
+def pulls_of_manifest(r: Reader, package_id: int, digest: str) -> int:
+    """How often a manifest was pulled, by whatever tag."""
+    sql = """
+        SELECT COALESCE(SUM(d.count), 0) FROM manifest m
+        JOIN download_count d ON d.kind = 'manifest' AND d.item_id = m.id
+        WHERE m.package_id = ? AND m.digest = ?
+    """
+    return number(r, sql, (package_id, digest))
+
+
+def most_pulled_tags(r: Reader, package_id: int, from_day: int, limit: int, keys: Keys = None) -> list[tuple[str, int]]:
+    """
+    The tags whose manifests were pulled most since a day, as pairs (tag, count).
+
+    Without the tags of cosign. With ``keys`` only what readers may see, see L{trust}.
+    """
+    target = "t.digest" if keys is None else "COALESCE(t.served, t.digest)"
+    return r.all(
+        f"""
+        SELECT t.name, SUM(d.count) FROM tag t
+        JOIN manifest m ON m.package_id = t.package_id AND m.digest = {target}
+        JOIN download_count d ON d.kind = 'manifest' AND d.item_id = m.id AND d.day >= ?
+        WHERE t.package_id = ? AND m.evidence = 0{visible(keys)} GROUP BY t.name ORDER BY 2 DESC, t.name LIMIT ?
+        """,
+        (from_day, package_id, *(keys or ()), limit),
+    )
+
+
 def image_parts(r: Reader, storage_id: int, package_id: int, digest: str) -> list[ImagePart]:
     """
     A manifest, its descendants, and the blobs of all of them, each once.

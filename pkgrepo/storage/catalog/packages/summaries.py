@@ -45,7 +45,7 @@ class PackageSummary:
 @frozen
 class VersionSummary:
     """
-    A version with the number of its files; ``size`` is their sum in bytes.
+    A version with the number of its files; ``size`` is their sum in bytes, ``downloads`` that of their downloads.
 
     ``route`` and ``fetched_at`` are those of the file that was fetched last from an upstream, None without any.
     """
@@ -59,6 +59,7 @@ class VersionSummary:
     publisher: str
     files: int
     size: int
+    downloads: int
     route: str | None
     fetched_at: datetime | None
 
@@ -109,6 +110,7 @@ _VERSION = """
     SELECT v.key, v.text, v.sort, v.state, v.reason, v.published_at, v.publisher,
            (SELECT COUNT(*) FROM file f WHERE f.version_id = v.id),
            (SELECT COALESCE(SUM(f.size), 0) FROM file f WHERE f.version_id = v.id),
+           (SELECT COALESCE(SUM(d.count), 0) FROM version_download d WHERE d.version_id = v.id),
            (SELECT f.attrs FROM file f WHERE f.version_id = v.id AND f.attrs LIKE '%"upstream":%'
             ORDER BY f.created_at DESC, f.id DESC LIMIT 1)
     FROM version v
@@ -202,9 +204,9 @@ def list_version_summaries(
     )
     return [
         VersionSummary(
-            *(key, text, sort, VersionState(state), reason, at(published_ms), publisher, files, size, *_source(attrs))
+            *(key, text, sort, VersionState(state), reason, at(published_ms), publisher, *counted, *_source(attrs))
         )
-        for key, text, sort, state, reason, published_ms, publisher, files, size, attrs in rows
+        for key, text, sort, state, reason, published_ms, publisher, *counted, attrs in rows
     ]
 
 

@@ -125,7 +125,7 @@ def _size_without_manifest(r: Reader, storage_id: int, repository_id: int) -> in
 
 
 def _downloads(r: Reader, repository_id: int, from_day: int) -> int:
-    sql = "SELECT COALESCE(SUM(count), 0) FROM download_count WHERE repository_id = ? AND day >= ?"
+    sql = "SELECT COALESCE(SUM(count), 0) FROM repository_download WHERE repository_id = ? AND day >= ?"
     return number(r, sql, (repository_id, from_day))
 
 

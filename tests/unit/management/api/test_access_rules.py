@@ -106,6 +106,7 @@ ROUTE_ACCESS = {
     "GET /repository/<repository>/members": EDITORS,
     "GET /repository/<repository>/names": READERS,
     "GET /repository/<repository>/page": READERS,
+    "GET /repository/<repository>/downloads": CONTENT_READERS,
     "GET /repository/<repository>/packages": CONTENT_READERS,
     "GET /repository/<repository>/setup": READERS,
     "GET /repository/<repository>/stats": ADMINS,

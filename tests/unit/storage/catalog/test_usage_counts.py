@@ -4,7 +4,7 @@ from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.usage_counts import DAY_MS, Download
 from tests.support.catalog import MemoryCatalog
-from tests.support.catalogs import NOW, add_repository
+from tests.support.catalogs import NOW, add_repository, publish
 
 ONE = Download(item_id=1, repository_id=1, package_id=5, path="a", user_id=None, token_id=None, at_ms=10 * DAY_MS)
 
@@ -37,6 +37,25 @@ def test_downloads_are_counted_by_day_across_batches():
     assert catalog.peek(usage_counts.package_downloads_by_day, 5, 10, 12) == [(10, 3), (11, 1)]
     assert catalog.peek(usage_counts.package_downloads_by_day, 5, 11, 12) == [(11, 1)]
     assert catalog.peek(usage_counts.package_downloads_by_day, 6, 10, 12) == []  # it was removed meanwhile
+
+
+def test_downloads_are_summed_for_repositories_and_versions():
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+    first, second = (catalog.do(publish, repository, f"{each}.whl", version=each) for each in ("1.0", "2.0"))
+    package_id = first.package_id
+    one = evolve(ONE, item_id=first.id, repository_id=repository.id, package_id=package_id)
+    later = evolve(one, item_id=second.id, at_ms=30 * DAY_MS)
+    gone = evolve(one, item_id=99, repository_id=77, package_id=None)
+    catalog.do(usage_counts.record_downloads, [one, later, later, gone, evolve(one, kind="manifest")])
+    catalog.do(usage_counts.record_downloads, [evolve(one, at_ms=11 * DAY_MS)])
+    found = catalog.peek(usage_counts.downloads_of_repositories, [repository.id, 77], 0)
+    assert found == {repository.id: {10: 2, 11: 1, 30: 2}, 77: {}}
+    found = catalog.peek(usage_counts.downloads_of_repositories, [repository.id], 11)
+    assert found == {repository.id: {11: 1, 30: 2}}
+    assert catalog.peek(usage_counts.downloads_by_version, package_id, 0, 9) == [("2.0", 2), ("1.0", 2)]
+    assert catalog.peek(usage_counts.downloads_by_version, package_id, 0, 1) == [("2.0", 2)]
+    assert catalog.peek(usage_counts.downloads_by_version, package_id, 14, 9) == [("2.0", 2)]
 
 
 def test_only_downloads_with_a_token_are_logged():
