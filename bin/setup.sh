@@ -1,4 +1,4 @@
-# Sourced by the scripts in this folder: finds a Python, makes the virtual environment, installs dependencies.
+# Sourced by the scripts in this folder: finds a Python, makes the virtual environment, installs dependencies, runs tests.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -84,4 +84,33 @@ install_project() {
     echo "$root" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pkgrepo-checkout.pth"
     "$venv/bin/python" -c 'from twisted.plugin import IPlugin, getPlugins; list(getPlugins(IPlugin))'
     printf '%s' "$want" >"$stamp"
+}
+
+# run_tests COMMAND... -- ARGUMENT...: run pytest, by a command such as `-m pytest`, with these arguments. If from 1 to 5
+# tests fail, they run once more, alone and in one process. Those that pass then are named as racy; those that fail again
+# fail the run, and so do more than 5 at once. A run that ends at its first failures (-x) is not repeated.
+run_tests() {
+    local command=() cache status=0 failed=() again=() name
+    while [ "$1" != -- ]; do command+=("$1") && shift; done
+    shift
+    cache=$(mktemp -d)
+    "$venv/bin/python" "${command[@]}" -o cache_dir="$cache" "$@" || status=$?
+    mapfile -t failed < <(failed_tests "$cache")
+    if [ $status = 1 ] && [ ${#failed[@]} -ge 1 ] && [ ${#failed[@]} -le 5 ] && ! [[ " $* " =~ \ (-x|--exitfirst|--maxfail) ]]; then
+        say "${#failed[@]} tests failed; they run once more, alone:"
+        status=0
+        "$venv/bin/python" -m pytest -o cache_dir="$cache" "$@" -n 0 --last-failed || status=$?
+        mapfile -t again < <(failed_tests "$cache")
+        for name in "${failed[@]}"; do
+            [[ $'\n'$(printf '%s\n' "${again[@]}")$'\n' = *$'\n'"$name"$'\n'* ]] || say "racy: $name failed at first, and passed alone"
+        done
+    fi
+    rm -rf "$cache"
+    return $status
+}
+
+# failed_tests CACHE: the names of those that failed in the last run, one a line.
+failed_tests() {
+    [ ! -f "$1/v/cache/lastfailed" ] ||
+        "$venv/bin/python" -c 'import json, sys; [print(name) for name in json.load(open(sys.argv[1]))]' "$1/v/cache/lastfailed"
 }

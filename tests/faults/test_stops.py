@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from pkgrepo.repositories.publish import upload_leases
 from tests.support.images import Registry
 from tests.support.inprocess_server import no_failures, turn, value_of
-from tests.support.memory_server import ClosingTransport, Stack
+from tests.support.memory_server import WITHOUT_CONDA, ClosingTransport, Stack
 from tests.support.python_packages import make_wheel
 
 pytestmark = pytest.mark.faults
@@ -31,7 +31,7 @@ async def make_stack(tmp_path: Path) -> Any:
         stack = Stack(tmp_path)
         await stack.start()
         if stack.assembly.core.registry.find("main", "py") is None:
-            await stack.add_repository("py")
+            await stack.add_repository("py", config=WITHOUT_CONDA)
             await stack.add_repository("images", format="docker")
         return stack
 

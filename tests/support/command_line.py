@@ -59,8 +59,12 @@ class Program:
         assert len(lines) == 1, result.stderr
         return lines[0]
 
-    def interrupted(self, *arguments: str | Path, begun: Callable[[], object]) -> tuple[int, str]:
-        """Run it, press Ctrl-C when ``begun`` returns, and return the exit code and the standard error."""
+    def interrupted(self, *arguments: str | Path, begun: Callable[[], object] | None = None) -> tuple[int, str]:
+        """
+        Run it, press Ctrl-C when ``begun`` returns, and return the exit code and the standard error.
+
+        Without ``begun``, Ctrl-C is pressed when the program has printed its first line.
+        """
         process = subprocess.Popen(
             [
                 "/usr/bin/env",
@@ -71,12 +75,13 @@ class Program:
             env=self.environ(),
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        assert process.stdout is not None
         try:
-            begun()
+            (begun or process.stdout.readline)()
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=TIMEOUT_S)
         finally:

@@ -34,6 +34,8 @@ from tests.support.python_packages import make_sdist, make_wheel
 
 reactor: Any = _reactor
 ADMIN = ("admin", PASSWORD)
+# The configuration of a Python repository in whose storage nothing appears but what a test publishes.
+WITHOUT_CONDA = {"type": "Hosted", "conda": {"from_wheels": False}}
 OTHER_PASSWORD = "a horse of another colour"
 
 

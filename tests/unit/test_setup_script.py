@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,3 +51,48 @@ def test_a_package_that_does_not_exist_is_not_waited_for(run: Run, tmp_path: Pat
     ended = run("install_debian unknown", HELD="0")
     assert (ended.returncode, ended.stderr) == (100, "E: Unable to locate package unknown\n")
     assert len((tmp_path / "calls").read_text().splitlines()) == 2
+
+
+RACY = """
+import pathlib
+
+import pytest
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_first(number):
+    place = pathlib.Path(__file__).with_name(str(number))
+    ran, _ = place.exists(), place.touch()
+    assert ran or number >= {racy}
+
+
+def test_second():
+    assert {passes}
+"""
+
+
+@pytest.mark.parametrize(
+    ("racy", "passes", "options", "status", "named", "runs"),
+    [
+        (0, True, "", 0, [], 1),
+        (2, True, "", 0, [0, 1], 2),
+        (2, False, "", 1, [0, 1], 2),
+        (6, True, "", 1, [], 1),
+        (1, True, "-x", 1, [], 1),
+    ],
+    ids=["all pass", "racy", "one fails twice", "many fail", "ends at the first failure"],
+)
+def test_a_test_that_fails_once_is_named_as_racy(
+    run: Run, tmp_path: Path, racy: int, passes: bool, options: str, status: int, named: list[int], runs: int
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(RACY.format(racy=racy, passes=passes))
+    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p xdist", "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = run(
+        f"run_tests -m pytest -- test_it.py {options}", PKGREPO_VENV=sys.prefix, TMPDIR=str(tmp_path), **plugins
+    )
+    assert ended.returncode == status, ended
+    said = [line for line in ended.stderr.splitlines() if line.startswith("racy: ")]
+    assert said == [f"racy: test_it.py::test_first[{n}] failed at first, and passed alone" for n in named]
+    assert ended.stdout.count(" seconds ") + ended.stdout.count(" in ") == runs
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith("tmp")], "the cache is removed"

@@ -13,7 +13,7 @@ from pkgrepo.storage.catalog.server import storages
 from pkgrepo.storage.folders import OWNER, StoragesFile
 from pkgrepo.storage.process_lock import NAME
 from tests.support.inprocess_server import until
-from tests.support.memory_server import Stack
+from tests.support.memory_server import WITHOUT_CONDA, Stack
 from tests.support.python_packages import make_wheel
 
 
@@ -113,7 +113,7 @@ async def test_the_path_of_a_storage_changes_only_while_it_is_empty(stack: Stack
     path = str(stack.folder / "moved")
     moved = await stack.ok("PATCH", "/storage/second", {"path": path, "name": "third"})
     assert (moved["name"], moved["settings"]) == ("third", {"path": path, "readable_layout": True})
-    made = await stack.add_repository(storage="third")
+    made = await stack.add_repository(storage="third", config=WITHOUT_CONDA)
     refused = await stack.api("PATCH", "/storage/third", {"settings": {"path": path + "2"}})
     assert (refused.status, refused.json["detail"]) == (409, "storage 'third' is used by third/py")
     await stack.publish("third/py", "demo", "1.0")

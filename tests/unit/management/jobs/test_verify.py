@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.images import Registry, make_image
-from tests.support.memory_server import Stack
+from tests.support.memory_server import WITHOUT_CONDA, Stack
 
 VERIFY = "/repository/main%2Fpy/verify"
 
@@ -18,7 +18,7 @@ def copies(stack: Stack) -> list[Path]:
 
 async def test_only_the_blobs_of_the_repository_are_read(stack: Stack) -> None:
     for name in ("py", "other"):
-        await stack.add_repository(name)
+        await stack.add_repository(name, config=WITHOUT_CONDA)
         await stack.publish(f"main/{name}", f"of-{name}", "1.0")
     found = await stack.ok("POST", VERIFY)
     assert (found["blobs"], found["missing"], found["damaged"], found["errors"]) == (2, 0, 0, [])
@@ -31,7 +31,7 @@ async def test_only_the_blobs_of_the_repository_are_read(stack: Stack) -> None:
 
 
 async def test_damaged_and_missing_bytes_are_named_with_their_packages(stack: Stack) -> None:
-    await stack.add_repository("py")
+    await stack.add_repository("py", config=WITHOUT_CONDA)
     await stack.publish("main/py", "demo", "1.0")
     first, second = copies(stack)
     first.chmod(0o644)
@@ -60,7 +60,7 @@ async def test_it_needs_the_action_admin(stack: Stack) -> None:
 
 
 async def test_what_a_dry_run_would_delete_is_not_in_the_audit_log(stack: Stack) -> None:
-    await stack.add_repository("py")
+    await stack.add_repository("py", config=WITHOUT_CONDA)
     await stack.publish("main/py", "demo", "1.0")
     for path in ("/package/main%2Fpy/demo", "/package/main%2Fpy/demo/versions/1.0", "/repository/main%2Fpy"):
         await stack.ok("DELETE", f"{path}?dry_run=true")

@@ -193,7 +193,7 @@ async def test_too_many_waiting_jobs_are_refused(
     case = await make_case()
     began = tmp_path / "began"
     jobs = [ensureDeferred(case.run(packument(1, pad=SMALL), "hang", name=str(began))) for _ in range(2)]
-    await until(began.exists)
+    await until(lambda: began.exists() and case.supervisor._turns.waiting)
     with pytest.raises(NormalisingFailed) as refused:
         await case.run(packument(1, pad=SMALL))
     assert "wait for a worker" in refused.value.reason

@@ -13,6 +13,7 @@ from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql_server, replica_of
 from tests.support.postgresql_catalogs import Databases, PostgresCase, replicated
+from tests.support.timeouts import TIMEOUT_S
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +142,7 @@ async def test_a_replica_of_another_database_is_not_read(primary, case, logged):
 
 
 async def test_without_the_primary_nothing_old_is_shown(case, monkeypatch):
-    monkeypatch.setattr(changes, "TRUSTED_S", 1.5)
+    monkeypatch.setattr(changes, "TRUSTED_S", TIMEOUT_S)
     with (
         postgresql_server() as primary,
         replica_of(primary) as standby,
@@ -154,14 +155,17 @@ async def test_without_the_primary_nothing_old_is_shown(case, monkeypatch):
         await until_asked(catalog)
         primary.kill()
         assert await catalog.look(value) == ("kept", True)  # what memory would answer, too
+        monkeypatch.setattr(changes, "TRUSTED_S", -1.0)
 
         async def is_refused():
+            catalog._changes._trusted_until = 0.0  # as after TRUSTED_S without an answer
             with suppress(StorageFailed):
                 return await catalog.look(value) != ("kept", True)
             return True
 
         while not await is_refused():
             pass
+        monkeypatch.setattr(changes, "TRUSTED_S", TIMEOUT_S)
         primary.restart()
         with suppress(StorageFailed):
             await until(lambda: catalog._changes.known_commit() is not None)
