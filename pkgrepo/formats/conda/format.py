@@ -6,7 +6,7 @@ from functools import partial
 
 from pkgrepo.formats.conda import paths
 from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
-from pkgrepo.formats.conda.index.documents import IndexCaches
+from pkgrepo.formats.conda.index.documents import ChannelSource
 from pkgrepo.formats.conda.index.packages import VERSIONS, index_package, latest, read_parts
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
 from pkgrepo.formats.conda.proxied.restoring import (
@@ -22,6 +22,7 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Companion, Layout
+from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config
 from .names import check_name, version_key
@@ -51,7 +52,7 @@ def conda() -> Format:
         index=index_package,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(of=("python",), segment="conda", config=companion_config),
-        resource=serve(ROUTES, Caches(IndexCaches(), MemberChannels())),
+        resource=serve(ROUTES, Caches(PackageLists(ChannelSource()), MemberChannels())),
         setup=snippets,
         install=install_snippets,
         proxied=proxied,

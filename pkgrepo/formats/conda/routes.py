@@ -13,9 +13,9 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.conda.anaconda.requests import answer_anaconda
 from pkgrepo.formats.conda.anaconda.targets import WORDS
 from pkgrepo.formats.conda.files import get_file, post_form, put_package
-from pkgrepo.formats.conda.index.documents import IndexCaches
-from pkgrepo.formats.conda.index.requests import IndexRequests
-from pkgrepo.formats.conda.proxied.channels import MemberChannels, MemberIndexRequests
+from pkgrepo.formats.conda.index.documents import ChannelLists
+from pkgrepo.formats.conda.index.requests import NOTICES, find_shard, form_of, get_document, get_shard, notices
+from pkgrepo.formats.conda.proxied.channels import MemberChannels, find_member_shard, get_member_document
 from pkgrepo.formats.conda.proxied.restoring import upstream_folders
 from pkgrepo.formats.conda.wheels.following import DOCUMENT as UNCONVERTED
 from pkgrepo.formats.conda.wheels.following import list_unconverted
@@ -40,7 +40,7 @@ READS = frozenset({b"GET", b"HEAD"})
 class Caches:
     """The documents of hosted channels, and those of channels that have members."""
 
-    index: IndexCaches
+    hosted: ChannelLists
     channels: MemberChannels
 
 
@@ -69,9 +69,7 @@ async def _target(context: Context[Caches], request: Request, parts: list[str]) 
     return await publish_context(context, request, folders)
 
 
-async def _answer(  # noqa: PLR0911 - one return for each kind of path
-    context: Context[Caches], request: Request, parts: list[str]
-) -> Response:
+async def _answer(context: Context[Caches], request: Request, parts: list[str]) -> Response:
     if _changes(request, parts):
         return await _write(context, request, parts)
     path = read_path(parts)
@@ -80,22 +78,26 @@ async def _answer(  # noqa: PLR0911 - one return for each kind of path
     await context.admit(request, Action.READ)
     if isinstance(path, RootPath):
         return text_response(f"This is the conda channel {context.repository.path}.\n")
-    if isinstance(path, SubdirPath):
-        return await _index(context).of_folder(request, path)
     if path == ChannelPath(UNCONVERTED):
         return await list_unconverted(context, request)
-    if isinstance(path, ChannelPath):
-        return await _index(context).of_channel(request, path)
-    if isinstance(path, ShardPath):
-        return await _index(context).shard(request, path)
+    if path == ChannelPath(NOTICES):
+        return notices(context.repository)
+    if isinstance(path, ChannelPath | SubdirPath | ShardPath):
+        return await _index(context, request, path)
     raise await _nothing(context, request)
 
 
-def _index(context: Context[Caches]) -> IndexRequests:
+async def _index(context: Context[Caches], request: Request, path: ChannelPath | SubdirPath | ShardPath) -> Response:
     services, repository, caches = context.services, context.repository, context.caches
-    if repository.type is RepositoryType.HOSTED:
-        return IndexRequests(services, repository, caches.index)
-    return MemberIndexRequests(services, repository, caches.index, caches.channels)
+    hosted, members = Context(services, repository, caches.hosted), Context(services, repository, caches.channels)
+    is_hosted = repository.type is RepositoryType.HOSTED
+    if isinstance(path, ShardPath):
+        found = find_shard(hosted, path) if is_hosted else find_member_shard(members, request, path)
+        return await get_shard(context, request, path, found)
+    form, negotiated = form_of(path)
+    if is_hosted:
+        return await get_document(hosted, request, form, negotiated=negotiated)
+    return await get_member_document(members, request, form, negotiated=negotiated)
 
 
 async def _write(context: Context[Caches], request: Request, parts: list[str]) -> Response:

@@ -1,7 +1,8 @@
 """
 The path table of the registry API, at ``/v2/`` for all repositories and at the address of each repository.
 
-Klein has one route for all paths, since names of images have any number of segments; ``paths`` parses them.
+Klein has one route for all paths, since names of images have any number of segments; ``paths`` parses them. It is not
+the site of formats, whose requests are to one known repository: here a token is checked before the name is resolved.
 """
 
 from __future__ import annotations

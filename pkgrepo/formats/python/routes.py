@@ -3,6 +3,8 @@ The path table of a Python repository.
 
 ``pypi`` and ``pkgindex`` are synonyms, and so are ``pypi-data`` and ``pkgindex-data``. Fixed words win over project
 names: a project called ``simple`` is found at ``/simple/simple/``.
+
+The paths have no encoded slashes, so Klein routes them; the site of formats reads raw paths, and has no router.
 """
 
 from __future__ import annotations

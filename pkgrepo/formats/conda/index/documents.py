@@ -39,14 +39,6 @@ from pkgrepo.http.responses import Content
 from pkgrepo.repositories.publish.package_lists import PackageList, PackageLists
 from pkgrepo.storage.catalog.server import repositories
 
-
-@frozen(eq=False)
-class IndexCaches:
-    """The documents of hosted channels."""
-
-    lists: PackageLists[PackageRecords, StoredDocument] = Factory(lambda: PackageLists(ChannelSource()))
-
-
 SMALL: Final = 16 * 1024  # bytes; up to this a document is kept in memory
 ZSTD_LEVEL: Final = 3
 GZIP_LEVEL: Final = 3
@@ -197,6 +189,9 @@ class ChannelSource:
         texts = _texts(listed, made)
         size = sum(map(len, texts))
         return StoredDocument(serial, digest, store(CODINGS[made.coding](texts, size)))
+
+
+ChannelLists = PackageLists[PackageRecords, StoredDocument]  # the documents of hosted channels
 
 
 def _digest(listed: PackageList[PackageRecords], form: Form) -> str:

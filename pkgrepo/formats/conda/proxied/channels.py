@@ -28,17 +28,16 @@ from pkgrepo.formats.conda.index.documents import (
     REPODATA,
     SHARDS_INDEX,
     Form,
-    IndexCaches,
     StoredDocument,
     store,
 )
 from pkgrepo.formats.conda.index.packages import make_index
-from pkgrepo.formats.conda.index.requests import IndexRequests, in_coding_for, shards_index
+from pkgrepo.formats.conda.index.requests import document_response, in_coding_for, shards_index
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
 from pkgrepo.formats.conda.proxied.members import Hidden, Selection, find_hidden, has_age_rules
 from pkgrepo.gateway.answer_cache import CachedResponse
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository, RepositoryType
@@ -279,59 +278,53 @@ def _make_form(kept: Kept, form: Form) -> StoredDocument:
     return StoredDocument(0, kept.digest, store(CODINGS[form.coding](texts, size)))
 
 
-class MemberIndexRequests(IndexRequests):
-    """Reads of one channel that is not hosted."""
+async def get_member_document(
+    context: Context[MemberChannels], request: Request, form: Form, *, negotiated: bool
+) -> Response:
+    """
+    A document of a channel that is not hosted; if ``negotiated``, in the content coding that the client prefers.
 
-    def __init__(
-        self, services: Services, repository: Repository, caches: IndexCaches, channels: MemberChannels
-    ) -> None:
-        super().__init__(services, repository, caches)
-        self._channels = channels
+    :raises NotFound, UpstreamFailed: see L{find_members} and L{MemberChannels.get}
+    """
+    services, repository, channels = context.services, context.repository, context.caches
+    generation, config_serial = services.catalog.generation(), services.registry.serial
+    wanted = in_coding_for(request, form) if negotiated else form
+    state = await _state(context, request, form)
+    document, opens_ms = await channels.get(services, repository, state, wanted)
 
-    async def answer(self, request: Request, form: Form, *, negotiated: bool = False) -> Response:
-        """
-        A document; if ``negotiated``, in the content coding that the client prefers.
+    def again(other: Request) -> Response | None:
+        made = in_coding_for(other, form) if negotiated else form
+        found = channels.ready(repository, state, made)
+        return None if found is None else document_response(repository, found, made, negotiated=negotiated)
 
-        :raises NotFound, UpstreamFailed: see L{find_members} and L{MemberChannels.get}
-        """
-        services, repository, channels = self._services, self._repository, self._channels
-        generation, config_serial = services.catalog.generation(), services.registry.serial
-        wanted = in_coding_for(request, form) if negotiated else form
-        state = await self._state(request, form)
-        document, opens_ms = await channels.get(services, repository, state, wanted)
-
-        def again(other: Request) -> Response | None:
-            made = in_coding_for(other, form) if negotiated else form
-            found = channels.ready(repository, state, made)
-            return None if found is None else self.render(found, made, negotiated=negotiated)
-
-        if state.cacheable:
-            ends = [each for each in (state.ends_ms, opens_ms) if each is not None]
-            services.answer_cache.put(
-                request,
-                CachedResponse(
-                    repository,
-                    package=None,
-                    negotiate=again,
-                    fresh=lambda r: state.fresh(r, config_serial),
-                    size=len(document.body) if isinstance(document.body, bytes) else 0,
-                    generation=generation,
-                    ends_s=min(ends) // 1000 if ends else 0,
-                ),
-            )
-        return self.render(document, wanted, negotiated=negotiated)
-
-    async def find_shard(self, request: Request, path: ShardPath) -> tuple[str, bytes]:
-        """A shard of the index, or of one before that is still there, with the name of its package."""
-        services, repository, digest = self._services, self._repository, bytes.fromhex(path.sha256)
-        found = self._channels.find_shard(repository, path.subdir, digest)
-        if found is None:
-            form = shards_index(path.subdir)
-            await self._channels.get(services, repository, await self._state(request, form), form)
-            found = self._channels.find_shard(repository, path.subdir, digest)
-        return existing(found, "shard", path.sha256)
-
-    async def _state(self, request: Request, form: Form) -> ChannelState:
-        return await find_members(
-            self._services, self._repository, form.subdir, form.document, revalidate=request.revalidates
+    if state.cacheable:
+        ends = [each for each in (state.ends_ms, opens_ms) if each is not None]
+        services.answer_cache.put(
+            request,
+            CachedResponse(
+                repository,
+                package=None,
+                negotiate=again,
+                fresh=lambda r: state.fresh(r, config_serial),
+                size=len(document.body) if isinstance(document.body, bytes) else 0,
+                generation=generation,
+                ends_s=min(ends) // 1000 if ends else 0,
+            ),
         )
+    return document_response(repository, document, wanted, negotiated=negotiated)
+
+
+async def find_member_shard(context: Context[MemberChannels], request: Request, path: ShardPath) -> tuple[str, bytes]:
+    """A shard of the index, or of one before that is still there, with the name of its package."""
+    services, repository, digest = context.services, context.repository, bytes.fromhex(path.sha256)
+    found = context.caches.find_shard(repository, path.subdir, digest)
+    if found is None:
+        form = shards_index(path.subdir)
+        await context.caches.get(services, repository, await _state(context, request, form), form)
+        found = context.caches.find_shard(repository, path.subdir, digest)
+    return existing(found, "shard", path.sha256)
+
+
+async def _state(context: Context[MemberChannels], request: Request, form: Form) -> ChannelState:
+    services, repository = context.services, context.repository
+    return await find_members(services, repository, form.subdir, form.document, revalidate=request.revalidates)
