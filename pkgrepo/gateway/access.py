@@ -74,7 +74,8 @@ class Access:
         The caller; with ``blank`` a Basic header with an empty name and password is anonymous.
 
         With ``counted`` it counts as a use of the token; a request counts once. The session of a browser counts for
-        reads, and for changes that repeat its CSRF value in the field ``X-CSRF``.
+        reads, and for changes that repeat its CSRF value in the field ``X-CSRF``, or in a form that the console has
+        read (``Request.csrf``).
 
         :raises AuthenticationFailed, TooManyAttempts: the credentials are wrong, or guessed at
         :raises Refusal: a page of another site uses credentials that a browser stores
@@ -97,7 +98,7 @@ class Access:
             return ANONYMOUS
         if request.method not in SAFE_METHODS:
             self.check_origin(request)
-            if not is_csrf(secret, (request.header(b"x-csrf") or b"").decode("latin-1")):
+            if not is_csrf(secret, request.csrf or (request.header(b"x-csrf") or b"").decode("latin-1")):
                 return ANONYMOUS
         return await self.session_identity(request, secret)
 

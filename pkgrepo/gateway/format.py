@@ -21,6 +21,7 @@ from pkgrepo.repositories.snippets import Snippet
 from pkgrepo.storage.pools import Pools
 
 from .services import Services
+from .uploads import Uploads
 
 
 class Setup(Protocol):
@@ -49,7 +50,7 @@ class Format(StoredFormat):
     must not reveal whether the repository exists: it may be one that does not, in which no action is allowed.
 
     ``setup`` are snippets for setting up clients for a repository, by its URL without a slash at the end; ``install``
-    those for installing a package from there, by name and version.
+    those for installing a package from there, by name and version. ``uploads`` are the files that it takes from forms.
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
     They are tried in order, since some upstreams lack the first ones. ``explain`` is for a format that explains itself
@@ -67,6 +68,7 @@ class Format(StoredFormat):
     needs_no_credentials: Callable[[bytes], bool] = lambda _path: False
     setup: Setup
     install: Callable[[str, str, str], Sequence[Snippet]]
+    uploads: Uploads | None = None
     proxied: Proxied | None = None
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
     explain: Explain | None = None

@@ -64,9 +64,9 @@ class Request(server.Request):
     What Twisted's own class computes for each request is computed here on first access: most requests are answered from
     their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
     ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log, ``entry``
-    for themselves: where the request goes; ``notes``
-    are sentences that they add to the response of a request that succeeds. ``gone`` is true once the client has left;
-    answering does nothing then. ``repeatable`` is set where a request is answered from memory.
+    for themselves: where the request goes; ``csrf`` is the value against forged requests in a form that they have read;
+    ``notes`` are sentences that they add to the response of a request that succeeds. ``gone`` is true once the client
+    has left; answering does nothing then. ``repeatable`` is set where a request is answered from memory.
     """
 
     defaultContentType = None
@@ -77,6 +77,7 @@ class Request(server.Request):
     entry: Any = None
     notes: tuple[str, ...] = ()
     cache = ""
+    csrf = ""
     repeatable: Callable[[], Repeatable] | None = None
 
     def __init__(self, channel: Connection, line: RequestLine, fields: FieldBlock) -> None:

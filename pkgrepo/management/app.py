@@ -26,7 +26,7 @@ from pkgrepo.management.packages import attestations, image_contents, removal, s
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
-from pkgrepo.management.repositories import configuration, contents, keys
+from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer
@@ -43,6 +43,7 @@ ROOMS = (
     configuration,
     keys,
     contents,
+    uploads,
     upstreams,
     maintenance,
     statistics,

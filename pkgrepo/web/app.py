@@ -22,7 +22,7 @@ from pkgrepo.web import account, docs, home, jobs, login, packages, projects, re
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.administration import server, users
 from pkgrepo.web.rendering.pages import Assets
-from pkgrepo.web.visits import read_form
+from pkgrepo.web.visits import read_file_form, read_form
 
 from .refusals import error_table
 from .rendering.pages import PageRenderer
@@ -70,7 +70,7 @@ class WebApp:
         async def handle(request: Request, **raw: str) -> None:
             parameters = {name: unquote(value) for name, value in raw.items()}
             visit = self._visit(request)
-            answer = self._page if route.method == "GET" else partial(self._form, open=route.open)
+            answer = self._page if route.method == "GET" else partial(self._form, route)
             await answer_with(request, error_table(lambda _: visit), lambda: answer(visit, handler, parameters))
 
         endpoint = f"{route.method} {route.path}"
@@ -100,14 +100,22 @@ class WebApp:
             return visit.redirect(f"/login?next={quote(visit.here, safe='')}")
 
     async def _form(
-        self, visit: Visit, handler: Callable[..., Awaitable[Response]], parameters: dict[str, str], *, open: bool
+        self,
+        route: PageRoute,
+        visit: Visit,
+        handler: Callable[..., Awaitable[Response]],
+        parameters: dict[str, str],
     ) -> Response:
-        request = visit.request
+        request, form = visit.request, None
         self._access.check_origin(request)
-        form = await read_form(request)
+        if route.file:
+            request.csrf, parts = await read_file_form(request)  # the format identifies the caller again
+        else:
+            form = await read_form(request)
+        given = request.csrf if form is None else form.secret("csrf")
         secret = session_secret(request)
-        if secret is not None and is_csrf(secret, form.secret("csrf")):
+        if secret is not None and is_csrf(secret, given):
             visit.identity = await self._access.session_identity(request, secret)
-        if visit.identity.anonymous and not open:
+        if visit.identity.anonymous and not route.open:
             raise Refusal(403, OLD_FORM, "forbidden")
-        return await handler(visit, form, **parameters)
+        return await handler(visit, parts if form is None else form, **parameters)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from markupsafe import Markup
 
-from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.responses import Response
+from pkgrepo.errors import AuthenticationRequired, Invalid, NotFound, PkgrepoError
+from pkgrepo.http.reading.multipart import Part
+from pkgrepo.http.responses import Refusal, Response
+from pkgrepo.web.refusals import error_table
 from pkgrepo.web.tables import Columns, PageTable, order_of, page_of_rows, sorted_rows
 from pkgrepo.web.visits import Visit, find_repository
 
 PER_PAGE: Final = 50
+UPLOAD: Final = "/repositories/<storage>/<name>/upload"
 PER_LEVEL: Final = 200  # files of a folder on one page
 FILE_COLUMNS: Final[Columns[Any]] = {
     "name": lambda each: (each.kind == "file", each.name),
@@ -108,6 +112,42 @@ async def _own_page(visit: Visit, place: str) -> Markup | None:
     except NotFound:
         return None
     return await visit.readmes.render(raw.body.decode(), "text/markdown")
+
+
+@pages.get(UPLOAD)
+async def show_upload(visit: Visit, storage: str, name: str) -> Response:
+    """The form that publishes a file."""
+    return await _upload_page(visit, storage, name)
+
+
+@pages.post(UPLOAD, file=True)
+async def upload(visit: Visit, parts: AsyncIterator[Part], storage: str, name: str) -> Response:
+    """Publish the file of the form, and say as what; or why not, with the status that a client would get."""
+    place = {"repository": f"{storage}/{name}"}
+    try:
+        done = await visit.api("POST", "/repository/<repository>/upload", place, parts=parts)
+    except AuthenticationRequired:
+        raise
+    except (PkgrepoError, Refusal) as error:
+        refusal = error_table(lambda _: visit).refusal(visit.request, error)
+        return await _upload_page(visit, storage, name, status=refusal.status, error=refusal.sentence)
+    return await _upload_page(visit, storage, name, status=201 if done.changed else 200, done=done)
+
+
+async def _upload_page(
+    visit: Visit, storage: str, name: str, *, status: int = 200, error: str = "", done: Any = None
+) -> Response:
+    repository = await find_repository(visit, storage, name)
+    form = await visit.api("GET", "/repository/<repository>/upload", {"repository": f"{storage}/{name}"})
+    return visit.page(
+        "repositories/upload.html",
+        status=status,
+        repository=repository,
+        tab="upload",
+        form=form,
+        done=done,
+        error=error,
+    )
 
 
 @pages.get("/repositories/<storage>/<name>/contents/<path:path>")

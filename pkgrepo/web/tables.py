@@ -21,12 +21,14 @@ class PageRoute:
     A page or the target of a form; ``path`` is below ``/ui``, in Klein's form.
 
     With ``open`` a form is taken without the CSRF value of a session, since its sender has none yet.
+    With ``file`` the form has a file, whose parts the handler is given while they arrive.
     """
 
     method: Literal["GET", "POST"]
     path: str
     handler: Callable[..., Awaitable[Response]]
     open: bool = False
+    file: bool = False
 
 
 @frozen
@@ -39,9 +41,9 @@ class PageTable:
         """Add a page: ``async def handler(visit[, path parameters]) -> Response``."""
         return self._add("GET", path)
 
-    def post(self, path: str, *, open: bool = False) -> Callable[[Handler], Handler]:
+    def post(self, path: str, *, open: bool = False, file: bool = False) -> Callable[[Handler], Handler]:
         """Add the target of a form: ``async def handler(visit, form[, path parameters]) -> Response``."""
-        return self._add("POST", path, open=open)
+        return self._add("POST", path, open=open, file=file)
 
     def _add(self, method: Literal["GET", "POST"], path: str, **rest: Any) -> Callable[[Handler], Handler]:
         def decorate(handler: Handler) -> Handler:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode
 
@@ -12,6 +12,9 @@ from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.refusals import refusal_headers
+from pkgrepo.gateway.uploads import LIMITS
+from pkgrepo.http.reading.multipart import Part
+from pkgrepo.http.reading.multipart import read_form as read_parts
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher
@@ -21,6 +24,7 @@ from pkgrepo.web.rendering.pages import PageRenderer
 from pkgrepo.web.rendering.readme import Readmes
 
 FORM_LIMIT: Final = 256 * 1024  # bytes; the largest field is a configuration
+CSRF_LENGTH: Final = 200  # bytes that are read of it
 MOST_FIELDS: Final = 500  # the largest form has a field for each action in some dozen repositories
 URLENCODED: Final = b"application/x-www-form-urlencoded"
 PREFIX = CONSOLE
@@ -73,6 +77,18 @@ async def read_form(request: Request) -> Form:
         raise Invalid(f"the form has more than {MOST_FIELDS} fields") from None
 
 
+async def read_file_form(request: Request) -> tuple[str, AsyncIterator[Part]]:
+    """
+    The CSRF value of a form with a file, which is its first part, and the parts after it.
+
+    :raises Refusal: it is no such form (415), or malformed
+    """
+    parts = read_parts(request.body, request.header(b"content-type"), LIMITS)
+    async for part in parts:
+        return (await part.read_text(CSRF_LENGTH) if part.name == "csrf" else ""), parts
+    return "", parts
+
+
 class Visit:
     """A request for a page by ``identity``. ``readmes`` renders Markdown and the like."""
 
@@ -93,6 +109,7 @@ class Visit:
         *,
         query: Mapping[str, str | int | bool] | None = None,
         fields: Mapping[str, Any] | None = None,
+        parts: AsyncIterator[Part] | None = None,
     ) -> Any:
         """
         Call an operation of the management API as this caller; see L{Dispatcher.call}.
@@ -100,7 +117,7 @@ class Visit:
         :raises PkgrepoError, Refusal: as the API does
         """
         return await self._api.call(
-            self.request, self.identity, (method, operation), parameters or {}, query=query, fields=fields
+            self.request, self.identity, (method, operation), parameters or {}, query=query, fields=fields, parts=parts
         )
 
     def query(self, name: str) -> str:

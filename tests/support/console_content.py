@@ -40,6 +40,7 @@ PAGES: Final = (
     "/ui/",
     "/ui/search?q=demo",
     "/ui/repositories/main/py",
+    "/ui/repositories/main/py/upload",
     "/ui/repositories/main/py/tree/",
     "/ui/repositories/main/py/packages/demo",
     "/ui/repositories/main/py/packages/demo/versions",

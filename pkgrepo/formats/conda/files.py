@@ -37,6 +37,7 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, json_response
@@ -174,6 +175,17 @@ async def post_form(context: ChannelContext, request: Request) -> Response:
         if found is None:
             raise Refusal(400, "the form has no part named 'file'", "bad_form")
         return await _publish(context, request, staged, found[0], None, found[1], options)
+
+
+async def publish_sent(context: ChannelContext, request: Request, sent: SentFile) -> Uploaded:
+    """Publish a package that is the file of a form; see ``pkgrepo.gateway.uploads``."""
+    name = parse_file_name(sent.name)
+    await context.admit(request, Action.WRITE, name.name)
+    async with context.services.publisher.stage(context.repository) as staged:
+        blob = await sent.receive(staged, DIGESTS)
+        identity = await context.admit(request, Action.WRITE, name.name)  # again: the file may have taken hours
+        published = await publish_upload(context, staged, Upload(name, None, blob), actor_of(request, identity))
+    return Uploaded(name.name, name.version, published.changed)
 
 
 async def _receive_part(context: ChannelContext, request: Request, part: Part, staged: Staged) -> BlobInfo:

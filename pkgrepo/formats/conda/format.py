@@ -19,6 +19,7 @@ from pkgrepo.formats.conda.proxied.restoring import (
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
+from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Companion, Layout
@@ -26,7 +27,7 @@ from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config
 from .names import check_name, version_key
-from .routes import ROUTES, Caches
+from .routes import ROUTES, Caches, take_file
 from .setup import install_snippets, snippets
 
 NAME = "conda"
@@ -44,6 +45,7 @@ def conda() -> Format:
         package_of=_package_of,
         document_of=lambda package_key, path: f"{path.partition('/')[0]}/{package_key}",
     )
+    caches = Caches(PackageLists(ChannelSource()), MemberChannels())
     return Format(
         name=NAME,
         configurations=CONFIGURATIONS,
@@ -52,9 +54,15 @@ def conda() -> Format:
         index=index_package,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(of=("python",), segment="conda", config=companion_config),
-        resource=serve(ROUTES, Caches(PackageLists(ChannelSource()), MemberChannels())),
+        resource=serve(ROUTES, caches),
         setup=snippets,
         install=install_snippets,
+        uploads=Uploads(
+            what="conda packages",
+            names={".conda": ".+-[^-]+-[^-]+", ".tar.bz2": ".+-[^-]+-[^-]+"},
+            take=take_file,
+            caches=caches,
+        ),
         proxied=proxied,
         restore_lists=lambda reader, repository: [
             restored_document(*each) for each in restore_documents(reader, repository.id)

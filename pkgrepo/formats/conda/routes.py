@@ -12,7 +12,7 @@ from attrs import frozen
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.conda.anaconda.requests import answer_anaconda
 from pkgrepo.formats.conda.anaconda.targets import WORDS
-from pkgrepo.formats.conda.files import get_file, post_form, put_package
+from pkgrepo.formats.conda.files import get_file, post_form, publish_sent, put_package
 from pkgrepo.formats.conda.index.documents import ChannelLists
 from pkgrepo.formats.conda.index.requests import NOTICES, find_shard, form_of, get_document, get_shard, notices
 from pkgrepo.formats.conda.proxied.channels import MemberChannels, find_member_shard, get_member_document
@@ -23,6 +23,7 @@ from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.model import Action, RepositoryType
@@ -85,6 +86,11 @@ async def _answer(context: Context[Caches], request: Request, parts: list[str]) 
     if isinstance(path, ChannelPath | SubdirPath | ShardPath):
         return await _index(context, request, path)
     raise await _nothing(context, request)
+
+
+async def take_file(context: Context[Caches], request: Request, sent: SentFile) -> Uploaded:
+    """Publish a package that is the file of a form, in the repository that takes uploads."""
+    return await publish_sent(await _target(context, request, []), request, sent)
 
 
 async def _index(context: Context[Caches], request: Request, path: ChannelPath | SubdirPath | ShardPath) -> Response:

@@ -26,6 +26,7 @@ from pkgrepo.formats.maven.proxied.questions import (
 from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
+from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Tree
@@ -33,7 +34,7 @@ from pkgrepo.repositories.format import Tree
 from .configuration import CONFIGURATIONS
 from .names import package_directory, parse_package_key, parse_version
 from .paths import METADATA_NAMES
-from .routes import ROUTES
+from .routes import ROUTES, take_file
 from .setup import install_snippets, snippets
 
 NAME = "maven"
@@ -57,6 +58,18 @@ def maven() -> Format:
         ),
         resource=serve(ROUTES, caches),
         setup=snippets,
+        uploads=Uploads(
+            what="a jar or another file of a version, with its POM",
+            names=dict.fromkeys((".jar", ".war", ".ear", ".aar", ".zip", ".pom"), ".+"),
+            take=take_file,
+            fields=(
+                UploadField("pom", "POM (one is made if there is none)", file=True),
+                UploadField("group", "Group (that of the POM, if it is empty)"),
+                UploadField("artifact", "Artifact"),
+                UploadField("version", "Version"),
+            ),
+            caches=caches,
+        ),
         install=lambda _url, name, version: install_snippets(name, version),
         proxied=Proxied(
             document_request=metadata_question,

@@ -24,6 +24,7 @@ from typing import Final
 from pkgrepo.errors import Invalid, NotFound, ReadOnly
 from pkgrepo.formats.maven.caches import MavenCaches
 from pkgrepo.formats.maven.deploy.addresses import Address, find_address
+from pkgrepo.formats.maven.deploy.forms import publish_sent, read_sent
 from pkgrepo.formats.maven.deploy.requests import answer_deployment
 from pkgrepo.formats.maven.files import admit, get_checksum, get_file
 from pkgrepo.formats.maven.listing import find_moved, list_directory
@@ -36,6 +37,7 @@ from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.new_names import member_context, publish_context
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, RepositoryType
@@ -87,6 +89,13 @@ async def _deploy(context: Context[MavenCaches], request: Request, address: Addr
             return None
         raise
     return await answer_deployment(target, request, address)
+
+
+async def take_file(context: Context[MavenCaches], request: Request, sent: SentFile) -> Uploaded:
+    """Publish a file of a form with its POM, in the repository that takes the version."""
+    deployed = await read_sent(context.services, sent)
+    target = (await _targets(context, request, deployed.files[0]))[0]
+    return await publish_sent(target, request, deployed)
 
 
 async def _get(context: Context[MavenCaches], request: Request, target: Path) -> Response:

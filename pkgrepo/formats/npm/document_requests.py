@@ -23,20 +23,24 @@ from pkgrepo.formats.npm.change.written_document import read_written
 from pkgrepo.formats.npm.limits import DOCUMENT_SIZE
 from pkgrepo.formats.npm.packument.requests import find_package
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, VersionPath
-from pkgrepo.formats.npm.publish.envelope import read_name, read_publication
+from pkgrepo.formats.npm.publish.envelope import packed_publication, read_name, read_publication
 from pkgrepo.formats.npm.publish.manifest import ALGORITHMS
 from pkgrepo.formats.npm.publish.requests import publish
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 from pkgrepo.formats.npm.publish.sent_document import AttachmentEnd, AttachmentStart, ScanEvent, SentDocument
+from pkgrepo.formats.npm.publish.tarball import read_tarball
 from pkgrepo.formats.npm.refusals import REGISTRY
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, misplaced_upload, read_pieces
+from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Actor, BlobInfo, Identity
 from pkgrepo.repositories.publish.staged import Staged
 
+LONGEST_SHOWN: Final = 200  # characters of a file's name in error messages
 SMALL_DOCUMENT: Final = 64 * 1024  # bytes; parsing a larger one takes a millisecond or more
 T = TypeVar("T")
 DocumentPath = RootPath | PackagePath | VersionPath
@@ -135,6 +139,26 @@ async def put_document(context: Context[object], request: Request, path: Documen
                 refusal = Refusal(400, str(error), "invalid")
                 raise misplaced_upload(services.base_url(request), request, refusal, REGISTRY) from None
             raise
+
+
+async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
+    """
+    Publish a tarball that is the file of a form; see ``pkgrepo.gateway.uploads``.
+
+    What clients send around a tarball is read from its package.json and its readme, as they do.
+    """
+    context = await publish_context(context, request)
+    services = context.services
+    await require(context, await services.access.identify(request), Action.WRITE, None, "publish")
+    async with services.publisher.stage(context.repository) as staged:
+        blob = await sent.receive(staged, ALGORITHMS)
+        look = partial(read_tarball, filename=sent.name[:LONGEST_SHOWN], readme=True)
+        contents = await staged.inspect(services.pools.cpu, blob, look, commit=False)
+        publication = packed_publication(contents, sent.text("tag"))
+        identity = await services.access.identify(request)  # again: the file may have taken hours
+        await require(context, identity, Action.WRITE, publication.name, "publish")
+        await publish(context, staged, publication, blob, identity, actor_of(request, identity))
+    return Uploaded(publication.name, publication.version.text, changed=True)
 
 
 async def _parse(context: Context[object], document: SentDocument, parse: Callable[[], T]) -> T:

@@ -9,12 +9,14 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, paths
 from pkgrepo.formats.npm.audit.export import AdvisoryCache
 from pkgrepo.formats.npm.audit.matching import find_advisories
+from pkgrepo.formats.npm.document_requests import take_file
 from pkgrepo.formats.npm.packument.document import SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, splice
 from pkgrepo.formats.npm.proxied.upstream import packument_question, release_of, restore_packument
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
+from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout
@@ -44,6 +46,13 @@ def npm(advisories: Path | None = None) -> Format:
         needs_no_credentials=lambda path: path.startswith(LOGINS),
         setup=snippets,
         install=install_snippets,
+        uploads=Uploads(
+            what="tarballs as npm pack makes them",
+            names={".tgz": ".+", ".tar.gz": ".+"},
+            take=take_file,
+            fields=(UploadField("tag", "Tag (latest, unless package.json says another)"),),
+            caches=caches,
+        ),
         proxied=Proxied(
             document_request=packument_question,
             make_release=release_of,

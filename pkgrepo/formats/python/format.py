@@ -19,7 +19,9 @@ from pkgrepo.formats.python.proxied.upstream import (
     read_out,
     restore_page,
 )
+from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, Proxied, merge_fragments
 from pkgrepo.repositories.format import Layout
@@ -45,6 +47,12 @@ def python() -> Format:
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),
         setup=snippets,
         install=install_snippets,
+        uploads=Uploads(
+            what="wheels and source distributions",
+            names={".whl": "[^-]+-[^-]+(-[0-9][^-]*)?-[^-]+-[^-]+-[^-]+", ".tar.gz": ".+-.+", ".zip": ".+-.+"},
+            take=take_file,
+            caches=caches,
+        ),
         proxied=Proxied(
             document_request=page_question,
             make_release=make_release,

@@ -13,8 +13,10 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
     restore_info,
     restore_lists,
 )
+from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
+from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout
@@ -40,6 +42,7 @@ def ruby() -> Format:
         resource=serve(ROUTES, caches),
         setup=snippets,
         install=install_snippets,
+        uploads=Uploads(what="gems", names={".gem": ".+-.+"}, take=take_file, caches=caches),
         proxied=Proxied(
             document_request=info_question,
             make_release=make_release,

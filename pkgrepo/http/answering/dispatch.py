@@ -57,9 +57,10 @@ class ErrorTable:
         An exception that is neither a L{Refusal} nor in the table is logged with its traceback; the client gets 500
         and the request's id, nothing else. Being out of file descriptors is 503.
         """
-        return self._render(request, self._refusal(request, error))
+        return self._render(request, self.refusal(request, error))
 
-    def _refusal(self, request: Request, error: BaseException) -> Refusal:
+    def refusal(self, request: Request, error: BaseException) -> Refusal:
+        """What ``error`` is for the client: see ``answer``."""
         if isinstance(error, Refusal):
             return error
         for ancestor in type(error).__mro__:

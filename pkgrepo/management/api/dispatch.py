@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -24,7 +24,9 @@ from pkgrepo.errors import (
     TooManyAttempts,
 )
 from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.uploads import LIMITS
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
+from pkgrepo.http.reading.multipart import Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Refusal, Response
 from pkgrepo.management.api.schema import BODY_LIMIT, parse_fields, parse_json, tag_of
@@ -110,12 +112,14 @@ class Dispatcher:
         *,
         query: Mapping[str, str | int | bool] | None = None,
         fields: Mapping[str, Any] | None = None,
+        parts: AsyncIterator[Part] | None = None,
     ) -> Any:
         """
         Run an operation, a pair of method and path as in its table, for the page that ``request`` asks for.
 
-        ``parameters`` are those of the path, ``fields`` the object that a client would send as body. The result is what
-        the handler returns, a new value without its address. Errors are those of the API.
+        ``parameters`` are those of the path, ``fields`` the object that a client would send as body, ``parts`` what is
+        left of a form. The result is what the handler returns, a new value without its address. Errors are those of the
+        API.
         """
         route, handler = self._operations[operation]
         arguments = {name.encode(): [_argument(value)] for name, value in (query or {}).items()}
@@ -125,7 +129,7 @@ class Dispatcher:
         async def read_body() -> Any:
             return parse_fields(fields or {}, route.body)
 
-        value = await self._perform(call, handler, dict(parameters), read_body)
+        value = await self._perform(call, handler, dict(parameters), read_body, parts=parts)
         return value.value if isinstance(value, Created | Value) else value
 
     async def _answer(
@@ -158,6 +162,7 @@ class Dispatcher:
         parameters: dict[str, str],
         read_body: Callable[[], Awaitable[Any]],
         identify: Callable[[], Awaitable[None]] | None = None,
+        parts: AsyncIterator[Part] | None = None,
     ) -> object:
         """Identify the caller, check the permission, read the body, run the handler, and write the audit row."""
         route = call.route
@@ -171,6 +176,8 @@ class Dispatcher:
                 if route.method == "PATCH" and not msgspec.to_builtins(body):
                     raise Invalid("the body names nothing to change")
                 arguments["body"] = body
+            if route.form:
+                arguments["parts"] = parts or read_form(call.request.body, call.request.header(b"content-type"), LIMITS)
             value = await _run(call, handler, arguments)
             if route.audit and not call.audited and not call.only_asks:
                 self._services.audit_log.enqueue(call.entry())

@@ -159,6 +159,10 @@ def _operation(table: Table, route: Route, path: str, schemas: Mapping[str, Any]
     if route.body is not None:
         schema = schemas[repr(route.body)]
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    if route.form:
+        fields = {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}
+        schema = {"type": "object", "properties": fields, "required": ["file"]}
+        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
     if not (route.access.scope or route.access.action):
         operation["security"] = [{}, {"basic": []}, {"bearer": []}]
     return operation
@@ -284,6 +288,8 @@ def _route_lines(route: Route) -> Iterator[str]:
         yield f"- Body: {', '.join(fields)}"
     elif kind is not None:
         yield "- Body: JSON"
+    elif route.form:
+        yield "- Body: a form (multipart/form-data) whose last part is `file`"
     if route.paged:
         yield "- Response: a page of a list"
     if route.conditional:

@@ -90,7 +90,8 @@ class Route:
     answer's, or with ``paged`` that of an item. ``audit`` is the action in the audit log; every route that changes
     something has one. ``conditional``: the handler checks If-Match. ``blank``: Basic credentials with an empty name and
     password are treated as none. ``aliases`` are further methods and paths, which clients of other servers use.
-    ``further`` are other success statuses than ``status``, with their descriptions.
+    ``further`` are other success statuses than ``status``, with their descriptions. ``form``: the body is a form with a
+    file (multipart/form-data), whose parts the handler reads while they arrive.
     """
 
     method: Method
@@ -109,6 +110,7 @@ class Route:
     blank: bool = False
     aliases: tuple[tuple[str, str], ...] = field(default=(), converter=tuple)
     further: tuple[tuple[int, str], ...] = ()
+    form: bool = False
 
     def __attrs_post_init__(self) -> None:
         assert not self.changes or self.audit, f"{self.method} {self.path} has no name in the audit log"
@@ -139,7 +141,7 @@ class Table:
 
     def get(self, path: str, access: AccessRule, summary: str, **rest: Any) -> Callable[[Handler], Handler]:
         """
-        Add a route with the handler ``async def handler(call[, body][, path parameters])``.
+        Add a route with the handler ``async def handler(call[, body][, parts][, path parameters])``.
 
         ``rest`` are further fields of L{Route}. The types of the body and of the answer are those in the handler's
         annotations, unless it returns an ``Response``.
@@ -176,7 +178,7 @@ def _declared(handler: Callable[..., Awaitable[object]]) -> dict[str, Any]:
     """The fields of a route that the annotations of its handler tell."""
     hints = get_type_hints(handler)
     returned = hints["return"]
-    found: dict[str, Any] = {"body": hints.get("body")}
+    found: dict[str, Any] = {"body": hints.get("body"), "form": "parts" in hints}
     for each in get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,):
         kind = get_origin(each)
         if each is NoneType:

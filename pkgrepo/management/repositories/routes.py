@@ -25,6 +25,7 @@ from pkgrepo.management.repositories.schema import (
     RepositoryRecord,
 )
 from pkgrepo.management.repositories.stored import joined, pointing_into, storable, try_routes, validated, warnings_of
+from pkgrepo.management.repositories.uploads import takes_files
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import add_repository, remove_repository
@@ -254,6 +255,7 @@ async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
     """The record of one repository, with what the caller may do in it."""
     counts = await _downloads(call, [repository])
     record = _record(call, repository, downloads=counts[repository.id])
+    record.takes_files = await takes_files(call, repository)
     record.actions = [each.value for each in Action if await call.may(each, repository)]
     return record
 

@@ -49,10 +49,11 @@ class RepositoryRecord(Record):
     A repository.
 
     warnings are sentences about consequences of its configuration. actions are those that the caller may take in it,
-    null in lists. usage_bytes, package_count and downloads are null in lists unless the request has include_usage;
-    downloads are those of each of the last 30 days (UTC), the oldest first. upstream_state
-    is that of the worst route of a proxy: open while one fails and is not asked, half_open while it is tried again,
-    closed if all that were asked work, unused if none was asked; null for repositories of other types.
+    and takes_files whether they may upload files to it in a form; both are null in lists. usage_bytes, package_count
+    and downloads are null in lists unless the request has include_usage; downloads are those of each of the last 30
+    days (UTC), the oldest first. upstream_state is that of the worst route of a proxy: open while one fails and is not
+    asked, half_open while it is tried again, closed if all that were asked work, unused if none was asked; null for
+    repositories of other types.
     repository_type, repository_kind and storage_usage_bytes are older names of format, type and usage_bytes.
     """
 
@@ -77,12 +78,14 @@ class RepositoryRecord(Record):
     repository_kind: str
     storage_usage_bytes: int | None
     actions: list[str] | None = None
+    takes_files: bool | None = None
     upstream_state: str | None = None
     downloads: list[int] | None = None
 
     measured = frozenset(
         {
             "actions",
+            "takes_files",
             "upstream_state",
             "usage_bytes",
             "package_count",

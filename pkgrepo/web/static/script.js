@@ -24,6 +24,62 @@ for (const form of document.querySelectorAll("form[data-confirm]")) {
   form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
 }
 
+// Files are checked, sent one after another with their progress, and what the page of the answer says is shown here.
+for (const form of document.querySelectorAll("form.upload")) {
+  const input = form.querySelector("input[name=file]"), list = form.parentElement.querySelector(".uploads"), area = form.querySelector(".drop");
+  const names = Object.entries(JSON.parse(form.dataset.names)), limit = Number(form.dataset.limit);
+  const waiting = [];
+  let sending = false;
+  input.multiple = form.querySelectorAll("input[type=file]").length === 1;
+  area.querySelector(".dropped").hidden = false;
+  const wrong = (file) => {
+    const found = names.find(([ending]) => file.name.toLowerCase().endsWith(ending));
+    if (!found) return `its name must end with ${names.map(([ending]) => ending).join(" or ")}`;
+    if (!new RegExp(`^(${found[1]})$`).test(file.name.slice(0, -found[0].length))) return "its name is not one that packages of this format have";
+    return !file.size ? "it is empty" : file.size > limit ? "it is larger than this server takes" : "";
+  };
+  const send = ({ file, row }) => new Promise((done) => {
+    const bar = element("progress", { max: 1, value: 0, "aria-label": file.name }), request = new XMLHttpRequest(), data = new FormData(form);
+    data.delete("file");
+    for (const [name, value] of [...data]) if (value instanceof File && !value.name) data.delete(name);
+    data.append("file", file);
+    row.append(bar);
+    request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) bar.value = event.loaded / event.total; });
+    request.addEventListener("loadend", () => {
+      const page = new DOMParser().parseFromString(request.responseText, "text/html");
+      const said = page.querySelector(".uploads [role]") ?? page.querySelector("main p");
+      row.className = request.status && request.status < 300 ? "done" : "error";
+      row.replaceChildren(element("b", {}, file.name), " ", ...(said ? said.childNodes : ["The connection ended before the server has answered."]));
+      done();
+    });
+    request.open("POST", form.action);
+    request.send(data);
+  });
+  const add = async (files) => {
+    for (const file of files) {
+      const row = element("li", {}, element("b", {}, file.name), " "), no = wrong(file);
+      list.append(row);
+      if (no) { row.className = "error"; row.append(`is not sent: ${no}.`); } else waiting.push({ file, row });
+    }
+    if (sending) return;
+    sending = true;
+    while (waiting.length) await send(waiting.shift());
+    sending = false;
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    add([...input.files]);
+    input.value = "";
+  });
+  for (const type of ["dragover", "dragleave", "drop"]) area.addEventListener(type, (event) => {
+    event.preventDefault();
+    area.classList.toggle("over", type === "dragover");
+    if (type !== "drop") return;
+    if (input.multiple) add([...event.dataTransfer.files]);
+    else input.files = event.dataTransfer.files;
+  });
+}
+
 // What a form would do is said again when it has changed.
 for (const form of document.querySelectorAll("form[data-explain]")) {
   form.addEventListener("change", async () => {

@@ -16,6 +16,7 @@ from tests.support.client_programs import client, client_environment
 from tests.support.console_content import CONFIG, PAGES, fill
 from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
+from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess
 from tests.support.timeouts import TIMEOUT_S
 
@@ -115,6 +116,27 @@ def test_a_person_goes_to_a_package_by_typing_and_reads_the_keys(window: Chromiu
     window.wait_for("Log out")
     window.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert "Log out" not in window.text
+
+
+def test_files_are_sent_one_after_another(window: Chromium, pages: tuple[str, ...], tmp_path: Path) -> None:
+    window.look(dark=False, width=NARROW)
+    files = [
+        make_wheel("sent", "1.0"),
+        make_wheel("sent", "1.1"),
+        ("note.txt", b"text"),
+        ("bad-1-py3-none-any.whl", b"x"),
+    ]
+    for name, data in files:
+        (tmp_path / name).write_bytes(data)
+    window.show("/ui/repositories/main/py/upload")
+    window.find("input[name=file]").send_keys("\n".join(str(tmp_path / name) for name, _ in files))
+    window.find("form.upload button").click()
+    window.wait_for("sent 1.1 is published")
+    window.wait_for("is not a zip archive")
+    assert "sent 1.0 is published" in window.text
+    assert "note.txt is not sent: its name must end with .tar.gz or .whl or .zip" in window.text
+    assert window.overflow() <= 0
+    assert not window.findings()
 
 
 def test_pages_and_forms_work_without_scripts(window: Chromium) -> None:

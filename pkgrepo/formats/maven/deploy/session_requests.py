@@ -7,6 +7,7 @@ While a session is open no other files are pushed to its artifact; see ``push_ru
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -140,20 +141,8 @@ async def begin_session(context: MavenContext, request: Request) -> Response:
     :raises Invalid: the body is malformed; :raises Conflict: a session for the artifact is open
     :raises Refusal: a push rule forbids the version, or the user has too many open deployments
     """
-    services = context.services
     pusher = await admit(context, request)
-    session = read_session(await read_json(request, DOCUMENT_SIZE))
-    targets = [session.file(path.rpartition("/")[2]) for path in session.expected]
-    await require_rules(context, pusher.identity, [each for each in targets if each is not None])
-    deployment: Deployment = await services.catalog.write(
-        begin,
-        context.repository,
-        pusher,
-        Wish(session.name, package_key=session.coordinates.package_key),
-        session.meta,
-        most=most_open(services),
-        now_ms=services.clock.now_ms(),
-    )
+    deployment = await begin_files(context, pusher, read_session(await read_json(request, DOCUMENT_SIZE)))
     return json_response({"deploy_id": deployment.uid}, headers=NO_STORE)
 
 
@@ -175,10 +164,46 @@ async def put_file(context: MavenContext, request: Request, address: Address) ->
     await require_rules(context, pusher.identity, [file])
     if await services.catalog.look(deployments.find_staged_file, deployment.id, file.path) is not None:
         raise AlreadyExists("file", name)
+    expected = session.expected[file.path]
+    await stage_file(
+        context,
+        pusher,
+        deployment,
+        file,
+        lambda staged: receive_body(
+            request, staged, limit=services.max_upload, algorithms=ALGORITHMS, expected=expected
+        ),
+    )
+    return Response(201)
+
+
+async def begin_files(context: MavenContext, pusher: Pusher, session: Session) -> Deployment:
+    """Begin a session. :raises Conflict, Refusal: as ``begin_session``"""
+    targets = [session.file(path.rpartition("/")[2]) for path in session.expected]
+    await require_rules(context, pusher.identity, [each for each in targets if each is not None])
+    deployment: Deployment = await context.services.catalog.write(
+        begin,
+        context.repository,
+        pusher,
+        Wish(session.name, package_key=session.coordinates.package_key),
+        session.meta,
+        most=most_open(context.services),
+        now_ms=context.services.clock.now_ms(),
+    )
+    return deployment
+
+
+async def stage_file(
+    context: MavenContext,
+    pusher: Pusher,
+    deployment: Deployment,
+    file: ArtifactFile,
+    receive: Callable[[Staged], Awaitable[BlobInfo]],
+) -> BlobInfo:
+    """Take what ``receive`` stages as a file of a session. :raises Invalid, AlreadyExists: as ``put_file``"""
+    services = context.services
     async with services.publisher.stage(context.repository) as staged:
-        blob = await receive_body(
-            request, staged, limit=services.max_upload, algorithms=ALGORITHMS, expected=session.expected[file.path]
-        )
+        blob = await receive(staged)
         found = StagedFile(file.path, blob, await _attrs(context, staged, file, blob))
         await services.publisher.change_with_blobs(
             partial(_stage, pusher=pusher, most=most_open(services)),
@@ -188,7 +213,7 @@ async def put_file(context: MavenContext, request: Request, address: Address) ->
             deployment,
             found,
         )
-    return Response(201)
+    return blob
 
 
 async def publish_files(context: MavenContext, request: Request, pusher: Pusher, deployment: Deployment) -> Response:

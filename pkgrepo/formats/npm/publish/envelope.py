@@ -18,7 +18,9 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import PUBLISH_TAGS
+from pkgrepo.formats.npm.publish.manifest import with_packed_fields
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
+from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.gateway.content import SMALL
 from pkgrepo.untrusted.strict_json import decode_as
 from pkgrepo.untrusted.text import quoted
@@ -77,6 +79,34 @@ def read_publication(sent: SentDocument, url_name: str | None = None) -> Publica
         tags=_tags(document, version),
         bundle=_bundle(attachments, name, version),
         restricted=document.get("access") in ("restricted", "private"),
+    )
+
+
+def packed_publication(contents: TarballContents, tag: str = "") -> Publication:
+    """
+    The publication of a tarball that comes without a document; ``tag`` is set on it, by default as package.json says.
+
+    :raises Invalid: package.json has no name or version that can be published, or the tag is malformed
+    """
+    manifest = contents.manifest
+    name = read_name({"name": manifest.get("name")}, None)
+    names.check_new_name(name)
+    stated = manifest.get("version")
+    if not isinstance(stated, str):
+        raise Invalid("package.json has no version", "version")
+    version = semver.parse_version(semver.parse_version(stated).key)
+    wanted = _mapping(manifest, "publishConfig")
+    tag = tag or str(wanted.get("tag") or names.DEFAULT_TAG)
+    names.check_tag(tag)
+    sent = with_packed_fields(manifest, contents, ["bin"], name)
+    readme = {"readme": contents.readme, "readmeFilename": contents.readme_filename} if contents.readme else {}
+    return Publication(
+        name=name,
+        version=version,
+        manifest={**sent, **readme},
+        tags=(tag,),
+        bundle=None,
+        restricted=wanted.get("access") in ("restricted", "private"),
     )
 
 

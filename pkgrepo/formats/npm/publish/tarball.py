@@ -7,6 +7,7 @@ must be of the same version.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,11 +18,12 @@ from pkgrepo.archives.streams import Gunzip
 from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
-from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES
+from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES, README_LENGTH
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 MANIFEST: Final = "package.json"
 
+_README: Final = re.compile(r"readme(\.md|\.markdown|\.txt)?", re.IGNORECASE)
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -31,7 +33,7 @@ class TarballContents:
     The contents of a tarball: its package.json, the number of its files, and the sum of their sizes in bytes.
 
     With ``has_gyp`` npm compiles the package on install, also when it has no install script; ``has_shrinkwrap`` means
-    that the package pins its dependencies.
+    that the package pins its dependencies. The readme is empty unless it was asked for.
     """
 
     manifest: Mapping[str, Any]
@@ -39,6 +41,8 @@ class TarballContents:
     unpacked_size: int
     has_gyp: bool
     has_shrinkwrap: bool
+    readme_filename: str = ""
+    readme: str = ""
 
 
 def inspect_tarball(file: int | bytes, filename: str, name: str, version: semver.Version) -> TarballContents:
@@ -49,7 +53,19 @@ def inspect_tarball(file: int | bytes, filename: str, name: str, version: semver
 
     :raises Invalid: the tarball is damaged, unsafe to unpack, or of another package or version
     """
+    contents = read_tarball(file, filename)
+    _check_identity(Source(file, filename), contents.manifest, name, version)
+    return contents
+
+
+def read_tarball(file: int | bytes, filename: str, *, readme: bool = False) -> TarballContents:
+    """
+    The contents of a tarball of any package, as above; with ``readme`` also the text of its readme.
+
+    :raises Invalid: the tarball is damaged, or unsafe to unpack
+    """
     source = Source(file, filename)
+    found_readme = ("", "")
     file_count = unpacked_size = 0
     at_root: set[str] = set()
     manifest: Mapping[str, Any] | None = None
@@ -65,15 +81,18 @@ def inspect_tarball(file: int | bytes, filename: str, name: str, version: semver
             if manifest is not None or not member.is_file:
                 raise source.refuse(f"must have one {MANIFEST}, which is a plain file")
             manifest = _read_manifest(source, tar.read(MANIFEST_SIZE))
+        elif readme and member.is_file and _README.fullmatch(inner) and not found_readme[0]:
+            found_readme = inner, next(tar.pieces(), b"")[:README_LENGTH].decode("utf-8", "replace")
     if manifest is None:
         raise source.refuse(f"has no {MANIFEST} in its folder")
-    _check_identity(source, manifest, name, version)
     return TarballContents(
         manifest=manifest,
         file_count=file_count,
         unpacked_size=unpacked_size,
         has_gyp="binding.gyp" in at_root,
         has_shrinkwrap="npm-shrinkwrap.json" in at_root,
+        readme_filename=found_readme[0],
+        readme=found_readme[1],
     )
 
 

@@ -31,7 +31,9 @@ from pkgrepo.formats.python.refusals import misplaced
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
+from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader
@@ -79,6 +81,17 @@ async def upload_file(
         blob = await receive_body(request, staged, limit=limit)
         published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
     return text_response("stored\n" if published.changed else "unchanged\n", 201 if published.changed else 200)
+
+
+async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
+    """Publish a distribution that is the file of a form; see ``pkgrepo.gateway.uploads``."""
+    context = await publish_context(context, request)
+    name = parse_upload(sent.name, project=sent.text("project") or None, strict=_is_strict(context))
+    await context.admit(request, Action.WRITE, name.project_key)
+    async with context.services.publisher.stage(context.repository) as staged:
+        blob = await sent.receive(staged)
+        published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
+    return Uploaded(name.project_key, name.version_text, published.changed)
 
 
 async def refuse_upload(context: Context[object], request: Request, **_: str) -> Response:

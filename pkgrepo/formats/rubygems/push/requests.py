@@ -18,7 +18,9 @@ from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
+from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
@@ -65,21 +67,33 @@ async def push(context: Context[object], request: Request) -> Response:
     """
     await context.admit(request, Action.WRITE)
     async with context.services.publisher.stage(context.repository) as staged:
-        blob = await _receive(context, request, staged)
-        if not blob.size:
-            raise Refusal(400, "the body must be a gem, and it is empty", "empty")
-        try:
-            gem = await staged.inspect(context.services.pools.cpu, blob, read_gem)
-        except Invalid as error:
-            template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
-            raise Refusal(422, template.format(why=error.message), "invalid") from None
-        spec = gem.spec
-        identity = await context.admit(request, Action.WRITE, spec.name)  # again: the body may have taken hours
-        changed = await _publish(context, staged, blob, gem, actor_of(request, identity))
+        spec, changed = await _accept(context, request, staged, await _receive(context, request, staged))
     if not changed:
         return text_response(f"Gem was already pushed: {spec.name} ({spec.full_version})")
     done = f"Successfully registered gem: {spec.name} ({spec.full_version})"
     return text_response("\n".join((done, *request.notes)))  # gem prints the body
+
+
+async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
+    """Publish a gem that is the file of a form; see ``pkgrepo.gateway.uploads``."""
+    context = await publish_context(context, request)
+    await context.admit(request, Action.WRITE)
+    async with context.services.publisher.stage(context.repository) as staged:
+        spec, changed = await _accept(context, request, staged, await sent.receive(staged))
+    return Uploaded(spec.name, spec.full_version, changed)
+
+
+async def _accept(context: Context[object], request: Request, staged: Staged, blob: BlobInfo) -> tuple[GemSpec, bool]:
+    """Verify a staged gem and publish it; with the gem's specification whether that changed anything."""
+    if not blob.size:
+        raise Refusal(400, "the body must be a gem, and it is empty", "empty")
+    try:
+        gem = await staged.inspect(context.services.pools.cpu, blob, read_gem)
+    except Invalid as error:
+        template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
+        raise Refusal(422, template.format(why=error.message), "invalid") from None
+    identity = await context.admit(request, Action.WRITE, gem.spec.name)  # again: the body may have taken hours
+    return gem.spec, await _publish(context, staged, blob, gem, actor_of(request, identity))
 
 
 async def _receive(context: Context[object], request: Request, staged: Staged) -> BlobInfo:

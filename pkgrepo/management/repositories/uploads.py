@@ -1,0 +1,108 @@
+"""The routes that publish a file of a form, and tell which files a repository takes in one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from pkgrepo.errors import NotFound, ReadOnly
+from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.uploads import FILE, Uploads, read_sent_file
+from pkgrepo.http.reading.multipart import Part
+from pkgrepo.management.api.access_rules import CONTENT_READERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Record
+from pkgrepo.model import Action, Repository
+from pkgrepo.proxy.virtual import publish_target
+
+table = Table("repositories")
+
+
+class UploadFieldRecord(Record):
+    """A text, or with file a small file, that a form may have before its file."""
+
+    name: str
+    label: str
+    needed: bool
+    file: bool
+
+
+class UploadFormRecord(Record):
+    """
+    The files that a repository takes in a form.
+
+    what says it in words. names has a regular expression for the part of a file's name before each ending. limit is the
+    size of the largest file in bytes.
+    """
+
+    what: str
+    names: dict[str, str]
+    fields: list[UploadFieldRecord]
+    limit: int
+
+
+class UploadedRecord(Record):
+    """
+    A version that a file was published as.
+
+    Without changed the same bytes were published before. notes are sentences about consequences.
+    """
+
+    package: str
+    version: str
+    changed: bool
+    notes: list[str]
+
+
+@table.get("/repository/<repository>/upload", CONTENT_READERS, "Show which files can be uploaded in a form")
+async def show_form(call: Call) -> UploadFormRecord:
+    """It is for callers who may publish here; for others, and where no files are taken, it does not exist."""
+    if not await takes_files(call, call.repository):
+        raise NotFound("upload form of repository", call.repository.path)
+    uploads = _uploads(call)
+    return UploadFormRecord(
+        what=uploads.what,
+        names=dict(uploads.names),
+        fields=[UploadFieldRecord.from_attributes(each) for each in uploads.fields],
+        limit=call.shared.max_upload,
+    )
+
+
+@table.post(
+    "/repository/<repository>/upload",
+    CONTENT_READERS,
+    "Publish a file that is sent in a form",
+    audit="package.upload",
+)
+async def upload(call: Call, parts: AsyncIterator[Part]) -> UploadedRecord:
+    """
+    The file is published as a client of the format would publish it, with the same checks and rules.
+
+    Fields, if the format has any, come before the file.
+    """
+    uploads = _uploads(call)
+    sent = await read_sent_file(call.request, parts, call.shared.max_upload)
+    context = Context(call.shared, call.repository, uploads.caches)
+    done = await uploads.take(context, call.request, sent)
+    call.object = f"{call.repository.path}/{done.package}@{done.version}"
+    return UploadedRecord(
+        package=done.package, version=done.version, changed=done.changed, notes=list(call.request.notes)
+    )
+
+
+async def takes_files(call: Call, repository: Repository) -> bool:
+    """Whether the caller may publish files to a repository in a form."""
+    if call.services.formats[repository.format].uploads is None:
+        return False
+    try:
+        target = publish_target(call.registry, repository)
+    except ReadOnly:
+        return False
+    return target.active and await call.may(Action.WRITE, target)
+
+
+def _uploads(call: Call) -> Uploads:
+    uploads = call.format.uploads
+    if uploads is None:
+        raise NotFound(f"part named {FILE!r} of repositories of format", call.format.name)
+    return uploads
