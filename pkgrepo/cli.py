@@ -48,6 +48,7 @@ COMMANDS = {
     "download": ("remote.transfers.download", "download"),
     "deploy": ("deploy", "deploy"),
     "user": ("remote.users", "user"),
+    "group": ("remote.user_groups", "group"),
     "token": ("remote.tokens", "token"),
     "project": ("remote.projects", "project"),
     "stats": ("remote.server", "stats"),

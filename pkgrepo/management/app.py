@@ -12,7 +12,7 @@ from twisted.web.resource import IResource
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
-from pkgrepo.management import audit, server, statistics, upstreams
+from pkgrepo.management import audit, server, service_accounts, statistics, upstreams
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
@@ -31,7 +31,7 @@ from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer
 from pkgrepo.management.tokens import routes as tokens
-from pkgrepo.management.users import permissions, sessions
+from pkgrepo.management.users import groups, permissions, sessions
 from pkgrepo.management.users import routes as users
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -56,6 +56,8 @@ ROOMS = (
     explanations,
     users,
     permissions,
+    groups,
+    service_accounts,
     sessions,
     tokens,
     bearer,

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 
 class Action(StrEnum):
@@ -129,12 +129,23 @@ class UserKind(StrEnum):
 
 
 @frozen
+class Owner:
+    """The person or group that a service account belongs to; ``uid`` and ``name`` are only shown."""
+
+    kind: SubjectKind
+    subject_id: int
+    uid: str = field(default="", eq=False)
+    name: str = field(default="", eq=False)
+
+
+@frozen
 class User:
     """
     A person or a service with an account, without the hash of the password.
 
     ``generation`` grows when all bearer tokens that were issued to the user must stop working. ``default_actions``
-    apply in repositories in which the user has no grant.
+    apply in repositories in which the user has no grant. ``owner`` is that of a service; None: user managers alone
+    manage it.
     """
 
     id: int
@@ -153,6 +164,7 @@ class User:
     created_at: datetime
     updated_at: datetime
     last_login_at: datetime | None
+    owner: Owner | None = None
 
 
 @frozen

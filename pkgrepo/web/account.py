@@ -84,13 +84,7 @@ async def show_tokens(visit: Visit) -> Response:
 @pages.post("/account/tokens")
 async def make_token(visit: Visit, form: Form) -> Response:
     """Make a token, and show its text this once; or only explain what it could do."""
-    if form.flag("explain"):
-        return await _tokens_page(visit, form=form, explained=_explained(_new_token(form)))
-    try:
-        made = await visit.api("POST", "/user/token", fields=_new_token(form))
-    except REFUSED as error:
-        return await _tokens_page(visit, form=form, error=str(error))
-    return await _tokens_page(visit, made=made)
+    return await _make_token(visit, form)
 
 
 @pages.post("/account/tokens/revoke")
@@ -100,8 +94,56 @@ async def revoke_token(visit: Visit, form: Form) -> Response:
     return visit.redirect("/account/tokens")
 
 
+@pages.get("/account/services")
+async def show_services(visit: Visit) -> Response:
+    """The service accounts that the caller owns, alone or in a group."""
+    return visit.page("account/services.html", services=await visit.api("GET", "/user/services"))
+
+
+@pages.get("/account/services/<id>")
+async def show_service(visit: Visit, id: str) -> Response:
+    """The tokens of a service account."""
+    return await _tokens_page(visit, service=await _service(visit, id))
+
+
+@pages.post("/account/services/<id>")
+async def make_service_token(visit: Visit, form: Form, id: str) -> Response:
+    """Make a token of a service account."""
+    return await _make_token(visit, form, service=await _service(visit, id))
+
+
+@pages.post("/account/services/<id>/revoke")
+async def revoke_service_token(visit: Visit, form: Form, id: str) -> Response:
+    """Revoke a token of a service account."""
+    await visit.api("DELETE", "/users/<id>/token/<token>", {"id": id, "token": form.text("id")})
+    return visit.redirect_to("account", "services", id)
+
+
+async def _service(visit: Visit, id: str) -> Any:
+    """A service account that the caller owns, or may manage."""
+    owned = [each for each in await visit.api("GET", "/user/services") if each.id == id]
+    return owned[0] if owned else await visit.api("GET", "/users/<id>", {"id": id})
+
+
+async def _make_token(visit: Visit, form: Form, service: Any = None) -> Response:
+    if form.flag("explain"):
+        return await _tokens_page(visit, service=service, form=form, explained=_explained(_new_token(form)))
+    operation, parameters = ("/user/token", {}) if service is None else ("/users/<id>/token", {"id": service.id})
+    try:
+        made = await visit.api("POST", operation, parameters, fields=_new_token(form))
+    except REFUSED as error:
+        return await _tokens_page(visit, service=service, form=form, error=str(error))
+    return await _tokens_page(visit, service=service, made=made)
+
+
 async def _tokens_page(
-    visit: Visit, *, form: Form | None = None, explained: str = "", error: str = "", made: Any = None
+    visit: Visit,
+    *,
+    service: Any = None,
+    form: Form | None = None,
+    explained: str = "",
+    error: str = "",
+    made: Any = None,
 ) -> Response:
     values = {**FORM, "repositories": visit.query("repository")}
     if values["repositories"]:
@@ -111,10 +153,12 @@ async def _tokens_page(
     shown = Form({name: [value] for name, value in values.items()})
     query: dict[str, Any] = {"limit": PER_PAGE}
     query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
+    operation, parameters = ("/user/token", {}) if service is None else ("/users/<id>/token", {"id": service.id})
     return visit.page(
         "account/tokens.html",
         status=422 if error else 200,
-        tokens=await visit.api("GET", "/user/token", query=query),
+        service=service,
+        tokens=await visit.api("GET", operation, parameters, query=query),
         order=visit.query("sort") or "created_at",
         scopes=await visit.api("GET", "/info/scopes"),
         info=await visit.api("GET", "/info"),

@@ -19,8 +19,8 @@ from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
 from pkgrepo.web import account, docs, home, jobs, login, packages, projects, repositories
+from pkgrepo.web.administration import groups, server, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
-from pkgrepo.web.administration import server, users
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
 
@@ -38,6 +38,7 @@ ROOMS = (
     account,
     server,
     users,
+    groups,
     forms_of_repositories,
     jobs,
     projects,

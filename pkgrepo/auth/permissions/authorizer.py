@@ -277,6 +277,21 @@ class Authorizer:
             after = evolve(after, user=evolve(before.user, default_actions=default_actions))
         check_delegation(giver, await self._standing(giver), before, after, repositories)
 
+    async def check_group_delegation(
+        self,
+        giver: Identity,
+        repositories: Iterable[Repository],
+        before: Mapping[int, frozenset[Action]],
+        after: Mapping[int, frozenset[Action]],
+    ) -> None:
+        """
+        Check that ``giver`` may set other grants of a group, by what a new member of it would gain.
+
+        :raises Forbidden: with a repository and the actions that the giver does not hold there
+        """
+        was, becomes = Standing(user=NEWCOMER, groups=before), Standing(user=NEWCOMER, groups=after)
+        check_delegation(giver, await self._standing(giver), was, becomes, repositories)
+
     async def _check_exists(self, repository: Repository) -> None:
         """
         Check that a repository that refuses a caller is still there: a purge deletes its grants, too.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from attrs import evolve
 
@@ -17,11 +18,12 @@ from pkgrepo.auth.permissions.ownership import read_owner
 from pkgrepo.auth.permissions.rules import Decision, Standing, decide, has_any_right, make_placeholder, read_standing
 from pkgrepo.auth.tokens.bearer import behind
 from pkgrepo.errors import Forbidden
-from pkgrepo.interfaces import Reader
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Identity, Project, Repository, User, UserKind
 from pkgrepo.storage.catalog.people.projects import list_bindings
 
 NOBODY = Standing(user=None)
+T = TypeVar("T")
 
 Question = tuple[Action, Repository, str | None]  # action, repository, and package if any
 
@@ -122,18 +124,45 @@ def held(standing: Standing, identity: Identity, repository: Repository) -> froz
     )
 
 
+def change_as(
+    tx: Transaction,
+    giver: Identity,
+    changed: Callable[[Transaction], Sequence[int]],
+    repositories: Sequence[Repository],
+    command: Callable[[Transaction], T],
+) -> T:
+    """
+    Write command: run a command that changes the rights of users, for a giver who may give only what they hold.
+
+    ``changed`` finds those users, ``repositories`` are all repositories.
+
+    :raises Forbidden: a user would gain an action or a role that the giver does not hold
+    """
+    own = _read_standing(tx, giver)
+    user_ids = changed(tx)
+    before = [read_standing(tx, each) for each in user_ids]
+    result = command(tx)
+    for user_id, was in zip(user_ids, before, strict=True):
+        check_delegation(giver, own, was, read_standing(tx, user_id), repositories)
+    return result
+
+
 def check_delegation(
     giver: Identity, own: Standing, before: Standing, after: Standing, repositories: Iterable[Repository]
 ) -> None:
     """
-    Check that a change of a user's standing adds no action that the giver, with the standing ``own``, lacks.
+    Check that a change of a user's standing adds no action and no role that the giver (standing ``own``) lacks.
 
     ``repositories`` are all repositories.
 
-    :raises Forbidden: naming a repository and the actions that the giver does not hold there
+    :raises Forbidden: naming a repository and the actions that the giver does not hold there, or the role
     """
     if before.user is None or after.user is None:
         return
+    limited = giver.limits is not None and bool(giver.limits.repositories or giver.limits.packages)
+    for project, role in after.roles.items():
+        if role.rank > _rank(before, project) and (limited or role.rank > _rank(own, project)):
+            raise Forbidden(f"only admins give roles in projects that they do not hold themselves: {role}")
     receiver = Identity(user_id=after.user.id, via="password")
     # an inactive user may be activated later
     before = evolve(before, user=evolve(before.user, active=True))
@@ -147,11 +176,21 @@ def check_delegation(
             raise Forbidden(f"only admins give rights that they do not hold themselves: {words} in {where}")
 
 
+def _rank(standing: Standing, project_id: int) -> int:
+    role = standing.roles.get(project_id)
+    return -1 if role is None else role.rank
+
+
 def _affected(
     own: Standing, before: Standing, after: Standing, repositories: Iterable[Repository]
 ) -> Iterator[Repository]:
     """The repositories where the change may add actions; there may be thousands where it cannot."""
-    ids = {key for key in before.own.keys() | after.own.keys() if before.own.get(key) != after.own.get(key)}
+    ids = {
+        key
+        for was, becomes in ((before.own, after.own), (before.groups, after.groups))
+        for key in was.keys() | becomes.keys()
+        if was.get(key) != becomes.get(key)
+    }
     if before.user != after.user:
         # the giver's default actions apply where the giver has no grant, as in FUTURE
         ids |= own.own.keys() | own.groups.keys()

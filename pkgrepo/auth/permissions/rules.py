@@ -62,12 +62,17 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 @frozen
 class Standing:
-    """A user's rights: grants by repository id (own and of groups), and the highest role by project id."""
+    """
+    A user's rights: grants by repository id (own and of groups), and the highest role by project id.
+
+    ``granting`` names the groups that have a grant in a repository, by its id.
+    """
 
     user: User | None
     own: Mapping[int, frozenset[Action]] = Factory(dict)
     groups: Mapping[int, frozenset[Action]] = Factory(dict)
     roles: Mapping[int, ProjectRole] = Factory(dict)
+    granting: Mapping[int, tuple[str, ...]] = Factory(dict)
 
 
 @frozen
@@ -85,12 +90,14 @@ def read_standing(r: Reader, user_id: int) -> Standing:
         return Standing(user=None)
     own: dict[int, frozenset[Action]] = {}
     groups: dict[int, frozenset[Action]] = {}
+    granting: dict[int, tuple[str, ...]] = {}
     for grant in permissions_of_user(r, user_id):
         if grant.subject_kind is SubjectKind.USER:
             own[grant.repository_id] = grant.actions
         else:
             groups[grant.repository_id] = groups.get(grant.repository_id, frozenset()) | grant.actions
-    return Standing(user=user, own=own, groups=groups, roles=roles_of_user(r, user_id))
+            granting[grant.repository_id] = (*granting.get(grant.repository_id, ()), grant.subject_name)
+    return Standing(user=user, own=own, groups=groups, roles=roles_of_user(r, user_id), granting=granting)
 
 
 def decide(  # noqa: PLR0911 - one return for each step of the table
@@ -119,10 +126,11 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
         return Decision(allowed=False, reason="the account is not active")
     if user.admin or (user.system_manager and action is not Action.ADMIN):
         return Decision(allowed=True, reason="admin" if user.admin else "system manager")
-    for grants, whose in ((standing.own, "the user's grant"), (standing.groups, "the grant of the user's groups")):
+    for grants, of_groups in ((standing.own, False), (standing.groups, True)):
         granted = grants.get(repository.id)
         if granted is not None:
             words = ", ".join(each for each in Action if each in granted) or "no action at all"
+            whose = _granting(standing, repository) if of_groups else "the user's grant"
             return Decision(allowed=action in granted, reason=f"{whose} in this repository is for {words}")
     if standing.roles and _role_allows(standing, action, repository, package, owner):
         return Decision(allowed=True, reason="project role")
@@ -155,6 +163,12 @@ def has_any_right(
     roles = {key for key, role in standing.roles.items() if ROLES[role]}
     # an image's name may name its project in any repository
     return bool(roles) and (repository.format == "docker" or not roles.isdisjoint(bound()))
+
+
+def _granting(standing: Standing, repository: Repository) -> str:
+    """The groups whose grant decides, as the subject of a sentence."""
+    names = standing.granting.get(repository.id, ())
+    return f"the grant of the user's {'groups' if len(names) > 1 else 'group'} {', '.join(names)}"
 
 
 def _refusal_by_token(identity: Identity, action: Action, repository: Repository, package: str | None) -> str:

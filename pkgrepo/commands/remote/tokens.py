@@ -36,6 +36,14 @@ COLUMNS = (
 )
 
 
+SERVICE = click.option("--service", metavar="NAME", help="Of this service account, which you own or may manage.")
+
+
+def _place(service: str | None) -> tuple[str, ...]:
+    """The path of the tokens of a service account, or of the caller."""
+    return ("user", "token") if service is None else ("users", service, "token")
+
+
 @click.group()
 def token() -> None:
     """Your access tokens."""
@@ -43,11 +51,13 @@ def token() -> None:
 
 @token.command("list")
 @click.option("--all", "every", is_flag=True, help="Also tokens that are revoked or expired.")
+@SERVICE
 @remote
-async def list_tokens(session: Session, *, every: bool) -> None:
+async def list_tokens(session: Session, *, every: bool, service: str | None) -> None:
     """List your tokens; nobody can read their texts."""
-    found = await session.client.all_items("user", "token")
-    session.printer.table(COLUMNS, found if every else [each for each in found if _is_live(each)], "you have no tokens")
+    found = await session.client.all_items(*_place(service))
+    none = "you have no tokens" if service is None else f"{service} has no tokens"
+    session.printer.table(COLUMNS, found if every else [each for each in found if _is_live(each)], none)
 
 
 @token.command("show")
@@ -99,6 +109,7 @@ async def show_token(session: Session, token_: str) -> None:
 @click.option("--package", "packages", multiple=True, metavar="PATTERN", help="Only packages with such names; repeat.")
 @click.option("--address", "cidrs", multiple=True, metavar="NETWORK", help="Only for clients there; repeat.")
 @click.option("--days", type=click.IntRange(min=1), help="Days until it expires; 90 by default.")
+@SERVICE
 @remote
 async def create_token(
     session: Session,
@@ -111,6 +122,7 @@ async def create_token(
     packages: tuple[str, ...],
     cidrs: tuple[str, ...],
     days: int | None,
+    service: str | None,
 ) -> None:
     """
     Create a token, and print its text, which nobody can see again.
@@ -122,7 +134,7 @@ async def create_token(
     body |= {key: value for key, value in given.items() if value}
     if repositories:
         body["repositories"] = [_opened(each, actions or ("read",)) for each in repositories]
-    _print_new(session, await session.client.change("POST", "user", "token", body=body))
+    _print_new(session, await session.client.change("POST", *_place(service), body=body))
 
 
 @token.command("rotate")
@@ -140,17 +152,18 @@ async def rotate_token(session: Session, token_: str, grace_s: int) -> None:
 @token.command("revoke")
 @click.argument("token_", metavar="TOKEN")
 @confirmed("Revoke token {token_}, which cannot be undone?")
+@SERVICE
 @remote
-async def revoke_token(session: Session, token_: str) -> None:
+async def revoke_token(session: Session, token_: str, service: str | None) -> None:
     """Revoke a token, by its name or id; this takes effect at once."""
-    record = await _find(session, token_)
-    await session.client.change("DELETE", "user", "token", record["id"])
+    record = await _find(session, token_, service)
+    await session.client.change("DELETE", *_place(service), record["id"])
     session.printer.done(f"revoked token {record['name']}")
 
 
-async def _find(session: Session, wanted: str) -> Any:
+async def _find(session: Session, wanted: str, service: str | None = None) -> Any:
     """The token with this id, or the live one with this name. :raises NotFound: none; :raises Conflict: several"""
-    found = await session.client.all_items("user", "token")
+    found = await session.client.all_items(*_place(service))
     for each in found:
         if each["id"] == wanted.lower():
             return each

@@ -13,6 +13,8 @@ from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.commands.terminal import ask_secret, read_secret
 from pkgrepo.errors import Invalid
 
+OWNER = click.option("--owner", metavar="USER", help="The person who makes and revokes the tokens of the service.")
+OWNER_GROUP = click.option("--owner-group", metavar="GROUP", help="A group whose members do so; it outlives people.")
 FLAGS = ("admin", "user_manager", "system_manager")
 
 ADMIN = click.option("--admin/--no-admin", default=None, help="May do everything.")
@@ -24,6 +26,11 @@ def _flags(record: dict[str, Any]) -> list[str]:
     return [each.replace("_", " ") for each in FLAGS if record[each]]
 
 
+def _owner(record: dict[str, Any]) -> str:
+    owner = record["owner"]
+    return "" if owner is None else f"group {owner['name']}" if owner["kind"] == "group" else owner["name"]
+
+
 COLUMNS = (
     Column("USER", "username"),
     Column("NAME", "name"),
@@ -31,6 +38,12 @@ COLUMNS = (
     Column("IS", _flags),
     Column("DEFAULT ACTIONS", "default_repository_actions"),
     Column("LAST LOGIN", aged("last_login_at")),
+    Column("STATE", lambda each: "active" if each["active"] else "off"),
+)
+SERVICES = (
+    Column("SERVICE", "username"),
+    Column("NAME", "name"),
+    Column("OWNER", _owner),
     Column("STATE", lambda each: "active" if each["active"] else "off"),
 )
 GRANTS = (
@@ -64,6 +77,13 @@ async def list_users(session: Session, query: str) -> None:
     session.printer.table(COLUMNS, await session.client.all_items("users", q=query), "there are no such users")
 
 
+@user.command("services")
+@remote
+async def list_services(session: Session) -> None:
+    """List the service accounts that you own, or a group that you are in."""
+    session.printer.table(SERVICES, await session.client.get("user", "services"), "you own no service accounts")
+
+
 @user.command("show")
 @click.argument("username")
 @remote
@@ -80,6 +100,7 @@ async def show_user(session: Session, username: str) -> None:
             ("name", record["name"]),
             ("email", record["email"]),
             ("kind", record["kind"]),
+            ("owner", _owner(record)),
             ("active", record["active"]),
             ("is", _flags(record)),
             ("created", moment(record["created_at"])),
@@ -99,6 +120,8 @@ async def show_user(session: Session, username: str) -> None:
 @click.option(
     "--default-action", "actions", multiple=True, help="An action in all repositories without a grant; repeat."
 )
+@OWNER
+@OWNER_GROUP
 @ADMIN
 @USER_MANAGER
 @SYSTEM_MANAGER
@@ -113,6 +136,8 @@ async def create_user(
     service: bool,
     password_file: IO[str] | None,
     actions: tuple[str, ...],
+    owner: str | None,
+    owner_group: str | None,
     **flags: bool | None,
 ) -> None:
     """Add a user; without a password, one is set later by "pkgrepo user password"."""
@@ -122,7 +147,7 @@ async def create_user(
         "email": email,
         "kind": "service" if service else "person",
         "default_repository_actions": list(actions),
-        **_given(flags),
+        **_given({**flags, "owner": _asked_owner(owner, owner_group)}),
     }
     if password_file is not None:
         body["password"] = read_secret(password_file)
@@ -138,6 +163,8 @@ async def create_user(
 @click.option(
     "--default-action", "actions", multiple=True, help="An action in repositories without a grant; none: no one."
 )
+@OWNER
+@OWNER_GROUP
 @ADMIN
 @USER_MANAGER
 @SYSTEM_MANAGER
@@ -152,10 +179,13 @@ async def edit_user(
     *,
     active: bool | None,
     actions: tuple[str, ...],
+    owner: str | None,
+    owner_group: str | None,
     **flags: bool | None,
 ) -> None:
     """Change a user."""
-    body = _given({"username": new_name, "name": name, "email": email, "active": active, **flags})
+    named = {"username": new_name, "name": name, "email": email, "owner": _asked_owner(owner, owner_group)}
+    body = _given({**named, "active": active, **flags})
     if actions:
         body["default_repository_actions"] = [] if actions == ("none",) else list(actions)
     if not body:
@@ -221,6 +251,10 @@ async def revoke(session: Session, username: str, repository: str) -> None:
 
 def _print_grants(session: Session, username: str, changed: dict[str, Any]) -> None:
     session.printer.table(GRANTS, changed["repositories"], f"{username} has no grants")
+
+
+def _asked_owner(user: str | None, group: str | None) -> dict[str, str | None] | None:
+    return None if user is None and group is None else {"user": user, "group": group}
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Finds actions, visibilities, formats and repositories by the names in requests."""
+"""Finds actions, visibilities, formats, repositories, users and groups by the names in requests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.gateway.format import Format
-from pkgrepo.model import Action, Repository, Visibility
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import Action, Repository, SubjectKind, Visibility
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.people import groups, users
 
 _ORDER = list(Action)
 
@@ -95,3 +97,24 @@ async def get_repository(
     if repository.parent is not None:
         raise Invalid(f"{repository.path} belongs to {repository.parent.path}: name that one instead", pointer)
     return repository
+
+
+async def find_subject(
+    catalog: ICatalog, user: str | None, group: str | None, pointer: str = "/"
+) -> tuple[SubjectKind, int, str]:
+    """
+    The user or the group that a body names: its kind, catalog key and name.
+
+    :raises Invalid: both or neither is named, or it does not exist; ``pointer`` is the place of the two fields
+    """
+    if (user is None) == (group is None):
+        raise Invalid("name either a user or a group", f"{pointer}user")
+    if user is not None:
+        found = await catalog.look(users.find_user_by_id, user)
+        if found is None:
+            raise Invalid(f"there is no user {user!r}", f"{pointer}user")
+        return SubjectKind.USER, found.id, found.username
+    there = await catalog.look(groups.find_group, group or "")
+    if there is None:
+        raise Invalid(f"there is no group {group!r}", f"{pointer}group")
+    return SubjectKind.GROUP, there.id, there.name

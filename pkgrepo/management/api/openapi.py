@@ -57,7 +57,8 @@ PATH_PARAMETERS = {
     "key": "The key of a project or of a configuration part.",
     "path": "A path in the repository, without a leading slash.",
     "storage": "The name of a storage.",
-    "name": "The name of a repository.",
+    "name": "The name of a repository or of a group; a group is also found by its id.",
+    "token": "The id of a token.",
     "format": "The name of a format.",
     "type": "The type of the storage; the only one is Local.",
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from pkgrepo.auth.permissions.ownership import check_pattern
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import NotFound
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PROJECT_FINDERS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.names import get_repository, parse_visibility
+from pkgrepo.management.api.names import find_subject, get_repository, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
 from pkgrepo.management.projects.access import (
@@ -26,8 +26,8 @@ from pkgrepo.management.projects.access import (
     project_record,
     visible_projects,
 )
-from pkgrepo.model import Project, ProjectRole, SubjectKind
-from pkgrepo.storage.catalog.people import projects, users
+from pkgrepo.model import Project, ProjectRole
+from pkgrepo.storage.catalog.people import projects
 
 table = Table("projects")
 USER = Parameter("user", "The name or id of the user.")
@@ -128,7 +128,7 @@ async def list_members(call: Call, key: str) -> list[MemberRecord]:
 async def set_member(call: Call, body: MemberGiven, key: str) -> ProjectRecord:
     """Also needs the role owner, unless the caller is a system manager. A role held before is replaced."""
     project = await find_project(call, key, ProjectRole.OWNER)
-    kind, subject_id, name = await _subject(call, body.user, body.group)
+    kind, subject_id, name = await find_subject(call.catalog, body.user, body.group)
     entry = call.entry(project.key, {kind: name, "role": body.role})
     await call.write(entry, projects.set_project_member, project.id, kind, subject_id, body.role)
     return await project_record(call, project)
@@ -144,7 +144,7 @@ async def set_member(call: Call, body: MemberGiven, key: str) -> ProjectRecord:
 async def remove_member(call: Call, key: str) -> None:
     """Also needs the role owner, unless the caller is a system manager. Either user or group must be given."""
     project = await find_project(call, key, ProjectRole.OWNER)
-    kind, subject_id, name = await _subject(call, call.query("user") or None, call.query("group") or None)
+    kind, subject_id, name = await find_subject(call.catalog, call.query("user") or None, call.query("group") or None)
     entry = call.entry(project.key, {kind: name, "role": None})
     await call.write(entry, projects.set_project_member, project.id, kind, subject_id, None)
 
@@ -192,17 +192,3 @@ async def unbind(call: Call, key: str) -> None:
         raise NotFound("binding", pattern)
     entry = call.entry(project.key, {"repository": repository.path, "unbound": pattern})
     await call.write(entry, projects.unbind_names, repository.id, pattern)
-
-
-async def _subject(call: Call, user: str | None, group: str | None) -> tuple[SubjectKind, int, str]:
-    if (user is None) == (group is None):
-        raise Invalid("name either a user or a group", "/user")
-    if user is not None:
-        found = await call.catalog.look(users.find_user_by_id, user)
-        if found is None:
-            raise Invalid(f"there is no user {user!r}", "/user")
-        return SubjectKind.USER, found.id, found.username
-    there = await call.catalog.look(users.find_group, group or "")
-    if there is None:
-        raise Invalid(f"there is no group {group!r}", "/group")
-    return SubjectKind.GROUP, there.id, there.name

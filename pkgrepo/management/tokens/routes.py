@@ -48,8 +48,17 @@ async def list_tokens(call: Call) -> Page[TokenRecord]:
 )
 async def create_token(call: Call, body: NewToken) -> Created[NewTokenRecord]:
     """The new token cannot allow more than the token that the caller uses. Bearer tokens are refused (403)."""
+    token, text = await issue(call, body, _owner(call))
+    return Created(NewTokenRecord.of(token, call.identity.username, token=text), f"/api/user/token/{token.uid}")
+
+
+async def issue(call: Call, body: NewToken, owner: int) -> tuple[Token, str]:
+    """
+    Create a token of a user, which allows no more than the token that the caller uses. Returns it with its text.
+
+    :raises Forbidden: the caller uses a bearer token, or a token that allows less; :raises Invalid: a limit is wrong
+    """
     check_no_bearer(call.identity)
-    owner = _owner(call)
     repositories = body.repositories if body.repositories is not None else body.repository_scopes
     limits = await limits_of(
         call.registry,
@@ -63,8 +72,11 @@ async def create_token(call: Call, body: NewToken) -> Created[NewTokenRecord]:
     limits = evolve(limits, expires_at=expires_at)
     check_not_wider(limits, call.identity.limits)
     text = make_token(body.kind)
+    detail = {"kind": body.kind, "scopes": sorted(limits.scopes)}
+    if owner != call.identity.user_id:
+        detail["owner"] = call.object
     token = await call.write(
-        call.entry(body.name, {"kind": body.kind, "scopes": sorted(limits.scopes)}),
+        call.entry(body.name, detail),
         tokens.add_token,
         user_id=owner,
         hash=hash_token(text),
@@ -77,7 +89,7 @@ async def create_token(call: Call, body: NewToken) -> Created[NewTokenRecord]:
         now_ms=call.now_ms,
         asked=msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories)),
     )
-    return Created(NewTokenRecord.of(token, call.identity.username, token=text), f"/api/user/token/{token.uid}")
+    return token, text
 
 
 @table.get(

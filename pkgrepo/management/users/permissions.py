@@ -15,7 +15,7 @@ from pkgrepo.management.api.names import action_names, get_repository, parse_act
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.users.schema import ActionSet, GrantSet, Permissions, PermissionsSet, UserPermissionsRecord
-from pkgrepo.model import Action, Grant, Repository, SubjectKind, User
+from pkgrepo.model import Action, Grant, Owner, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import users
 
 FLAGS = ("admin", "user_manager", "system_manager")
@@ -73,7 +73,13 @@ async def check_may_grant(
 
 def audit_detail(changes: Mapping[str, Any]) -> dict[str, Any]:
     """A change in the form that the audit log stores."""
-    return {name: action_names(value) if isinstance(value, frozenset) else value for name, value in changes.items()}
+    return {name: _audited(value) for name, value in changes.items()}
+
+
+def _audited(value: Any) -> Any:
+    if isinstance(value, Owner):
+        return value.name
+    return action_names(value) if isinstance(value, frozenset) else value
 
 
 @table.get(
@@ -183,8 +189,17 @@ async def _permissions(call: Call, user: User) -> Permissions:
 
 
 async def _wanted(call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
+    return await wanted_grants(call, await call.catalog.look(users.permissions_of_user, user.id), given)
+
+
+async def wanted_grants(call: Call, present: list[Grant], given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
+    """
+    The actions of the ``given`` grants by the catalog key of the repository; ``present`` are those of before.
+
+    :raises Invalid: a repository or an action does not exist, as far as the caller may know
+    """
     wanted: dict[int, frozenset[Action]] = {}
-    granted = {each.repository_id for each in await call.catalog.look(users.permissions_of_user, user.id)}
+    granted = {each.repository_id for each in present}
 
     async def knows(repository: Repository) -> bool:
         return repository.id in granted or is_full_admin(call.identity) or await call.knows(repository)
@@ -209,9 +224,5 @@ def _set_permissions(
     now_ms: int,
 ) -> User:
     if wanted is not None:
-        for grant in users.permissions_of_user(tx, user.id):
-            if grant.subject_kind is SubjectKind.USER and grant.repository_id not in wanted:
-                users.set_permission(tx, grant.repository_id, SubjectKind.USER, user.id, None)
-        for repository_id, actions in wanted.items():
-            users.set_permission(tx, repository_id, SubjectKind.USER, user.id, actions)
+        users.replace_grants(tx, SubjectKind.USER, user.id, wanted)
     return users.update_user(tx, user.id, now_ms=now_ms, **changes)

@@ -10,7 +10,7 @@ from pkgrepo.auth.login.identities import check_username
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.management.api.access_rules import USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.names import parse_actions
+from pkgrepo.management.api.names import find_subject, parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
 from pkgrepo.management.users.permissions import (
@@ -22,10 +22,10 @@ from pkgrepo.management.users.permissions import (
     find_manageable,
     find_user,
 )
-from pkgrepo.model import User, UserKind
+from pkgrepo.model import Owner, SubjectKind, User, UserKind
 from pkgrepo.storage.catalog.people import logins, users
 
-from .schema import NameTaken, NewUser, PasswordSet, StatusChange, UserChange, UserRecord
+from .schema import NameTaken, NewUser, OwnerGiven, PasswordSet, StatusChange, UserChange, UserRecord
 
 table = Table("users")
 
@@ -36,24 +36,31 @@ table = Table("users")
     "List users",
     query=[
         Parameter("q", "Only users whose user name, name or email contains this text."),
+        Parameter("kind", "Only users of this kind: person or service."),
         sorting(users.USER_ORDERS, "username"),
     ],
     aliases=[("GET", "/user-management/list")],
 )
 async def list_users(call: Call) -> Page[UserRecord]:
     """Who never logged in has the earliest last login."""
+    kind = _kind(call.query("kind"))
     return await call.page(
         users.list_users,
         search=call.query("q"),
+        kind=kind,
         by=call.order(users.USER_ORDERS, "username"),
         show=UserRecord.of,
-        count=(users.count_users, call.query("q")),
+        count=(users.count_users, call.query("q"), kind),
     )
 
 
 @table.post("/users", USER_MANAGERS, "Add a user", audit="user.create", aliases=[("POST", "/user-management/create")])
 async def create_user(call: Call, body: NewUser) -> Created[UserRecord]:
-    """Only admins may set flags. Other callers may give only default actions that they hold themselves."""
+    """
+    Only admins may set flags. Other callers may give only default actions that they hold themselves.
+
+    The kind service makes a service account, whose owner may be a group, so that it outlives people.
+    """
     username = check_username(body.username)
     flags = {flag: getattr(body, flag) for flag in FLAGS}
     if any(flags.values()):
@@ -62,9 +69,11 @@ async def create_user(call: Call, body: NewUser) -> Created[UserRecord]:
         raise Invalid("a service has tokens and no password", "/password")
     actions = parse_actions(body.default_repository_actions, "/default_repository_actions")
     await check_may_grant(call, None, default_actions=actions)
+    owner = await _owner(call, body.owner, body.kind)
     hashed = await _hash(call, body.password, username)
+    detail: dict[str, Any] = {flag: True for flag, on in flags.items() if on}
     user = await call.write(
-        call.entry(username, {flag: True for flag, on in flags.items() if on}),
+        call.entry(username, detail if owner is None else {**detail, "owner": owner.name}),
         users.add_user,
         username=username,
         password_hash=hashed,
@@ -73,6 +82,7 @@ async def create_user(call: Call, body: NewUser) -> Created[UserRecord]:
         kind=body.kind,
         active=body.active,
         default_actions=actions,
+        owner=owner,
         now_ms=call.now_ms,
         **flags,
     )
@@ -106,6 +116,8 @@ async def change_user(call: Call, body: UserChange, id: str) -> UserRecord:
         changes["username"] = check_username(changes["username"])
     if body.default_repository_actions is not UNSET:
         changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
+    if body.owner is not UNSET:
+        changes["owner"] = await _owner(call, body.owner, user.kind)
     return UserRecord.of(await _update(call, user, changes))
 
 
@@ -121,7 +133,8 @@ async def delete_user(call: Call, id: str) -> None:
     """
     Also removes the tokens, grants and memberships of the user. Events and audit rows keep the user name.
 
-    Only admins may remove admins and system managers. The caller and the last active admin cannot be removed (409).
+    Only admins may remove admins and system managers. The caller, the last active admin and the owner of a service
+    account cannot be removed (409).
     """
     user = await find_manageable(call, id)
     call.check_unchanged(UserRecord.of(user))
@@ -183,6 +196,24 @@ async def check_name(call: Call) -> NameTaken:
     """The comparison ignores case."""
     username = call.query("username")
     return NameTaken(username=username, taken=await call.catalog.look(users.find_user_by_name, username) is not None)
+
+
+def _kind(text: str) -> UserKind | None:
+    if text and text not in list(UserKind):
+        raise Invalid("kind is person or service", "kind")
+    return UserKind(text) if text else None
+
+
+async def _owner(call: Call, given: OwnerGiven | None, kind: UserKind) -> Owner | None:
+    """The owner that a request names. :raises Invalid: there is none, or it is that of a person"""
+    if given is None:
+        return None
+    if kind is not UserKind.SERVICE:
+        raise Invalid("only a service account has an owner", "/owner")
+    subject, subject_id, name = await find_subject(call.catalog, given.user, given.group, "/owner/")
+    if subject is SubjectKind.USER and (await call.catalog.look(users.get_user, subject_id)).kind is UserKind.SERVICE:
+        raise Invalid("a service account belongs to a person or to a group", "/owner/user")
+    return Owner(subject, subject_id, name=name)
 
 
 async def _hash(call: Call, password: str | None, username: str) -> str:

@@ -9,19 +9,26 @@ from typing import Annotated, Self
 from msgspec import UNSET, Meta, UnsetType
 
 from pkgrepo.management.api.names import action_names
-from pkgrepo.management.api.schema import Body, Line, Record, Word
-from pkgrepo.model import Grant, Repository, SubjectKind, User, UserKind
+from pkgrepo.management.api.schema import Body, Line, Name, Record, Text, Word
+from pkgrepo.model import Grant, Group, Owner, ProjectRole, Repository, SubjectKind, User, UserKind
 from pkgrepo.untrusted.text import END
 
 Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
 Password = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
+class OwnerGiven(Body):
+    """The owner of a service account: the name or id of a user or of a group, which make and revoke its tokens."""
+
+    user: str | None = None
+    group: str | None = None
+
+
 class NewUser(Body):
     """
     A new user. A person without a password cannot log in until one is set; a service never has a password.
 
-    Only admins may create admins, user managers and system managers.
+    Only admins may create admins, user managers and system managers. Only a service has an owner.
     """
 
     username: Word
@@ -34,10 +41,15 @@ class NewUser(Body):
     user_manager: bool = False
     system_manager: bool = False
     default_repository_actions: list[str] = []
+    owner: OwnerGiven | None = None
 
 
 class UserChange(Body):
-    """The fields of a user that can be changed; only admins may change admin, user_manager and system_manager."""
+    """
+    The fields of a user that can be changed; only admins may change admin, user_manager and system_manager.
+
+    owner is that of a service; null: it has none, and user managers make its tokens.
+    """
 
     username: Word | UnsetType = UNSET
     name: Line | UnsetType = UNSET
@@ -47,6 +59,7 @@ class UserChange(Body):
     user_manager: bool | UnsetType = UNSET
     system_manager: bool | UnsetType = UNSET
     default_repository_actions: list[str] | UnsetType = UNSET
+    owner: OwnerGiven | UnsetType | None = UNSET
 
 
 class OwnChange(Body):
@@ -56,8 +69,21 @@ class OwnChange(Body):
     email: Email | UnsetType = UNSET
 
 
+class OwnerRecord(Record):
+    """The person or group that a service account belongs to; kind is user or group."""
+
+    kind: SubjectKind
+    id: str
+    name: str
+
+    @classmethod
+    def of(cls, owner: Owner) -> Self:
+        """The record of an owner."""
+        return cls(kind=owner.kind, id=owner.uid, name=owner.name)
+
+
 class UserRecord(Record):
-    """A user, without the password and its hash."""
+    """A user, without the password and its hash; owner is that of a service account, if it has one."""
 
     id: str
     username: str
@@ -73,6 +99,7 @@ class UserRecord(Record):
     updated_at: datetime
     last_login_at: datetime | None
     mfa: bool = False
+    owner: OwnerRecord | None = None
 
     measured = frozenset({"last_login_at"})
 
@@ -80,7 +107,8 @@ class UserRecord(Record):
     def of(cls, user: User) -> Self:
         """The record of a user."""
         actions = action_names(user.default_actions)
-        return cls.from_attributes(user, id=user.uid, default_repository_actions=actions)
+        owner = None if user.owner is None else OwnerRecord.of(user.owner)
+        return cls.from_attributes(user, id=user.uid, default_repository_actions=actions, owner=owner)
 
 
 class NameTaken(Record):
@@ -145,6 +173,21 @@ class GrantRecord(Record):
     via: str
 
 
+def grant_records(grants: Iterable[Grant], repositories: Iterable[Repository]) -> list[GrantRecord]:
+    """The records of grants; those in repositories that are not listed are left out."""
+    known = {each.id: each for each in repositories}
+    return [
+        GrantRecord(
+            repository_id=known[grant.repository_id].uid,
+            repository=known[grant.repository_id].path,
+            actions=action_names(grant.actions),
+            via="user" if grant.subject_kind is SubjectKind.USER else f"group {grant.subject_name}",
+        )
+        for grant in grants
+        if grant.repository_id in known
+    ]
+
+
 class Permissions(Record):
     """The flags, default actions and grants of a user."""
 
@@ -157,20 +200,10 @@ class Permissions(Record):
     @classmethod
     def of(cls, user: User, grants: Iterable[Grant], repositories: Iterable[Repository]) -> Self:
         """The record of a user's permissions; grants in repositories that are not listed are left out."""
-        known = {each.id: each for each in repositories}
         return cls.from_attributes(
             user,
             default_repository_actions=action_names(user.default_actions),
-            repositories=[
-                GrantRecord(
-                    repository_id=known[grant.repository_id].uid,
-                    repository=known[grant.repository_id].path,
-                    actions=action_names(grant.actions),
-                    via="user" if grant.subject_kind is SubjectKind.USER else f"group {grant.subject_name}",
-                )
-                for grant in grants
-                if grant.repository_id in known
-            ],
+            repositories=grant_records(grants, repositories),
         )
 
 
@@ -199,3 +232,74 @@ class Whoami(Record):
     user_manager: bool = False
     system_manager: bool = False
     scopes: list[str] | None = None
+
+
+class NewGroup(Body):
+    """A new group, without members."""
+
+    name: Name
+    description: Text = ""
+
+
+class GroupChange(Body):
+    """The fields of a group that can be changed."""
+
+    name: Name | UnsetType = UNSET
+    description: Text | UnsetType = UNSET
+
+
+class MemberNamed(Body):
+    """The name or id of a user."""
+
+    user: Word
+
+
+class GroupGrants(Body):
+    """The grants of a group, which replace all that it had. An empty list of actions denies all actions."""
+
+    repositories: list[GrantSet]
+
+
+class GroupRecord(Record):
+    """A group of users."""
+
+    id: str
+    name: str
+    description: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, group: Group) -> Self:
+        """The record of a group."""
+        return cls.from_attributes(group, id=group.uid)
+
+
+class GroupMemberRecord(Record):
+    """A member of a group."""
+
+    id: str
+    username: str
+    name: str
+    kind: UserKind
+    active: bool
+
+    @classmethod
+    def of(cls, user: User) -> Self:
+        """The record of a member."""
+        return cls.from_attributes(user, id=user.uid)
+
+
+class RoleRecord(Record):
+    """The role of a group in a project."""
+
+    project: str
+    role: ProjectRole
+
+
+class WholeGroupRecord(GroupRecord):
+    """A group with its grants, its roles in projects, and the service accounts that it owns."""
+
+    member_count: int
+    repositories: list[GrantRecord]
+    projects: list[RoleRecord]
+    services: list[str]

@@ -31,6 +31,8 @@ async def add_user(visit: Visit, form: Form) -> Response:
     """Add a person, or a service, which has only tokens."""
     fields: dict[str, Any] = {name: form.text(name) for name in ("username", "name", "email")}
     fields["kind"] = "service" if form.flag("service") else "person"
+    if form.flag("service"):
+        fields["owner"] = _owner(form)
     if form.secret("password"):
         fields["password"] = form.secret("password")
     try:
@@ -51,6 +53,8 @@ async def change_user(visit: Visit, form: Form, id: str) -> Response:
     """Change the account, the flags and the default actions."""
     fields: dict[str, Any] = {"name": form.text("name"), "email": form.text("email"), "active": form.flag("active")}
     fields["default_repository_actions"] = form.all("actions")
+    if form.flag("service"):
+        fields["owner"] = _owner(form)
     if visit.identity.admin:
         fields |= {flag: form.flag(flag) for flag in FLAGS}
     return await _do(visit, id, "PATCH", "/users/<id>", fields)
@@ -65,11 +69,7 @@ async def set_password(visit: Visit, form: Form, id: str) -> Response:
 @pages.post("/admin/users/<id>/grants")
 async def set_grants(visit: Visit, form: Form, id: str) -> Response:
     """Set the grants: for each repository that is named, the actions that are checked."""
-    names = [name for name in form.all("repository") if not form.flag(f"drop {name}")]
-    grants = [{"repository": name, "actions": form.all(f"actions {name}")} for name in names]
-    if form.text("new"):
-        grants.append({"repository": form.text("new"), "actions": form.all("new actions")})
-    return await _do(visit, id, "PUT", "/users/<id>/permissions", {"repositories": grants})
+    return await _do(visit, id, "PUT", "/users/<id>/permissions", {"repositories": grants_of(form)})
 
 
 @pages.post("/admin/users/<id>/delete")
@@ -80,6 +80,24 @@ async def delete_user(visit: Visit, _form: Form, id: str) -> Response:
     except REFUSED as error:
         return await _user(visit, id, error=str(error))
     return visit.redirect("/admin/users")
+
+
+def grants_of(form: Form) -> list[dict[str, Any]]:
+    """The grants of a form with a row for each repository, and one for a new one."""
+    names = [name for name in form.all("repository") if not form.flag(f"drop {name}")]
+    grants = [{"repository": name, "actions": form.all(f"actions {name}")} for name in names]
+    if form.text("new"):
+        grants.append({"repository": form.text("new"), "actions": form.all("new actions")})
+    return grants
+
+
+def _owner(form: Form) -> dict[str, str] | None:
+    """The owner of a service account: a user name, or a name after the word group."""
+    text = form.text("owner")
+    if not text:
+        return None
+    word, _, name = text.partition(" ")
+    return {"group": name.strip()} if word.casefold() == "group" and name.strip() else {"user": text}
 
 
 async def _do(visit: Visit, id: str, method: str, operation: str, fields: dict[str, Any]) -> Response:

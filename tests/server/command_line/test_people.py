@@ -49,6 +49,35 @@ def test_grants_are_set_one_by_one(admin, stranger):
     admin("user", "delete", "bob", "--yes")
 
 
+def test_groups_have_members_grants_and_service_accounts(admin, stranger):
+    admin("user", "create", "gil", "--password-file", "-", told=PASSWORD)
+    assert admin("group", "create", "crew", "--description", "all of us") == "added group crew\n"
+    assert admin("group", "add", "crew", "gil") == "gil is in crew\n"
+    assert admin("group", "list").splitlines()[1].split() == ["crew", "all", "of", "us"]
+    rows = admin("group", "grant", "crew", "main/py", "read", "write").splitlines()
+    assert rows[1].split() == ["main/py", "read,", "write"]
+    shown = admin.json("group", "show", "crew")
+    assert [each["username"] for each in shown["members"]] == ["gil"]
+    admin("user", "create", "builder", "--service", "--owner-group", "crew")
+    stranger.log_in(user="gil")
+    assert stranger("user", "services").splitlines()[1].split() == ["builder", "-", "group", "crew", "active"]
+    made = stranger.run("token", "create", "ci", "--service", "builder", "-r", "main/*")
+    assert made.stdout.startswith("pkgr_s_"), made.stderr
+    assert stranger("token", "list", "--service", "builder").splitlines()[1].split()[0] == "ci"
+    assert stranger("token", "revoke", "ci", "--service", "builder", "--yes") == "revoked token ci\n"
+    assert "user managers only" in stranger.refused(4, "group", "list")
+    assert "builder" in admin.refused(5, "group", "delete", "crew", "--yes")
+    admin("user", "delete", "builder", "--yes")
+    admin("group", "revoke", "crew", "main/py")
+    assert admin.json("group", "show", "crew")["repositories"] == []
+    assert admin("group", "remove", "crew", "gil") == "gil is not in crew any more\n"
+    admin("group", "edit", "crew", "--rename", "team")
+    assert "say what to change" in admin.refused(2, "group", "edit", "team")
+    assert admin("group", "delete", "team", "--yes") == "removed group team\n"
+    assert "'team' does not exist" in admin.refused(3, "group", "show", "team")
+    admin("user", "delete", "gil", "--yes")
+
+
 def test_tokens_are_made_rotated_and_revoked(admin):
     result = admin.run(
         "token", "create", "ci", "--kind", "ci", "-r", "main/*=read,write", "--package", "team-*", "--days", "5"

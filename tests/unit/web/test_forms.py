@@ -146,12 +146,43 @@ async def test_a_user_gets_grants_and_the_audit_log_says_so(browser: Browser) ->
     assert "bob" not in page.text
 
 
+async def test_a_group_gets_members_grants_and_a_service_account(browser: Browser) -> None:
+    await browser.stack.add_repository("py", visibility="private")
+    await browser.stack.add_user("ada")
+    await browser.log_in()
+    page = await browser.get("/ui/admin/groups")
+    page = await browser.send(page, "/ui/admin/groups", name="crew", description="The crew")
+    [path] = [action for action in page.forms if re.fullmatch(r"/ui/admin/groups/[\w-]{36}", action)]
+    page = await browser.send(page, f"{path}/members", user="nobody")
+    assert (page.status, "There is no user 'nobody'" in page.text) == (422, True)
+    page = await browser.send(page, f"{path}/members", user="ada")
+    assert "1 member" in page.text
+    page = await browser.send(page, f"{path}/grants", **{"new": "main/py", "new actions": ["read"]})
+    assert (await browser.stack.call("GET", "/repositories/main/py/simple/", who="ada")).status == 200
+    page = await browser.send(page, path, name="team", description="The team")
+    assert "The team" in page.text
+    users = await browser.get("/ui/admin/users")
+    page = await browser.send(users, "/ui/admin/users", username="robot", service="1", owner="group team")
+    [own] = [each for each in page.links if each.startswith("/ui/account/services/")]
+    page = await browser.send(await browser.get(path), f"{path}/delete")
+    assert (page.status, "owns the service accounts robot" in page.text) == (422, True)
+    await browser.log_in("ada", OTHER_PASSWORD)
+    assert own in (await browser.get("/ui/account/services")).links
+    page = await browser.send(await browser.get(own), own, name="ci", reach="all")
+    text = re.search(r"pkgr_s_\w+", page.html)
+    assert text, page.text
+    assert (await browser.stack.call("GET", "/api/user/whoami", who=text[0])).json["username"] == "robot"
+    [token] = (await browser.stack.ok("GET", "/users/robot/token"))["items"]
+    await browser.send(page, f"{own}/revoke", id=token["id"])
+    assert (await browser.stack.call("GET", "/api/user/whoami", who=text[0])).status == 401
+
+
 async def test_administration_is_closed_to_others(browser: Browser) -> None:
     await browser.stack.add_user("ada")
-    paths = ("/ui/admin", "/ui/admin/users", "/ui/admin/audit", "/ui/admin/repositories/new")
-    assert [(await browser.raw("GET", path)).status for path in paths] == [303] * 4
+    paths = ("/ui/admin", "/ui/admin/users", "/ui/admin/groups", "/ui/admin/audit", "/ui/admin/repositories/new")
+    assert [(await browser.raw("GET", path)).status for path in paths] == [303] * 5
     await browser.log_in("ada", OTHER_PASSWORD)
-    assert [(await browser.raw("GET", path)).status for path in paths] == [403] * 4
+    assert [(await browser.raw("GET", path)).status for path in paths] == [403] * 5
 
 
 async def test_a_cell_of_the_matrix_is_changed_and_removed(browser: Browser) -> None:

@@ -523,8 +523,11 @@ CREATE TABLE account (
     generation INTEGER NOT NULL DEFAULT 0,      -- grows when everything issued to the user before must stop working
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    last_login_at INTEGER
+    last_login_at INTEGER,
+    owner_kind TEXT,                            -- of a service account: user, group; NULL: it has no owner
+    owner_id INTEGER
 );
+CREATE INDEX account_owner ON account (owner_kind, owner_id) WHERE owner_id IS NOT NULL;
 
 CREATE TABLE user_group (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -166,6 +166,15 @@ def roles_of_user(r: Reader, user_id: int) -> dict[int, ProjectRole]:
     return roles
 
 
+def roles_of_group(r: Reader, group_id: int) -> dict[str, ProjectRole]:
+    """The roles of a group, by the key of the project."""
+    sql = """
+        SELECT p.key, m.role FROM project_member m JOIN project p ON p.id = m.project_id
+        WHERE m.subject_kind = 'group' AND m.subject_id = ? ORDER BY p.key
+        """
+    return {str(key): ProjectRole(role) for key, role in r.all(sql, (group_id,))}
+
+
 def bind_names(tx: Transaction, repository_id: int, pattern: str, project_id: int) -> ProjectBinding:
     """
     Bind a pattern to a project; does nothing if it is bound to this project already.

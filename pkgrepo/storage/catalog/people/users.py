@@ -1,5 +1,5 @@
 """
-Users and their passwords, groups, and what both may do in repositories; and the identity serial.
+Users and their passwords, what users and groups may do in repositories, and the identity serial.
 
 Every command that can change the result of a login or of a permission check increments the identity serial in its own
 transaction. Each process caches identities and permission decisions until the serial changes.
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
-from pkgrepo.model import Action, Grant, Group, SubjectKind, TokenKind, User, UserKind
+from pkgrepo.model import Action, Grant, Owner, SubjectKind, TokenKind, User, UserKind
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import (
     LIKE,
@@ -26,7 +26,6 @@ from pkgrepo.storage.catalog.rows import (
     insert,
     like,
     number,
-    only_row,
     rows,
     scalar,
     to_ms,
@@ -36,7 +35,24 @@ from pkgrepo.storage.catalog.server import settings
 
 IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial
 
-_USER, _user = rows(User, "account")
+
+def _owner(kind: str | None, subject_id: int, person: str | None, group: str | None) -> Owner | None:
+    uid, _, name = (person or group or "").partition(" ")
+    return None if kind is None else Owner(SubjectKind(kind), subject_id, uid, name)
+
+
+_OWNER_IS = "account.owner_kind ="
+_USER, _user = rows(
+    User,
+    "account",
+    owner=(
+        "owner_kind",
+        "owner_id",
+        f"(SELECT p.uid || ' ' || p.username FROM account p WHERE {_OWNER_IS} 'user' AND p.id = account.owner_id)",
+        f"(SELECT g.uid || ' ' || g.name FROM user_group g WHERE {_OWNER_IS} 'group' AND g.id = account.owner_id)",
+        _owner,
+    ),
+)
 
 _SEARCH = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
 
@@ -61,7 +77,6 @@ SUBJECT_JOINS = """
 """
 
 
-_GROUP, _group = rows(Group, "user_group")
 _GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
 _GRANT, _grant = rows(
     Grant, f"permission s {SUBJECT_JOINS}", of="s", subject_uid=SUBJECT_UID, subject_name=SUBJECT_NAME
@@ -79,6 +94,7 @@ class UserChanges(TypedDict, total=False):
     user_manager: bool
     system_manager: bool
     default_actions: frozenset[Action]
+    owner: Owner | None
 
 
 def identity_serial(r: Reader) -> int:
@@ -131,24 +147,52 @@ def has_users(r: Reader) -> bool:
 
 
 def list_users(
-    r: Reader, *, after: Sequence[Value] = (), limit: int = 50, search: str = "", order: str = "username"
+    r: Reader,
+    *,
+    after: Sequence[Value] = (),
+    limit: int = 50,
+    search: str = "",
+    kind: UserKind | None = None,
+    group_id: int | None = None,
+    order: str = "username",
 ) -> list[User]:
     """
     A page of users in one of the ``USER_ORDERS``, beginning after the position of the last one of the page before.
 
-    ``search`` selects users whose user name, name or email contains it (case does not matter).
+    ``search`` selects users whose user name, name or email contains it (case does not matter), ``group_id`` the members
+    of a group.
     """
     sorting = USER_ORDERS[order]
     beyond = f"AND {sorting.beyond}" if after else ""
-    matching = f"AND ({_SEARCH})" if search else ""
-    sql = f"{_USER} WHERE 1 = 1 {beyond} {matching} ORDER BY {sorting.by} LIMIT ?"
-    return every(r, _user, sql, (*after, *_search_values(search), limit))
+    condition, values = _matching(search, kind, group_id)
+    sql = f"{_USER} WHERE {condition} {beyond} ORDER BY {sorting.by} LIMIT ?"
+    return every(r, _user, sql, (*values, *after, limit))
 
 
-def count_users(r: Reader, search: str = "") -> int:
+def count_users(r: Reader, search: str = "", kind: UserKind | None = None) -> int:
     """The number of users on all pages of ``list_users``."""
-    condition = f"WHERE {_SEARCH}" if search else ""
-    return number(r, f"SELECT COUNT(*) FROM account {condition}", _search_values(search))
+    condition, values = _matching(search, kind)
+    return number(r, f"SELECT COUNT(*) FROM account WHERE {condition}", values)
+
+
+def services_of(r: Reader, user_id: int, *, limit: int = 1000) -> list[User]:
+    """The service accounts that a user owns, alone or as a member of a group, by name."""
+    sql = f"""{_USER} WHERE (owner_kind = 'user' AND owner_id = ?)
+        OR (owner_kind = 'group' AND owner_id IN {_GROUPS_OF_USER}) ORDER BY key LIMIT ?"""
+    return every(r, _user, sql, (user_id, user_id, limit))
+
+
+def owned_by(r: Reader, owner: Owner, *, limit: int = 1000) -> list[User]:
+    """The service accounts of an owner, by name."""
+    sql = f"{_USER} WHERE owner_kind = ? AND owner_id = ? ORDER BY key LIMIT ?"
+    return every(r, _user, sql, (owner.kind, owner.subject_id, limit))
+
+
+def check_owns_nothing(r: Reader, owner: Owner, what: str) -> None:
+    """Check that an owner can be removed. :raises Conflict: service accounts would be without an owner"""
+    owned = [each.username for each in owned_by(r, owner, limit=5)]
+    if owned:
+        raise Conflict(f"{what} owns the service accounts {', '.join(owned)}: give them another owner, or remove them")
 
 
 def password_hash(r: Reader, user_id: int) -> str:
@@ -181,7 +225,7 @@ def add_user(
         kind=kind,
         created_at=now_ms,
         updated_at=now_ms,
-        **values,
+        **_columns(values),
     )
     bump_identity_serial(tx)
     return get_user(tx, user_id)
@@ -203,7 +247,7 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
         raise AlreadyExists("user", after.username)
     if not (after.active and after.admin):
         _check_other_admin(tx, before)
-    update(tx, "account", user_id, **{**changes, "key": after.key, "updated_at": now_ms})
+    update(tx, "account", user_id, **{**_columns(changes), "key": after.key, "updated_at": now_ms})
     if _privileges(after) != _privileges(before):
         bump_generation(tx, user_id)
     bump_identity_serial(tx)
@@ -256,10 +300,12 @@ def remove_user(tx: Transaction, user_id: int) -> None:
     """
     Remove a user with the user's tokens, grants and memberships. Events and audit entries keep the user name.
 
-    :raises NotFound: no such user; :raises Conflict: it is the last active admin
+    :raises NotFound: no such user
+    :raises Conflict: it is the last active admin, or owns service accounts
     """
     user = get_user(tx, user_id)
     _check_other_admin(tx, user)
+    check_owns_nothing(tx, Owner(SubjectKind.USER, user_id), user.username)
     tx.execute("DELETE FROM permission WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM project_member WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM account WHERE id = ?", (user_id,))
@@ -274,39 +320,33 @@ def _check_other_admin(tx: Transaction, leaving: User) -> None:
         raise Conflict(f"{leaving.username} is the last active admin; make somebody else admin first")
 
 
-def _search_values(search: str) -> list[str]:
-    """The parameters of ``_SEARCH``."""
-    return [like(name_key(search))] * 3 if search else []
+def _columns(values: UserChanges) -> dict[str, Any]:
+    """The values by column; an owner has two."""
+    columns: dict[str, Any] = {**values}
+    if "owner" in values:
+        owner = columns.pop("owner")
+        columns["owner_kind"], columns["owner_id"] = (owner.kind, owner.subject_id) if owner else (None, None)
+    return columns
+
+
+def _matching(search: str, kind: UserKind | None, group_id: int | None = None) -> tuple[str, list[Value]]:
+    """The condition of a list of users, with its parameters."""
+    conditions = ["1 = 1"]
+    values: list[Value] = []
+    if search:
+        conditions.append(f"({_SEARCH})")
+        values += [like(name_key(search))] * 3
+    if kind is not None:
+        conditions.append("kind = ?")
+        values.append(kind)
+    if group_id is not None:
+        conditions.append("id IN (SELECT user_id FROM group_member WHERE group_id = ?)")
+        values.append(group_id)
+    return " AND ".join(conditions), values
 
 
 def _privileges(user: User) -> tuple[bool, ...]:
     return user.active, user.admin, user.user_manager, user.system_manager
-
-
-def find_group(r: Reader, uid_or_name: str) -> Group | None:
-    """The group with this public id or this name (case does not matter), or None."""
-    row = r.one(f"{_GROUP} WHERE uid = ?", (uid_or_name,)) or r.one(f"{_GROUP} WHERE key = ?", (name_key(uid_or_name),))
-    return _group(row) if row else None
-
-
-def add_group(tx: Transaction, *, name: str, now_ms: int, description: str = "") -> Group:
-    """
-    Add a group without members.
-
-    :raises AlreadyExists: a group has this name (case does not matter)
-    """
-    if tx.one("SELECT 1 FROM user_group WHERE key = ?", (name_key(name),)) is not None:
-        raise AlreadyExists("group", name)
-    uid, key = str(uuid.uuid4()), name_key(name)
-    insert(tx, "user_group", uid=uid, name=name, key=key, description=description, created_at=now_ms)
-    bump_identity_serial(tx)
-    return _group(only_row(tx, f"{_GROUP} WHERE uid = ?", (uid,)))
-
-
-def add_group_member(tx: Transaction, group_id: int, user_id: int) -> None:
-    """Add a user to a group; does nothing if the user is a member already."""
-    tx.execute("INSERT INTO group_member (group_id, user_id) VALUES (?, ?) ON CONFLICT DO NOTHING", (group_id, user_id))
-    bump_identity_serial(tx)
 
 
 def set_permission(
@@ -333,8 +373,23 @@ def set_permission(
     bump_identity_serial(tx)
 
 
+def grants_of(r: Reader, kind: SubjectKind, subject_id: int) -> list[Grant]:
+    """The grants of a user or of a group itself."""
+    return every(r, _grant, f"{_GRANT} WHERE s.subject_kind = ? AND s.subject_id = ?", (kind, subject_id))
+
+
 def permissions_of_user(r: Reader, user_id: int) -> list[Grant]:
     """The grants of a user, then those of the groups that the user is a member of."""
-    own = every(r, _grant, f"{_GRANT} WHERE s.subject_kind = 'user' AND s.subject_id = ?", (user_id,))
     sql = f"{_GRANT} WHERE s.subject_kind = 'group' AND s.subject_id IN {_GROUPS_OF_USER}"
-    return own + every(r, _grant, sql, (user_id,))
+    return grants_of(r, SubjectKind.USER, user_id) + every(r, _grant, sql, (user_id,))
+
+
+def replace_grants(
+    tx: Transaction, kind: SubjectKind, subject_id: int, wanted: Mapping[int, frozenset[Action]]
+) -> None:
+    """Make ``wanted`` (actions by the catalog key of the repository) the only grants of a user or group."""
+    for grant in grants_of(tx, kind, subject_id):
+        if grant.repository_id not in wanted:
+            set_permission(tx, grant.repository_id, kind, subject_id, None)
+    for repository_id, actions in wanted.items():
+        set_permission(tx, repository_id, kind, subject_id, actions)

@@ -8,7 +8,8 @@ from pkgrepo.auth.login import authenticator as module
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthenticator
 from pkgrepo.model import ANONYMOUS
-from pkgrepo.storage.catalog.people.users import add_group, find_user, remove_user, set_password, update_user
+from pkgrepo.storage.catalog.people.groups import add_group
+from pkgrepo.storage.catalog.people.users import find_user, remove_user, set_password, update_user
 from tests.support.auth import FAST, HOME, PASSWORD, at, basic, fails
 
 

@@ -21,8 +21,9 @@ from pkgrepo.model import (
     TokenLimits,
     Visibility,
 )
+from pkgrepo.storage.catalog.people.groups import add_group, add_group_member
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
-from pkgrepo.storage.catalog.people.users import add_group, add_group_member, remove_user, set_permission, update_user
+from pkgrepo.storage.catalog.people.users import remove_user, set_permission, update_user
 from pkgrepo.storage.catalog.server.purge import purge_repository
 from pkgrepo.storage.catalog.server.repositories import remove_repository
 from tests.support.auth import START

@@ -2,7 +2,7 @@ import pytest
 
 from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.model import ProjectRole, SubjectKind, Visibility
-from pkgrepo.storage.catalog.people import projects, users
+from pkgrepo.storage.catalog.people import groups, projects, users
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def test_the_first_owner_is_a_member_and_members_are_replaced_and_removed(catalo
 
 
 @pytest.mark.parametrize(
-    ("own", "groups", "highest"), [("guest", "developer", "developer"), ("owner", "guest", "owner")]
+    ("own", "of_group", "highest"), [("guest", "developer", "developer"), ("owner", "guest", "owner")]
 )
-def test_the_highest_of_own_role_and_groups_roles_counts(catalog, acme, alice, own, groups, highest):
-    crew = catalog.do(users.add_group, name="crew", now_ms=1)
-    catalog.do(users.add_group_member, crew.id, alice.id)
+def test_the_highest_of_own_role_and_groups_roles_counts(catalog, acme, alice, own, of_group, highest):
+    crew = catalog.do(groups.add_group, name="crew", now_ms=1)
+    catalog.do(groups.add_group_member, crew.id, alice.id)
     catalog.do(projects.set_project_member, acme.id, SubjectKind.USER, alice.id, ProjectRole(own))
-    catalog.do(projects.set_project_member, acme.id, SubjectKind.GROUP, crew.id, ProjectRole(groups))
+    catalog.do(projects.set_project_member, acme.id, SubjectKind.GROUP, crew.id, ProjectRole(of_group))
     assert catalog.peek(projects.roles_of_user, alice.id) == {acme.id: ProjectRole(highest)}
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.model import Action, ProjectRole, SubjectKind, UserKind
-from pkgrepo.storage.catalog.people import projects, users
+from pkgrepo.storage.catalog.people import groups, projects, users
 
 
 def add(catalog, username, **fields):
@@ -129,8 +129,8 @@ def test_the_last_active_admin_stays(catalog, how):
 def test_a_removed_user_leaves_no_grants_and_memberships(catalog):
     user = add(catalog, "alice")
     project = catalog.do(projects.add_project, key="acme", owner_id=user.id, now_ms=1)
-    group = catalog.do(users.add_group, name="crew", now_ms=1)
-    catalog.do(users.add_group_member, group.id, user.id)
+    group = catalog.do(groups.add_group, name="crew", now_ms=1)
+    catalog.do(groups.add_group_member, group.id, user.id)
     catalog.do(users.set_permission, 1, SubjectKind.USER, user.id, [Action.READ])
     catalog.do(projects.set_project_member, project.id, SubjectKind.USER, user.id, ProjectRole.OWNER)
     catalog.do(users.remove_user, user.id)
@@ -169,28 +169,28 @@ def test_the_serial_of_an_empty_catalog_is_0(catalog):
 
 @pytest.fixture
 def crew(catalog):
-    return catalog.do(users.add_group, name="Crew", description="all", now_ms=1000)
+    return catalog.do(groups.add_group, name="Crew", description="all", now_ms=1000)
 
 
 def test_a_group_is_found_by_id_and_by_name_in_any_case(catalog, crew):
-    assert catalog.peek(users.find_group, crew.uid) == crew
-    assert catalog.peek(users.find_group, "cREW") == crew
-    assert catalog.peek(users.find_group, "nobody") is None
+    assert catalog.peek(groups.find_group, crew.uid) == crew
+    assert catalog.peek(groups.find_group, "cREW") == crew
+    assert catalog.peek(groups.find_group, "nobody") is None
     assert (crew.name, crew.key, crew.description) == ("Crew", "crew", "all")
     with pytest.raises(AlreadyExists):
-        catalog.do(users.add_group, name="CREW", now_ms=1)
+        catalog.do(groups.add_group, name="CREW", now_ms=1)
 
 
 def test_adding_a_member_twice_changes_nothing(catalog, crew, alice):
     for _ in range(2):
-        catalog.do(users.add_group_member, crew.id, alice.id)
+        catalog.do(groups.add_group_member, crew.id, alice.id)
     catalog.do(users.set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
     assert len(catalog.peek(users.permissions_of_user, alice.id)) == 1
 
 
 def test_a_users_permissions_are_their_own_and_those_of_their_groups(catalog, crew, alice):
-    other = catalog.do(users.add_group, name="others", now_ms=1)
-    catalog.do(users.add_group_member, crew.id, alice.id)
+    other = catalog.do(groups.add_group, name="others", now_ms=1)
+    catalog.do(groups.add_group_member, crew.id, alice.id)
     catalog.do(users.set_permission, 1, SubjectKind.USER, alice.id, [Action.WRITE, Action.READ])
     catalog.do(users.set_permission, 2, SubjectKind.GROUP, crew.id, [])
     catalog.do(users.set_permission, 2, SubjectKind.GROUP, other.id, [Action.READ])
@@ -225,6 +225,6 @@ def test_every_change_increments_the_serial(catalog, crew, alice):
         catalog.do(command, *args)
         return catalog.peek(users.identity_serial) > before
 
-    assert increments(users.add_group_member, crew.id, alice.id)
+    assert increments(groups.add_group_member, crew.id, alice.id)
     assert increments(users.set_permission, 1, SubjectKind.USER, alice.id, [])
     assert increments(users.set_permission, 1, SubjectKind.USER, alice.id, None)
