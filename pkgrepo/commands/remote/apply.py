@@ -1,4 +1,4 @@
-"""``pkgrepo repo apply``: makes the repositories of a server those that a file describes."""
+"""``pkgrepo repo apply``: makes the repositories, groups, rights and projects of a server those of a file."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from pkgrepo.commands.remote.client import Client, at
 from pkgrepo.commands.remote.definitions import HIDDEN, Definition, Difference, differences, read_definitions
+from pkgrepo.commands.remote.rights import Change, plan_rights, surplus_rights
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.commands.terminal import printable
 from pkgrepo.errors import Conflict, Invalid
@@ -55,35 +56,49 @@ class Plan:
 @remote
 async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes: bool) -> None:
     """
-    Create and change repositories until they are as a file describes them.
+    Create and change repositories, groups, rights and projects until they are as a file describes them.
 
     The file has a table [[repositories]] for each, with name, format, storage ("main"), visibility, description, active
     and config, as in the API. What a table does not have is left as it is, but a config replaces the whole
     configuration. Repositories that the file does not name are left alone. With --prune and --yes they are deleted, and
     their content is kept for seven days.
+
+    [[groups]] have name, description, members (user names) and grants; [[users]], who must exist, have username, grants
+    and default_actions; [[projects]] have key, name, description, visibility, quota, members (user or group, and role)
+    and bindings (repository and pattern). A grant has repository ("main/py") and actions. Each list replaces the whole
+    list. With --prune and --yes, groups and projects that the file does not name are deleted, if it has any.
     """
     # All are compared before the first is changed, so that a mistake in the file changes nothing.
-    definitions = read_definitions(path)
-    plans = [await _plan(session.client, each) for each in definitions]
-    surplus = await find_surplus(session.client, definitions) if prune else []
-    if surplus and not yes and not dry_run:
-        raise Invalid(f"--prune deletes {', '.join(each.path for each in surplus)}: add --yes if that is meant")
+    given = read_definitions(path)
+    plans = [await _plan(session.client, each) for each in given.repositories]
+    changes = await plan_rights(session.client, given)
+    surplus = await find_surplus(session.client, given.repositories) if prune else []
+    removals = await surplus_rights(session.client, given) if prune else []
+    if (surplus or removals) and not yes and not dry_run:
+        names = [*(each.path for each in surplus), *(f"{each.kind} {each.name}" for each in removals)]
+        raise Invalid(f"--prune deletes {', '.join(names)}: add --yes if that is meant")
     if not session.printer.as_json:
         for plan in plans:
             _print(session, plan)
-        for each in surplus:
+        for change in changes:
+            _print_lines(session, str(change), change.found)
+        for each in [*removals, *surplus]:
             click.echo(session.printer.bold(printable(str(each))))
     if not dry_run:
         for plan in plans:
             session.printer.warnings(await _carry_out(session.client, plan))
+        for change in [*changes, *removals]:
+            await change.carry_out()
         await remove_surplus(session.client, surplus)
+    done: list[Plan | Change] = [*plans, *changes]
     if session.printer.as_json:
-        done = [plan.to_json(dry_run=dry_run) for plan in plans]
-        session.printer.json(done + [each.to_json(dry_run=dry_run) for each in surplus])
+        every: list[Plan | Change | Surplus] = [*done, *removals, *surplus]
+        session.printer.json([each.to_json(dry_run=dry_run) for each in every])
         return
-    counts = [sum(plan.verb == verb for plan in plans) for verb in ("create", "change", "unchanged")]
+    counts = [sum(each.verb == verb for each in done) for verb in ("create", "change", "unchanged")]
     tense = ("to create", "to change") if dry_run else ("created", "changed")
-    deleted = f", {len(surplus)} {'to delete' if dry_run else 'deleted'}" if prune else ""
+    gone = len(removals) + len(surplus)
+    deleted = f", {gone} {'to delete' if dry_run else 'deleted'}" if prune else ""
     session.printer.line(f"{counts[0]} {tense[0]}, {counts[1]} {tense[1]}, {counts[2]} unchanged{deleted}")
 
 
@@ -163,9 +178,13 @@ def _with_secrets(normalised: Any, given: Any) -> Any:
 
 
 def _print(session: Session, plan: Plan) -> None:
+    _print_lines(session, f"{plan.definition.path}: {plan.verb}", plan.found)
+
+
+def _print_lines(session: Session, title: str, found: Sequence[Difference]) -> None:
     printer = session.printer
-    click.echo(printer.bold(f"{plan.definition.path}: {plan.verb}"))
-    for line in _lines(plan.found):
+    click.echo(printer.bold(printable(title)))
+    for line in _lines(found):
         colour = {"-": "red", "+": "green"}.get(line[2]) if printer.coloured else None
         click.echo(click.style(line, fg=colour) if colour else line)
 

@@ -1,4 +1,7 @@
-"""Definitions of repositories in files and on the command line, and the differences between two JSON values."""
+"""
+Definitions of repositories, groups, rights and projects in files, settings on the command line, and the differences
+between two JSON values.
+"""
 
 from __future__ import annotations
 
@@ -43,26 +46,99 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return "Hosted" if self.config is UNSET else str(self.config.get("type", "Hosted"))
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    repositories: list[Definition]
+class GrantGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The actions of a group or user in a repository (storage/name); none are a refusal."""
+
+    repository: str
+    actions: list[str]
 
 
-def read_definitions(path: Path) -> list[Definition]:
+class GroupGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A group as a file describes it; ``members`` are user names. What is absent is not changed."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    description: str | UnsetType = UNSET
+    members: list[str] | UnsetType = UNSET
+    grants: list[GrantGiven] | UnsetType = UNSET
+
+
+class UserGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The rights of a user, who must exist; what is absent is not changed."""
+
+    username: Annotated[str, Meta(min_length=1)]
+    grants: list[GrantGiven] | UnsetType = UNSET
+    default_actions: list[str] | UnsetType = UNSET
+
+
+class MemberGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The role of a user or a group in a project."""
+
+    user: str = ""
+    group: str = ""
+    role: str = "developer"
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: it names both or neither"""
+        if bool(self.user) == bool(self.group):
+            raise ValueError("name either a user or a group")
+
+    @property
+    def place(self) -> str:
+        """Who it is: the kind and the name in lower case."""
+        return f"user {self.user.casefold()}" if self.user else f"group {self.group.casefold()}"
+
+
+class BindingGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Package names of a repository that a project owns."""
+
+    repository: str
+    pattern: str
+
+
+class ProjectGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A project as a file describes it; what is absent is not changed."""
+
+    key: Annotated[str, Meta(min_length=1)]
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    visibility: str | UnsetType = UNSET
+    quota: int | UnsetType | None = UNSET
+    members: list[MemberGiven] | UnsetType = UNSET
+    bindings: list[BindingGiven] | UnsetType = UNSET
+
+
+class Given(msgspec.Struct, forbid_unknown_fields=True):
+    """What a file describes."""
+
+    repositories: list[Definition] = []
+    groups: list[GroupGiven] | UnsetType = UNSET
+    users: list[UserGiven] | UnsetType = UNSET
+    projects: list[ProjectGiven] | UnsetType = UNSET
+
+
+def read_definitions(path: Path) -> Given:
     """
-    The repositories in a TOML or JSON file (``-``: JSON from standard input), those without members first.
+    What a TOML or JSON file (``-``: JSON from standard input) describes; repositories without members come first.
 
-    :raises Invalid: it is no such file, or describes a repository twice; :raises OSError: it cannot be read
+    :raises Invalid: it is no such file, or describes something twice; :raises OSError: it cannot be read
     """
     value = read_value(path)
     try:
-        found = msgspec.convert(value, _File).repositories
+        found = msgspec.convert(value, Given)
     except msgspec.ValidationError as error:
         raise Invalid(f"{path}: {error}") from None
-    paths = [each.path.casefold() for each in found]
-    for number, each in enumerate(paths):
-        if each in paths[:number]:
-            raise Invalid(f"{path}: {found[number].path} is there twice")
-    return sorted(found, key=lambda each: each.type == "Virtual")  # members must exist
+    for names in (
+        [each.path for each in found.repositories],
+        [each.name for each in found.groups or ()],
+        [each.username for each in found.users or ()],
+        [each.key for each in found.projects or ()],
+    ):
+        keys = [each.casefold() for each in names]
+        for number, key in enumerate(keys):
+            if key in keys[:number]:
+                raise Invalid(f"{path}: {names[number]} is there twice")
+    found.repositories.sort(key=lambda each: each.type == "Virtual")  # members must exist
+    return found
 
 
 def read_value(path: Path) -> Any:

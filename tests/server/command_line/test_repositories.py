@@ -158,6 +158,76 @@ def test_what_a_file_does_not_name_is_pruned_with_yes(admin, tmp_path):
     admin("repo", "delete", "apart/kept", "--yes", "--purge")
 
 
+RIGHTS = """
+[[repositories]]
+name = "shared"
+format = "python"
+
+[[groups]]
+name = "crew"
+description = "all"
+members = ["Una"]
+grants = [{repository = "main/shared", actions = ["write", "read"]}]
+
+[[users]]
+username = "una"
+grants = [{repository = "main/shared", actions = []}]
+default_actions = ["read"]
+
+[[projects]]
+key = "acme"
+members = [{group = "crew", role = "owner"}]
+bindings = [{repository = "main/shared", pattern = "acme-*"}]
+"""
+
+
+def test_groups_rights_and_projects_are_applied_and_pruned(admin):
+    admin("user", "create", "una")
+    path = admin.folder / "rights.toml"
+    path.write_text(RIGHTS)
+    planned = admin("repo", "apply", "-f", path, "--dry-run").splitlines()
+    assert [line for line in planned if not line.startswith(" ")] == [
+        "main/shared: create",
+        "group crew: create",
+        "user una: change",
+        "project acme: create",
+        "3 to create, 1 to change, 0 unchanged",
+    ]
+    assert '  + /grants: {"main/shared":["read","write"]}' in planned
+    assert admin.json("group", "list") == []
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "3 created, 1 changed, 0 unchanged"
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "0 created, 0 changed, 4 unchanged"
+    shown = admin.json("group", "show", "crew")
+    assert [each["username"] for each in shown["members"]] == ["una"]
+    assert [each["role"] for each in shown["projects"]] == ["owner"]
+    # the one who made the project is no member, since the file does not name them
+    assert [each["name"] for each in admin.json("project", "show", "acme")["members"]] == ["crew"]
+
+    path.write_text(RIGHTS.replace('["Una"]', "[]").replace('"acme-*"', '"acme"').replace('"write", "read"', '"read"'))
+    planned = admin("repo", "apply", "-f", path, "--dry-run").splitlines()
+    assert '  - /members/una: "member"' in planned
+    assert '  + /bindings/main~1shared acme: "bound"' in planned
+    admin("repo", "apply", "-f", path)
+    assert admin.json("group", "show", "crew")["members"] == []
+
+    path.write_text('[[groups]]\nname = "other"\n')
+    assert "--prune deletes group crew" in admin.refused(2, "repo", "apply", "-f", path, "--prune")
+    pruned = admin.json("repo", "apply", "-f", path, "--prune", "--yes")
+    assert [(each["group"], each["action"]) for each in pruned] == [("other", "create"), ("crew", "delete")]
+    assert [each["name"] for each in admin.json("group", "list")] == ["other"]
+    for wrong, sentence in (
+        ('[[groups]]\nname = "x"\nmembers = ["nobody"]', "there is no user 'nobody'"),
+        ('[[users]]\nusername = "una"\ngrants = [{repository = "main/no", actions = []}]', "no repository 'main/no'"),
+        ('[[users]]\nusername = "una"\ndefault_actions = ["fly"]', "no action 'fly'"),
+    ):
+        path.write_text(wrong)
+        assert sentence in admin.refused(2, "repo", "apply", "-f", path)
+    admin("group", "delete", "other", "--yes")
+    admin("project", "delete", "acme", "--yes")
+    admin("user", "delete", "una", "--yes")
+    admin("repo", "delete", "main/shared", "--yes", "--purge")
+
+
 def test_applying_warns_of_a_route_that_cannot_be_used(admin):
     path = admin.folder / "private.json"
     config = {"type": "Proxy", "proxy": {"routes": ["http://10.0.0.1"]}}

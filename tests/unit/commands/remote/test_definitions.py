@@ -29,13 +29,13 @@ visibility = "public"
 def test_repositories_without_members_come_first(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text(FILE)
-    assert [each.path for each in read_definitions(path)] == ["main/node", "main/all"]
+    assert [each.path for each in read_definitions(path).repositories] == ["main/node", "main/all"]
 
 
 def test_json_is_read_as_well(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"repositories": [{"storage": "other", "name": "x", "format": "python", "active": false}]}')
-    (found,) = read_definitions(path)
+    (found,) = read_definitions(path).repositories
     assert (found.path, found.type, found.active) == ("other/x", "Hosted", False)
 
 
@@ -48,8 +48,10 @@ def test_json_is_read_as_well(tmp_path):
         ("[[repositories]", "cannot be read"),
         ('[[repositories]]\nname="a"\nformat="b"\n[[repositories]]\nname="A"\nformat="b"', "main/A is there twice"),
         ("[[storages]]", "unknown field|missing required field"),
+        ('[[groups]]\nname="a"\n[[groups]]\nname="A"', "A is there twice"),
+        ('[[projects]]\nkey="a"\nmembers=[{role="owner"}]', "name either a user or a group"),
     ],
-    ids=["type", "missing", "unknown", "syntax", "twice", "other"],
+    ids=["type", "missing", "unknown", "syntax", "twice", "other", "groups", "member"],
 )
 def test_mistakes_are_named(tmp_path, content, sentence):
     path = tmp_path / "a.toml"
