@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import apsw
@@ -23,7 +24,16 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.repositories.upkeep.gc import KIND
 from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.server.statistics import repository_figures
-from pkgrepo.storage.catalog.usage_counts import DAY_MS, DayCounts, cache_counts, daily_counts
+from pkgrepo.storage.catalog.usage_counts import (
+    DAY_MS,
+    CacheCounts,
+    DayCounts,
+    StorageSize,
+    cache_counts,
+    cache_counts_since,
+    daily_counts,
+    sizes_since,
+)
 
 MOST_DAYS = 366
 DAYS = 30
@@ -131,15 +141,43 @@ class TimesRecord(Record):
     p99_s: float | None
 
 
+class ProxyUseRecord(Record):
+    """
+    How a proxy repository was used: requests that needed no upstream (hits) or did (misses), and the part of hits.
+
+    upstream_ms is how long requests to its upstreams took, in milliseconds on average, null without any.
+    """
+
+    repository: str
+    hits: int
+    misses: int
+    hit_ratio: float | None
+    upstream_ms: float | None
+    saved_bytes: int
+    fetched_bytes: int
+
+
+class StorageSizeRecord(Record):
+    """What a storage held on a day (UTC), as last measured then: the number of stored bytes objects, and their size."""
+
+    storage: str
+    day: date
+    blobs: int
+    bytes: int
+
+
 class ServerStatistics(Record):
     """
     How the server was used: days from old to new, today as the last.
 
-    times are those of successful reads since the start of this server process, by format.
+    proxies are those that were used in these days, by name; storages what each held on each day on which it was
+    measured, the oldest first. times are those of successful reads since the start of this server process, by format.
     """
 
     days: list[DayRecord]
     times: list[TimesRecord]
+    proxies: list[ProxyUseRecord]
+    storages: list[StorageSizeRecord]
 
 
 class CheckRecord(Record):
@@ -247,7 +285,39 @@ async def show_server_statistics(call: Call) -> ServerStatistics:
     return ServerStatistics(
         days=[_day(day, found.get(day, DayCounts())) for day in range(first, today + 1)],
         times=[_times(name, each) for name, each in sorted(call.services.request_times().items())],
+        proxies=_proxies(call, await call.catalog.scan(cache_counts_since, first)),
+        storages=_sizes(call, await call.catalog.scan(sizes_since, first)),
     )
+
+
+def _proxies(call: Call, counts: Mapping[int, CacheCounts]) -> list[ProxyUseRecord]:
+    found = []
+    for repository in call.registry.listed():
+        used = counts.get(repository.id)
+        if repository.type is not RepositoryType.PROXY or used is None:
+            continue
+        asked = used.misses + used.confirmed + used.absent
+        found.append(
+            ProxyUseRecord(
+                repository=repository.path,
+                hits=used.hits + used.stale,
+                misses=used.misses + used.confirmed,
+                hit_ratio=used.hit_ratio,
+                upstream_ms=used.upstream_ms / asked if asked else None,
+                saved_bytes=used.saved_bytes,
+                fetched_bytes=used.fetched_bytes,
+            )
+        )
+    return sorted(found, key=lambda each: each.repository)
+
+
+def _sizes(call: Call, sizes: Sequence[StorageSize]) -> list[StorageSizeRecord]:
+    names = {each.id: each.name for each in call.registry.storages()}
+    return [
+        StorageSizeRecord(storage=names[each.storage_id], day=_date(each.day), blobs=each.blobs, bytes=each.bytes)
+        for each in sizes
+        if each.storage_id in names
+    ]
 
 
 @server_table.get("/server/state", SYSTEM_MANAGERS, "Show the state of the server")
@@ -287,7 +357,11 @@ def _upstreams(call: Call) -> list[UpstreamStateRecord]:
 
 
 def _day(day: int, counts: DayCounts) -> DayRecord:
-    return DayRecord.from_attributes(counts, day=(EPOCH + timedelta(days=day)).date(), hit_ratio=counts.hit_ratio)
+    return DayRecord.from_attributes(counts, day=_date(day), hit_ratio=counts.hit_ratio)
+
+
+def _date(day: int) -> date:
+    return (EPOCH + timedelta(days=day)).date()
 
 
 def _times(name: str, histogram: Histogram) -> TimesRecord:

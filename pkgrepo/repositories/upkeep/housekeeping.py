@@ -1,7 +1,8 @@
 """
 Periodic clean-up.
 
-Hourly: leftovers of crashes, removed repositories, old rows of the audit log, stale statistics. Daily: a garbage
+Hourly: leftovers of crashes, removed repositories, old rows of the audit log, stale statistics, and what storages
+hold. Daily: a garbage
 collection on each storage.
 """
 
@@ -23,6 +24,7 @@ from pkgrepo.repositories.upkeep.gc import KIND, GarbageCollector, GcOptions
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.storage.catalog import index_documents
+from pkgrepo.storage.catalog.blobs.blobs import usage
 from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
@@ -31,6 +33,7 @@ from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 from pkgrepo.storage.catalog.server.purge import purge_due
+from pkgrepo.storage.catalog.usage_counts import note_size
 
 log = Logger()
 EVERY_S = 3600.0
@@ -108,9 +111,17 @@ class Housekeeping(PeriodicTask):
             while await self._catalog.write(remove, self._clock.now_ms(), BATCH):
                 pass
 
+        await self._measure()
         if await self._catalog.renew_statistics():
             log.info("renewed the statistics of the catalog's query planner")
         await self._fill_about()  # last: after an upgrade it takes a minute for 100,000 packages
+
+    async def _measure(self) -> None:
+        """Note what each storage holds."""
+        day = self._clock.now_ms() // DAY_MS
+        for storage in self._registry.storages():
+            blobs, size = await self._catalog.scan(usage, storage.id)
+            await self._catalog.write(note_size, storage.id, day, int(blobs), int(size))
 
     async def _fill_about(self) -> None:
         """Write what searches read of packages that have none of it yet; see L{about}."""

@@ -15,7 +15,7 @@ from typing import Literal, Self
 from attrs import evolve, fields, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import BATCH, column, number, only_row, placeholders, put
+from pkgrepo.storage.catalog.rows import BATCH, column, every, number, only_row, placeholders, put, rows
 
 Kind = Literal["file", "manifest", "blob"]
 
@@ -348,6 +348,42 @@ def all_cache_counts(r: Reader) -> list[tuple[str, CacheCounts]]:
         """
     )
     return [(f"{storage}/{name}", _counts(sums)) for storage, name, *sums in rows]
+
+
+def cache_counts_since(r: Reader, from_day: int) -> dict[int, CacheCounts]:
+    """The counters of the proxy repositories that were used since a day, by their ids."""
+    sql = f"SELECT repository_id, {_SUMS} FROM cache_count WHERE day >= ? GROUP BY repository_id"
+    return {repository_id: _counts(sums) for repository_id, *sums in r.all(sql, (from_day,))}
+
+
+@frozen
+class StorageSize:
+    """The blobs of a storage, and their size in bytes, as last measured on a day."""
+
+    storage_id: int
+    day: int
+    blobs: int
+    bytes: int
+
+
+_SIZE, to_size = rows(StorageSize, "storage_size")
+
+
+def note_size(tx: Transaction, storage_id: int, day: int, blobs: int, size: int) -> None:
+    """Keep what a storage holds, in place of what it held earlier on this day."""
+    tx.execute(
+        """
+        INSERT INTO storage_size (storage_id, day, blobs, bytes)
+        SELECT id, CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT) FROM storage WHERE id = ?
+        ON CONFLICT (storage_id, day) DO UPDATE SET blobs = excluded.blobs, bytes = excluded.bytes
+        """,
+        (day, blobs, size, storage_id),
+    )
+
+
+def sizes_since(r: Reader, from_day: int) -> list[StorageSize]:
+    """What each storage held on each day since ``from_day`` on which it was measured, the oldest first."""
+    return every(r, to_size, f"{_SIZE} WHERE day >= ? ORDER BY day, storage_id", (from_day,))
 
 
 def _counts(row: Iterable[int | None]) -> CacheCounts:

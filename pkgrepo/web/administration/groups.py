@@ -10,6 +10,7 @@ from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
+MOST_LISTED: Final = 300  # repositories that a field suggests; all are taken
 PER_PAGE: Final = 100
 
 pages = PageTable()
@@ -97,5 +98,6 @@ async def _group(visit: Visit, name: str, error: str = "") -> Response:
         group=await visit.api("GET", "/groups/<name>", {"name": name}),
         members=await visit.api("GET", "/groups/<name>/members", {"name": name}, query=query),
         scopes=await visit.api("GET", "/info/scopes"),
+        repositories=(await visit.api("GET", "/repository", query={"limit": MOST_LISTED})).items,
         error=error,
     )

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
-from pkgrepo.web.rendering.filters import JOB_KINDS, number
+from pkgrepo.web.rendering.filters import JOB_KINDS, number, size
 from pkgrepo.web.tables import Columns, PageTable, order_of, sorted_rows
 from pkgrepo.web.visits import Form, Visit
 
@@ -21,6 +21,13 @@ DAYS: Final = ("7", "30", "90", "365")
 MOST_LISTED: Final = 1000  # repositories whose sizes are compared
 MOST_SHOWN: Final = 25
 LATEST_JOBS: Final = 5
+SPAN: Final = 30  # days that the overview shows
+PROXY_COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: each.repository,
+    "requests": lambda each: each.hits + each.misses,
+    "hits": lambda each: each.hit_ratio or 0,
+    "took": lambda each: each.upstream_ms or 0,
+}
 COLUMNS: Final[Columns[Any]] = {
     "name": lambda each: (each.storage_name, each.name),
     "size": lambda each: each.usage_bytes or 0,
@@ -36,9 +43,7 @@ async def show_overview(visit: Visit) -> Response:
         raise AuthenticationRequired
     if not (identity.admin or identity.system_manager or identity.user_manager):
         raise Forbidden("this is for admins, system managers and user managers")
-    info = await visit.api("GET", "/info")
-    storages = await visit.api("GET", "/storage") if identity.admin or identity.system_manager else None
-    return visit.page("administration/overview.html", info=info, storages=storages)
+    return await _overview(visit)
 
 
 @pages.post("/admin/storages")
@@ -50,9 +55,61 @@ async def add_storage(visit: Visit, form: Form) -> Response:
     try:
         await visit.api("POST", "/storage", fields=fields)
     except REFUSED as error:
-        info, storages = await visit.api("GET", "/info"), await visit.api("GET", "/storage")
-        return visit.page("administration/overview.html", status=422, info=info, storages=storages, error=str(error))
+        return await _overview(visit, error=str(error))
     return visit.redirect("/admin")
+
+
+async def _overview(visit: Visit, error: str = "") -> Response:
+    """How the server is and is used, for those who manage it; what a caller may not see is None."""
+    identity, status = visit.identity, 422 if error else 200
+    info = await visit.api("GET", "/info")
+    if not (identity.admin or identity.system_manager):
+        return visit.page("administration/overview.html", status=status, info=info, storages=None, error=error)
+    storages = await visit.api("GET", "/storage")
+    used = await visit.api("GET", "/statistics", query={"days": SPAN})
+    return visit.page(
+        "administration/overview.html",
+        status=status,
+        info=info,
+        storages=storages,
+        server=await visit.api("GET", "/server/state"),
+        repositories=(await visit.api("GET", "/repository", query={"limit": 1, "count": True})).total,
+        jobs=(await visit.api("GET", "/job", query={"limit": LATEST_JOBS})).items,
+        kinds=JOB_KINDS,
+        days=used.days,
+        numbers=_by_day(used.days),
+        sizes={each.name: _sizes(used, each) for each in storages.items},
+        proxies=sorted_rows(visit, used.proxies, PROXY_COLUMNS, "-took")[:MOST_SHOWN],
+        order=order_of(visit, PROXY_COLUMNS, "-took"),
+        hit_ratio=_ratio(used.days),
+        size=size,
+        number=number,
+        percent=_percent,
+        error=error,
+    )
+
+
+def _sizes(used: Any, storage: Any) -> list[tuple[str, float]]:
+    """What a storage held on each day and holds now; on a day without a measurement, what it held before."""
+    known, held = {each.day: each.bytes for each in used.storages if each.storage == storage.name}, 0
+    known[used.days[-1].day] = storage.usage.bytes
+    found = []
+    for each in used.days:
+        held = known.get(each.day, held)
+        found.append((str(each.day), held))
+    return found
+
+
+def _by_day(days: Any) -> dict[str, list[tuple[str, float]]]:
+    """The figures of the days by their names, as pictures take them."""
+    names = ("downloads", "uploads", "hit_ratio")
+    return {name: [(str(each.day), getattr(each, name) or 0) for each in days] for name in names}
+
+
+def _ratio(days: Any) -> float | None:
+    """The part of all requests to proxies that needed no upstream; None without any."""
+    hits, misses = sum(each.hits for each in days), sum(each.misses for each in days)
+    return hits / (hits + misses) if hits + misses else None
 
 
 @pages.get("/admin/audit")
@@ -81,12 +138,11 @@ async def show_statistics(visit: Visit) -> Response:
     found = await visit.api("GET", "/statistics", query={"days": days})
     listed = await visit.api("GET", "/repository", query={"include_usage": True, "limit": MOST_LISTED})
     repositories = sorted_rows(visit, listed.items, COLUMNS, "-size")
-    names = ("downloads", "uploads", "hit_ratio")
     return visit.page(
         "administration/statistics.html",
         found=found,
         days=found.days,
-        numbers={name: [(str(each.day), getattr(each, name) or 0) for each in found.days] for name in names},
+        numbers=_by_day(found.days),
         repositories=repositories[:MOST_SHOWN],
         order=order_of(visit, COLUMNS, "-size"),
         left_out=len(repositories) - MOST_SHOWN,

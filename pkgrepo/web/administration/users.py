@@ -10,6 +10,7 @@ from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
+MOST_LISTED: Final = 300  # repositories that a field suggests; all are taken
 PER_PAGE: Final = 100
 FLAGS: Final = ("admin", "user_manager", "system_manager")
 
@@ -128,6 +129,7 @@ async def _user(visit: Visit, id: str, error: str = "") -> Response:
         user=await visit.api("GET", "/users/<id>", {"id": id}),
         permissions=await visit.api("GET", "/users/<id>/permissions", {"id": id}),
         scopes=await visit.api("GET", "/info/scopes"),
+        repositories=(await visit.api("GET", "/repository", query={"limit": MOST_LISTED})).items,
         error=error,
     )
 

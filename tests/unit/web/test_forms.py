@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Refusal
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, CacheCounts, add_cache_counts
 from pkgrepo.web.visits import FORM_LIMIT, MOST_FIELDS, Form, read_form
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD, PASSWORD
@@ -183,6 +185,24 @@ async def test_administration_is_closed_to_others(browser: Browser) -> None:
     assert [(await browser.raw("GET", path)).status for path in paths] == [303] * 5
     await browser.log_in("ada", OTHER_PASSWORD)
     assert [(await browser.raw("GET", path)).status for path in paths] == [403] * 5
+
+
+async def test_the_overview_shows_what_each_manager_may_see(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository(
+        "mirror", config={"type": "Proxy", "proxy": {"routes": [{"url": "http://127.0.0.1:9/"}]}}
+    )
+    await stack.add_user("ada", user_manager=True)
+    await stack.add_user("bob", system_manager=True)
+    counts = {(1, int(time.time() * 1000) // DAY_MS): CacheCounts(hits=3, misses=1, upstream_ms=40)}
+    await stack.assembly.core.catalog.write(add_cache_counts, counts)
+    await browser.log_in("ada", OTHER_PASSWORD)
+    page = await browser.get("/ui/admin")
+    assert ("/ui/admin/users" in page.links, "Storages" in page.text) == (True, False)
+    await browser.log_in("bob", OTHER_PASSWORD)
+    page = await browser.get("/ui/admin")
+    assert "/ui/admin/users" not in page.links
+    assert "main/mirror 4 75.0 % 40 ms" in page.text
 
 
 async def test_a_cell_of_the_matrix_is_changed_and_removed(browser: Browser) -> None:

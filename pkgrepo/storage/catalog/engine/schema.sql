@@ -698,6 +698,15 @@ CREATE TABLE cache_count (
     PRIMARY KEY (repository_id, day)
 ) WITHOUT ROWID;
 
+-- What a storage held when it was last measured on a day, of which there are some a day.
+CREATE TABLE storage_size (
+    storage_id INTEGER NOT NULL REFERENCES storage (id) ON DELETE CASCADE,
+    day INTEGER NOT NULL,
+    blobs INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (storage_id, day)
+) WITHOUT ROWID;
+
 -- Only SQLite:
 -- The keys and texts of packages by the trigrams in them: a search for a part of a name reads the packages that have
 -- it, instead of all. The indexes have no copy of the texts; they take some 20 bytes for a key. Triggers keep them up.

@@ -2,7 +2,7 @@ from attrs import evolve
 
 from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.usage_counts import DAY_MS, Download
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, CacheCounts, Download
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, publish
 
@@ -65,3 +65,22 @@ def test_only_downloads_with_a_token_are_logged():
     logged = catalog.tx.all("SELECT path, user_id, package_id, at FROM download WHERE token_id = 3 ORDER BY seq")
     assert logged == [(path, 8, 5, 10 * DAY_MS) for path in ("x", "y", "z")]
     assert catalog.peek(usage_counts.downloads_of_package, 5) == 5
+
+
+def test_storages_are_measured_by_day():
+    catalog = MemoryCatalog()
+    storage_id = catalog.do(add_repository).storage_id
+    for day, size in ((10, 5), (10, 7), (12, 9)):
+        catalog.do(usage_counts.note_size, storage_id, day, 1, size)
+    catalog.do(usage_counts.note_size, 99, 12, 1, 1)  # it was removed meanwhile
+    found = catalog.peek(usage_counts.sizes_since, 10)
+    assert [(each.day, each.bytes) for each in found] == [(10, 7), (12, 9)]
+    assert [each.day for each in catalog.peek(usage_counts.sizes_since, 11)] == [12]
+
+
+def test_caches_are_counted_since_a_day():
+    catalog = filled()
+    counts = {(1, 10): CacheCounts(hits=3), (1, 12): CacheCounts(hits=1, misses=1, upstream_ms=40)}
+    catalog.do(usage_counts.add_cache_counts, counts)
+    assert catalog.peek(usage_counts.cache_counts_since, 11) == {1: counts[1, 12]}
+    assert catalog.peek(usage_counts.cache_counts_since, 10)[1].hits == 4
