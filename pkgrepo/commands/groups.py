@@ -29,6 +29,7 @@ _PACKAGE = {
     "show": ("remote.packages", "show_package"),
     "versions": ("remote.packages", "list_versions"),
     "diff": ("remote.packages", "compare_versions"),
+    "dependents": ("remote.packages", "list_dependents"),
     "yank": ("remote.packages", "yank"),
     "unyank": ("remote.packages", "unyank"),
     "delete": ("remote.packages", "delete"),

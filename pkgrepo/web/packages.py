@@ -133,6 +133,16 @@ async def show_difference(visit: Visit, storage: str, name: str, package: str) -
     )
 
 
+@pages.get(f"{PACKAGE}/dependents")
+async def show_dependents(visit: Visit, storage: str, name: str, package: str) -> Response:
+    """The packages of this server that need a package."""
+    repository = await find_repository(visit, storage, name)
+    place = {"repository": f"{storage}/{name}", "package": package}
+    query: dict[str, str | int] = {"limit": PER_PAGE, "count": True, **_order(visit)}
+    listed = await visit.api("GET", "/package/<repository>/<package>/dependents", place, query=query)
+    return visit.page("packages/dependents.html", repository=repository, package=package, listed=listed)
+
+
 @pages.get(f"{PACKAGE}/downloads")
 async def show_downloads(visit: Visit, storage: str, name: str, package: str) -> Response:
     """The downloads of a package by day, as a picture and as a table."""

@@ -24,6 +24,7 @@ OLDEST: Final = 34
 OLD_SCHEMA: Final = (Path(__file__).parents[1] / "data" / "catalog" / f"schema_{OLDEST}.sql").read_text()
 SCHEMA: Final = load_schema()
 UNUSED: Final = {"blob_ref", "outbox", "lease", "idempotency"}  # tables that no version wrote to
+ANEW: Final = {"package_about"}  # what it has is made of the rest, and is made anew while the server runs
 UNUSED_COLUMNS: Final = {("repository", "quota")}
 
 # What PostgreSQL has, apart from the order of columns.
@@ -82,7 +83,7 @@ def kept(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[
     """The tables that the upgraded catalog has, with the columns and the row of each."""
     for table, row in rows.items():
         columns = [name for name in row if (table, name) not in UNUSED_COLUMNS]
-        if table not in UNUSED:
+        if table not in UNUSED | ANEW:
             yield table, columns, tuple(row[name] for name in columns)
 
 

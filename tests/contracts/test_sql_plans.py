@@ -23,6 +23,7 @@ LARGE: Final = frozenset(
         "appended_line",
         "blob",
         "checksum_claim",
+        "dependency",
         "deployment_file",
         "download",
         "download_count",

@@ -42,6 +42,13 @@ FOUND = (
     Column("DOWNLOADS", "downloads", right=True),
     Column("CHANGED", aged("updated_at")),
 )
+DEPENDENTS = (
+    Column("PACKAGE", "name"),
+    Column("REPOSITORY", "repository"),
+    Column("LATEST", "latest"),
+    Column("NEEDS", "text"),
+    Column("KIND", "kind"),
+)
 NPM, IMAGES = "npm", "docker"
 
 MOST = click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
@@ -96,6 +103,17 @@ async def list_versions(session: Session, repository: str, name: str, limit: int
     """List the versions of a package, the highest first; of an image its tags, the newest first."""
     found = await session.client.all_items("package", repository, name, "versions", most=limit)
     session.printer.table(VERSIONS, found, "there are no versions")
+
+
+@click.command("dependents")
+@click.argument("repository")
+@click.argument("name")
+@MOST
+@remote
+async def list_dependents(session: Session, repository: str, name: str, limit: int | None) -> None:
+    """List the packages on the server that need a package: those of their highest versions that say so."""
+    found = await session.client.all_items("package", repository, name, "dependents", most=limit)
+    session.printer.table(DEPENDENTS, found, "no package that you may see needs it")
 
 
 @click.command("diff")

@@ -12,9 +12,9 @@ from difflib import unified_diff
 from typing import Any, Final, Literal
 
 from pkgrepo.archives.listing import is_archive
-from pkgrepo.management.packages.records import read_requirements
 from pkgrepo.management.packages.schema import ArchiveEntryRecord, EntryChange, TextChange
 from pkgrepo.model import File
+from pkgrepo.storage.catalog.packages.dependencies import read_dependencies
 
 LARGEST_COMPARED: Final = 128 * 1024 * 1024  # bytes of an archive
 INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
@@ -102,7 +102,7 @@ def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[TextCh
 def _by_name(meta: Mapping[str, Any]) -> dict[str, str]:
     """The dependencies by name; those that are written several times, for several platforms, are joined."""
     found: dict[str, list[str]] = {}
-    for each in read_requirements(meta):
+    for each in read_dependencies(meta):
         found.setdefault(each.name or each.text, []).append(each.text)
     return {name: "; ".join(texts) for name, texts in found.items()}
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pkgrepo.model import File, Repository, Version
+from pkgrepo.storage.catalog.packages.text_index import people_of
 
 from .schema import FileRecord, OriginRecord, Requirement, VersionRecord
 
@@ -20,14 +21,6 @@ _LINKS = (
     ("bugs", "Issues"),
     ("download_url", "Download"),
 )
-
-# Fields with dependencies by name, and what they are for.
-_REQUIREMENT_KINDS = {"dependencies": "runtime", "peerDependencies": "peer", "optionalDependencies": "optional"}
-_REQUIREMENT_NAME = re.compile(r"@?[\w./-]*\w(?::[\w.-]*\w)?")  # at the start; Maven has group:artifact:version
-_PEOPLE = ("maintainers", "maintainer", "maintainer_email", "author", "authors", "author_email", "developers")
-MOST_REQUIREMENTS = 500
-MOST_PEOPLE = 20
-LONGEST_NAME = 200
 
 _SEPARATORS = re.compile(r"[,\s]+")
 
@@ -59,7 +52,7 @@ def version_record(
         links=_links(meta),
         dependencies=_dependencies(meta),
         requirements=list(requirements),
-        maintainers=_maintainers(meta),
+        maintainers=people_of(meta),
         tags=list(tags),
         files=[file_record(file, repository_url, shows_url=shows_urls) for file in files],
         file_count=totals[0],
@@ -101,35 +94,6 @@ def _dependencies(meta: Mapping[str, Any]) -> list[str]:
 def license_of(meta: Mapping[str, Any]) -> str:
     """The licence that a version declares, or an empty text."""
     return str(meta.get("license_expression") or meta.get("license") or "")
-
-
-def read_requirements(meta: Mapping[str, Any]) -> list[Requirement]:
-    """The dependencies of a version by name, at most ``MOST_REQUIREMENTS``."""
-    found: list[Requirement] = []
-    for key, kind in _REQUIREMENT_KINDS.items():
-        by_name = meta.get(key)
-        if isinstance(by_name, dict):
-            found += [
-                Requirement(name=str(name), text=f"{name} {wanted}", kind=kind) for name, wanted in by_name.items()
-            ]
-    if not found:
-        for text in _dependencies(meta):
-            name = _REQUIREMENT_NAME.match(text)
-            kind = "optional" if "extra ==" in text else "runtime"
-            found.append(Requirement(name=name[0] if name else "", text=text, kind=kind))
-    return found[:MOST_REQUIREMENTS]
-
-
-def _maintainers(meta: Mapping[str, Any]) -> list[str]:
-    """The names of people, or their addresses where they have no names; each once."""
-    found: dict[str, None] = {}
-    for key in _PEOPLE:
-        value = meta.get(key)
-        for each in value if isinstance(value, list) else [value]:
-            name = each.get("name") or each.get("email") if isinstance(each, dict) else each
-            if isinstance(name, str) and name.strip():
-                found[name.strip()[:LONGEST_NAME]] = None
-    return list(found)[:MOST_PEOPLE]
 
 
 def _keywords(value: object) -> list[str]:

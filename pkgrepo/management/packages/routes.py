@@ -14,7 +14,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.packages import images
-from pkgrepo.management.packages.records import file_record, file_url, read_requirements, repository_url, version_record
+from pkgrepo.management.packages.records import file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.schema import (
     Advisories,
     AdvisoryRecord,
@@ -33,6 +33,7 @@ from pkgrepo.management.packages.schema import (
 from pkgrepo.model import Action, File, Version, VersionAdvisory
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.packages import files, packages, tags
+from pkgrepo.storage.catalog.packages.dependencies import read_dependencies
 from pkgrepo.storage.catalog.packages.files import FILE_ORDERS, count_files_of_version, list_files_of_version
 from pkgrepo.storage.catalog.packages.summaries import (
     PACKAGE_ORDERS,
@@ -139,7 +140,8 @@ async def show_version(call: Call, version: str) -> VersionRecord:
 
 async def _requirements(call: Call, version: Version) -> list[Requirement]:
     """The dependencies of a version, with the names of those that are in its repository."""
-    found, keys = read_requirements(version.meta), dict[str, str]()
+    found = [Requirement.from_attributes(each) for each in read_dependencies(version.meta)]
+    keys = dict[str, str]()
     for each in found:
         with suppress(Invalid):
             keys[each.name] = call.format.package_key(each.name)

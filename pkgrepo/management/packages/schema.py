@@ -158,6 +158,21 @@ class Requirement(Record):
     package: str | None = None
 
 
+class DependentRecord(Record):
+    """
+    A package that needs another one; text is the dependency as it is written, kind why it is needed.
+
+    latest is its highest version that is neither yanked nor deprecated, which is the one that declares the dependency.
+    """
+
+    name: str
+    repository_id: str
+    repository: str
+    latest: str
+    text: str
+    kind: str
+
+
 class VersionRecord(VersionState):
     """
     A version with its files; metadata contains further fields of the format.

@@ -1,4 +1,8 @@
-"""The routes that find packages in all repositories that the caller may see: by name, or those that changed last."""
+"""
+The routes that find packages in all repositories that the caller may see.
+
+By words, those that changed last, or those that need a package.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
+from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
-from pkgrepo.management.api.access_rules import VIEWERS
+from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_format
-from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
+from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT, Page
 from pkgrepo.management.api.route import Parameter, Table
+from pkgrepo.model import Repository
+from pkgrepo.storage.catalog.packages import dependencies
+from pkgrepo.storage.catalog.packages.dependencies import spelling_of
 from pkgrepo.storage.catalog.packages.name_search import search_packages
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages
 
-from .schema import Hits, PackageHit
+from .schema import DependentRecord, Hits, PackageHit
 
 MOST_WORDS = 8
 WHERE = (
@@ -69,6 +77,54 @@ async def find_packages(call: Call) -> Hits:
 async def list_activity(call: Call) -> Hits:
     """Of all repositories that a search would look at; the latest change first."""
     return await _hits(call, last_changed_packages)
+
+
+@table.get(
+    "/package/<repository>/<package>/dependents",
+    CONTENT_READERS,
+    "List the packages that need a package",
+)
+async def list_dependents(call: Call) -> Page[DependentRecord]:
+    """
+    Sorted by name. They are those of all active repositories of the same format that the caller may see, also of
+    others than the one with this package; of each, the dependencies of its highest version count.
+
+    Images have none. Some more than these may be counted in total: names that look alike.
+    """
+    package = await call.find_package()
+    fitting = [each for each in call.registry.all() if each.active and each.format == call.repository.format]
+    visible = {each.id: each for each in await call.services.authorizer.visible(call.identity, fitting)}
+    place = spelling_of(package.key), sorted(visible)
+    found = await call.page(
+        dependencies.list_dependents,
+        *place,
+        by=dependencies.DEPENDENT_ORDER,
+        show=lambda each: each,
+        count=(dependencies.count_dependents, *place),
+    )
+    items = [
+        _dependent(each, visible[each.repository_id]) for each in found.items if _is_meant(call, each, package.key)
+    ]
+    return Page(items=items, next=found.next, total=found.total)
+
+
+def _is_meant(call: Call, dependent: dependencies.Dependent, key: str) -> bool:
+    """Whether the name in a dependency is that of the package."""
+    try:
+        return call.format.package_key(dependent.needed.name) == key
+    except Invalid:
+        return False
+
+
+def _dependent(found: dependencies.Dependent, repository: Repository) -> DependentRecord:
+    return DependentRecord(
+        name=found.package,
+        repository_id=repository.uid,
+        repository=repository.path,
+        latest=found.latest,
+        text=found.needed.text,
+        kind=found.needed.kind,
+    )
 
 
 async def _hits(call: Call, find: Find) -> Hits:

@@ -128,6 +128,28 @@ async def test_downloads_are_shown_as_a_picture_and_as_a_table(browser: Browser)
     assert (await stack.api("GET", "/package/main%2Fpy/demo/downloads?days=0")).status == 422
 
 
+async def test_packages_that_need_one_are_listed_in_all_repositories_that_may_be_seen(browser: Browser) -> None:
+    stack = browser.stack
+    for name, visibility in (("py", "public"), ("apps", "public"), ("secret", "private")):
+        await stack.add_repository(name, visibility=visibility)
+    await stack.publish("main/py", "demo", "1.0")
+    page = await browser.get(f"{PAGE}/dependents")
+    assert "No package on this server that you may see needs demo" in page.text
+    for place, name in (("main/apps", "site"), ("main/apps", "other"), ("main/secret", "hidden")):
+        await stack.publish(place, name, "1.0", fields=[("Requires-Dist", "Demo>=1" if name != "other" else "demos")])
+    page = await browser.get(f"{PAGE}/dependents")
+    assert "1 package on this server needs it" in page.text
+    assert "/ui/repositories/main/apps/packages/site" in page.links
+    assert "hidden" not in page.text
+    found = await stack.ok("GET", "/package/main%2Fpy/demo/dependents?count=1")
+    assert {(each["name"], each["repository"], each["text"]) for each in found["items"]} == {
+        ("site", "main/apps", "Demo>=1"),
+        ("hidden", "main/secret", "Demo>=1"),
+    }
+    await stack.publish("main/apps", "site", "2.0")
+    assert "needs it" not in (await browser.get(f"{PAGE}/dependents")).text
+
+
 async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> None:
     await browser.stack.add_repository("py")
     hostile = "demo/<b>\u202e\"'.txt"

@@ -149,6 +149,18 @@ CREATE TABLE package_about (
     text TEXT NOT NULL
 );
 
+-- What the highest version of a package needs. The spelling is a name in lower case, with one dash for each row of
+-- dashes, dots and underscores: names that formats take for the same have the same.
+CREATE TABLE dependency (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,                         -- runtime, peer, optional, test, provided
+    spelling TEXT NOT NULL,
+    wanted TEXT NOT NULL,                       -- the dependency as it is written
+    PRIMARY KEY (package_id, name, kind)
+) WITHOUT ROWID;
+CREATE INDEX dependency_spelling ON dependency (spelling, package_id);
+
 -- Names of packages that a hosted repository had: virtual repositories around it do not ask upstreams for them.
 CREATE TABLE retired_name (
     repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,

@@ -6,8 +6,9 @@ The indexes of trigrams: what they have of each package, and queries that are na
 the tables themselves are used. They cover all repositories. A pattern for an index must have no ESCAPE, so it stands
 for at least the texts of the pattern that it is made from: queries test that one, too.
 
-The text about a package is its name, and the summary and the keywords of its highest live version; its length is
-bounded. It is written in the transaction that changes the package. Packages that have none yet, since they are from an
+The text about a package is its name, and the summary, the keywords and the authors of its highest live version; its
+length is bounded. It is written in the transaction that changes the package, together with what that version needs (see
+L{dependencies}). Packages that have none yet, since they are from an
 earlier release or have no versions (images), get theirs from L{fill_abouts}.
 """
 
@@ -20,8 +21,12 @@ from typing import Any, Final
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Version, VersionState
 from pkgrepo.storage.catalog.packages import versions
+from pkgrepo.storage.catalog.packages.dependencies import put_dependencies
 from pkgrepo.storage.catalog.rows import column, number, scalar
 
+_PEOPLE: Final = ("maintainers", "maintainer", "maintainer_email", "author", "authors", "author_email", "developers")
+MOST_PEOPLE: Final = 20
+LONGEST_NAME: Final = 200  # characters
 LONGEST_ABOUT: Final = 500  # characters; most summaries have less than 100
 _SUMMARIES: Final = ("summary", "description")  # the first that there is; some formats have a long text in the second
 
@@ -42,18 +47,37 @@ def about_text(name: str, meta: Mapping[str, Any]) -> str:
     words = [each for each in keywords if isinstance(each, str)] if isinstance(keywords, Sequence) else []
     if isinstance(keywords, str):
         words = [keywords]
-    # Keywords come before a long summary: they are what the package is meant to be found by.
-    joined = " ".join((name, *(each[:LONGEST_ABOUT] for each in words[:LONGEST_ABOUT]), summary[: 4 * LONGEST_ABOUT]))
+    # Keywords and authors come before a long summary: they are what the package is meant to be found by.
+    short = [*words[:LONGEST_ABOUT], *people_of(meta)]
+    joined = " ".join((name, *(each[:LONGEST_ABOUT] for each in short), summary[: 4 * LONGEST_ABOUT]))
     return " ".join(joined.split())[:LONGEST_ABOUT].lower()
 
 
+def people_of(meta: Mapping[str, Any]) -> list[str]:
+    """The names of people and organisations in the metadata of a version, or their addresses; each once."""
+    found: dict[str, None] = {}
+    for key in _PEOPLE:
+        value = meta.get(key)
+        for each in value if isinstance(value, list) else [value]:
+            name = each.get("name") or each.get("email") if isinstance(each, dict) else each
+            if isinstance(name, str) and name.strip():
+                found[name.strip()[:LONGEST_NAME]] = None
+    return list(found)[:MOST_PEOPLE]
+
+
 def put_about(tx: Transaction, package_id: int, name: str, known: Version | None = None) -> None:
-    """Bring the text of a package up to date; ``known`` is the version that was changed, if it was one."""
+    """
+    Bring the text of a package and what it needs up to date.
+
+    ``known`` is the version that was changed, if it was one.
+    """
     keys = versions.newest_keys(tx, package_id, VersionState.LIVE, 1)
     found = known if known is not None and keys == [known.key] else None
     if found is None and keys:
         found = versions.find_version(tx, package_id, keys[0])
-    text = about_text(name, {} if found is None else found.meta)
+    meta: Mapping[str, Any] = {} if found is None else found.meta
+    put_dependencies(tx, package_id, meta)
+    text = about_text(name, meta)
     tx.send(
         """
         INSERT INTO package_about (package_id, text) VALUES (?, ?)

@@ -107,6 +107,7 @@ ROUTE_ACCESS = {
     "GET /repository/<repository>/names": READERS,
     "GET /repository/<repository>/page": READERS,
     "GET /repository/<repository>/downloads": CONTENT_READERS,
+    "GET /package/<repository>/<package>/dependents": CONTENT_READERS,
     "GET /repository/<repository>/packages": CONTENT_READERS,
     "GET /repository/<repository>/setup": READERS,
     "GET /repository/<repository>/stats": ADMINS,

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from pysequoia import SignatureMode, Tsk, sign
 
 from pkgrepo.management.packages.attestations import MOST_BUNDLES, UNREADABLE, read_attestations
-from pkgrepo.management.packages.records import read_requirements
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 
@@ -103,28 +102,6 @@ def test_an_openpgp_signature_names_its_key() -> None:
 )
 def test_what_cannot_be_read_says_so(path: str, data: bytes) -> None:
     assert vouchers(path, data) == [(UNREADABLE, "")]
-
-
-@pytest.mark.parametrize(
-    ("meta", "wanted"),
-    [
-        (
-            {"dependencies": {"@a/b": "^1"}, "peerDependencies": {"c": "*"}},
-            [("@a/b", "@a/b ^1", "runtime"), ("c", "c *", "peer")],
-        ),
-        (
-            {"requires_dist": ["six>=1", 'x[y]; extra == "z"']},
-            [("six", "six>=1", "runtime"), ("x", 'x[y]; extra == "z"', "optional")],
-        ),
-        ({"requires_dist": ["org.acme:core:1.0 (test)"]}, [("org.acme:core", "org.acme:core:1.0 (test)", "runtime")]),
-        ({"requires_dist": ["rack (>= 1)"]}, [("rack", "rack (>= 1)", "runtime")]),
-        ({"dependencies": [{"name": "x"}]}, []),
-        ({}, []),
-    ],
-    ids=["npm", "python", "maven", "ruby", "unknown", "none"],
-)
-def test_requirements_are_read_from_the_metadata_of_every_format(meta: Any, wanted: Any) -> None:
-    assert [(each.name, each.text, each.kind) for each in read_requirements(meta)] == wanted
 
 
 async def test_a_version_names_maintainers_requirements_and_who_vouches(stack: Stack) -> None:

@@ -1,0 +1,12 @@
+-- What packages need. It is written together with the texts about packages, which are written anew, with authors, while
+-- the server runs: until then fewer descriptions are found.
+CREATE TABLE dependency (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    spelling TEXT NOT NULL,
+    wanted TEXT NOT NULL,
+    PRIMARY KEY (package_id, name, kind)
+) WITHOUT ROWID;
+CREATE INDEX dependency_spelling ON dependency (spelling, package_id);
+DELETE FROM package_about;
