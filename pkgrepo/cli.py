@@ -51,6 +51,7 @@ COMMANDS = {
     "group": ("remote.user_groups", "group"),
     "token": ("remote.tokens", "token"),
     "project": ("remote.projects", "project"),
+    "trash": ("remote.trash", "trash"),
     "stats": ("remote.server", "stats"),
     "jobs": ("remote.server", "jobs"),
     "audit": ("remote.server", "audit"),

@@ -171,6 +171,19 @@ class Gc(Section, frozen=True):
     daily: Annotated[bool, meaning("collect once a day on each storage what was not used for 24 hours")] = True
 
 
+class Retention(Section, frozen=True):
+    """How long what was deleted can be restored."""
+
+    trash_days: Annotated[
+        int,
+        meaning(
+            "days for which deleted versions, packages, tags and repositories stay in the trash; 0: there is no trash",
+            ge=0,
+            le=3650,
+        ),
+    ] = 14
+
+
 class Proxy(Section, frozen=True):
     """Connections of proxy repositories to their upstreams. HTTP_PROXY, HTTPS_PROXY and NO_PROXY are heeded, too."""
 
@@ -367,6 +380,7 @@ class Config(Section, frozen=True):
     log: Log = field(default_factory=Log)
     audit: Audit = field(default_factory=Audit)
     gc: Gc = field(default_factory=Gc)
+    retention: Retention = field(default_factory=Retention)
     proxy: Proxy = field(default_factory=Proxy)
     npm: Npm = field(default_factory=Npm)
     container: Container = field(default_factory=Container)

@@ -12,7 +12,7 @@ from twisted.web.resource import IResource
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
-from pkgrepo.management import audit, server, service_accounts, statistics, upstreams
+from pkgrepo.management import audit, server, service_accounts, statistics, trash, upstreams
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
@@ -22,7 +22,7 @@ from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
-from pkgrepo.management.packages import attestations, image_contents, removal, search
+from pkgrepo.management.packages import attestations, image_contents, removal, search, tags
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
@@ -51,7 +51,9 @@ ROOMS = (
     packages,
     image_contents,
     attestations,
+    tags,
     removal,
+    trash,
     search,
     explanations,
     users,

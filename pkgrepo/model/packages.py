@@ -127,12 +127,13 @@ class File:
 
 @frozen
 class NewFile:
-    """A file to be published; its blob is durable already."""
+    """A file to be published; its blob is durable already. ``created_ms`` is None unless it was published before."""
 
     path: str
     blob: BlobInfo
     media_type: str = "application/octet-stream"
     attrs: Mapping[str, Any] = Factory(dict)
+    created_ms: int | None = None
 
 
 class Fragment(NamedTuple):

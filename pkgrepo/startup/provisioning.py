@@ -29,6 +29,7 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.people import tokens, users
 from pkgrepo.storage.catalog.server import repositories, settings, storages
+from pkgrepo.storage.catalog.server.trash import put_kept_days
 
 log = Logger()
 
@@ -43,6 +44,7 @@ async def prepare(core: Core, config: Config) -> str | None:
 
     :raises Invalid: a declared object is invalid
     """
+    await core.catalog.write(put_kept_days, config.retention.trash_days)
     await ensure_storages(core, config)
     password = await _ensure_admin(core, config)
     now_ms = core.clock.now_ms()

@@ -18,7 +18,7 @@ from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
-from pkgrepo.web import account, docs, home, jobs, login, packages, projects, repositories
+from pkgrepo.web import account, docs, home, jobs, login, packages, projects, repositories, trash
 from pkgrepo.web.administration import groups, server, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
@@ -41,6 +41,7 @@ ROOMS = (
     groups,
     forms_of_repositories,
     jobs,
+    trash,
     projects,
     docs,
 )

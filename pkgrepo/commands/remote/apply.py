@@ -61,7 +61,7 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     The file has a table [[repositories]] for each, with name, format, storage ("main"), visibility, description, active
     and config, as in the API. What a table does not have is left as it is, but a config replaces the whole
     configuration. Repositories that the file does not name are left alone. With --prune and --yes they are deleted, and
-    their content is kept for seven days.
+    they go to the trash.
 
     [[groups]] have name, description, members (user names) and grants; [[users]], who must exist, have username, grants
     and default_actions; [[projects]] have key, name, description, visibility, quota, members (user or group, and role)
@@ -231,6 +231,6 @@ async def find_surplus(client: Client, definitions: Sequence[Definition]) -> lis
 
 
 async def remove_surplus(client: Client, surplus: Sequence[Surplus]) -> None:
-    """Delete the repositories; their content is kept for seven days."""
+    """Delete the repositories; they go to the trash."""
     for each in surplus:
         await client.change("DELETE", "repository", each.path, confirm=each.path)

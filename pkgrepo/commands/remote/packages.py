@@ -217,19 +217,23 @@ async def unyank(session: Session, repository: str, name: str, version: str) -> 
 @click.argument("repository")
 @click.argument("name")
 @click.argument("version", required=False)
+@click.option("--purge", is_flag=True, help="Delete it for good: it cannot be restored from the trash.")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
 @confirmed("Delete {name} from {repository}?")
 @remote
-async def delete(session: Session, repository: str, name: str, version: str | None, *, dry_run: bool) -> None:
+async def delete(
+    session: Session, repository: str, name: str, version: str | None, *, purge: bool, dry_run: bool
+) -> None:
     """Delete a package, or one of its versions; of an image a tag, or a manifest by its digest."""
     below = () if version is None else ("versions", version)
-    gone = await session.client.change("DELETE", "package", repository, name, *below, dry_run=dry_run)
+    gone = await session.client.change("DELETE", "package", repository, name, *below, dry_run=dry_run, purge=purge)
     printer = session.printer
     what = f"{name}{'' if version is None else ' ' + version} with {plural(len(gone['deleted']), 'file')}"
     if not printer.as_json:
         for each in gone["deleted"]:
             printer.line(f"  {each}")
-    printer.done(f"would delete {what}" if dry_run else f"deleted {what}", gone)
+    later = "" if gone["trash"] is None else f'; "pkgrepo trash restore {gone["trash"]}" restores it'
+    printer.done(f"would delete {what}" if dry_run else f"deleted {what}{later}", gone)
 
 
 @click.command("tag")

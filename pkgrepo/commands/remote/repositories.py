@@ -188,7 +188,7 @@ async def edit_repository(
 
 @click.command("delete")
 @click.argument("path", metavar="STORAGE/REPOSITORY")
-@click.option("--purge", is_flag=True, help="Remove the content at once, and not after seven days.")
+@click.option("--purge", is_flag=True, help="Remove the content at once: it cannot be restored from the trash.")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
 @confirmed("Delete {path} with all its packages?")
 @remote
@@ -197,7 +197,7 @@ async def delete_repository(session: Session, path: str, *, purge: bool, dry_run
     query: dict[str, Any] = {"dry_run": True} if dry_run else {"confirm": path}
     gone = await session.client.change("DELETE", "repository", path, purge=purge, **query)
     what = f"{gone['path']} with {plural(gone['package_count'], 'package')} ({size(gone['usage_bytes'])})"
-    later = "" if purge else "; its content is kept for seven days"
+    later = "" if purge else "; pkgrepo trash restores it"
     session.printer.done(f"would delete {what}" if dry_run else f"deleted {what}{later}", gone)
 
 

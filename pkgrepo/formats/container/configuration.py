@@ -14,6 +14,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
+from pkgrepo.repositories.images.push import fixed_tags
 
 # Tags that cosign and oras move with each signature or referrer.
 EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")
@@ -39,7 +40,7 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     ``allow_sparse`` accepts manifests that refer to missing content, such as mirrors of some platforms only.
     ``other_media_types`` accepts any JSON document as a manifest. Tags that match a pattern of ``overwrite_exempt`` can
-    always be moved.
+    always be moved; those of ``immutable_tags`` never, and they are not deleted.
     """
 
     allow_sparse: Annotated[
@@ -48,6 +49,10 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     other_media_types: Annotated[bool, meaning("Accept any JSON document as a manifest.")] = False
     allow_delete: Annotated[bool, meaning("Clients may delete manifests and tags.")] = True
     overwrite_exempt: Annotated[list[str], meaning("Patterns of tags that can always be moved.")] = []
+    immutable_tags: Annotated[
+        list[str],
+        meaning("Patterns of tags, such as v*, that are neither moved nor deleted, whatever else is allowed."),
+    ] = []
 
 
 class TrustPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -145,9 +150,10 @@ def trust_policy(repository: Repository) -> TrustPolicy | None:
 
 def immutable_tags(repository: Repository, tags: tuple[str, ...]) -> frozenset[str]:
     """The tags that the repository does not allow moving, of those given."""
+    fixed = frozenset(fixed_tags(repository, tags))
     if push_rules(repository).allow_tag_overwrite:
-        return frozenset()
+        return fixed
     globs = policy(repository).overwrite_exempt
-    return frozenset(
+    return fixed | frozenset(
         tag for tag in tags if EXEMPT.fullmatch(tag) is None and not any(fnmatchcase(tag, glob) for glob in globs)
     )

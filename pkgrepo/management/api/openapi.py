@@ -53,6 +53,7 @@ PATH_PARAMETERS = {
     "place": "A repository that the right is about: its id, or its path with the slash encoded (storage%2Fname).",
     "package": "The name of a package; slashes in it are encoded as %2F.",
     "version": "A version of the package; for images, a tag or the digest of a manifest.",
+    "tag": "A tag of an image.",
     "id": "The id of the object; users and storages are also found by name.",
     "key": "The key of a project or of a configuration part.",
     "path": "A path in the repository, without a leading slash.",

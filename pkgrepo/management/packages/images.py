@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.call import Call
@@ -10,6 +13,7 @@ from pkgrepo.model import Action, Actor, Package, Repository
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.images.blobs import StillNeeded, delete_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag
+from pkgrepo.repositories.images.push import TagImmutable, fixed_tags
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.images.summaries import (
     IMAGE_ORDERS,
@@ -24,6 +28,8 @@ from pkgrepo.storage.catalog.images.summaries import (
     tags_of_manifest,
 )
 from pkgrepo.storage.catalog.images.trust import Keys
+from pkgrepo.storage.catalog.packages.tags import every_tag_name
+from pkgrepo.storage.catalog.server.trash import Disposal
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, documents_of_package
 
 from .records import file_url, repository_url
@@ -107,7 +113,7 @@ async def find(call: Call, package: Package, name: str) -> ImageVersion:
     return found
 
 
-async def delete(call: Call, package: Package, name: str, *, dry_run: bool = False) -> list[str]:
+async def delete(call: Call, package: Package, name: str, disposal: Disposal, *, dry_run: bool = False) -> list[str]:
     """
     Delete a tag, or a manifest with all its tags; the names that were deleted, or would be with ``dry_run``.
 
@@ -118,28 +124,35 @@ async def delete(call: Call, package: Package, name: str, *, dry_run: bool = Fal
     by_digest = ":" in name
     gone = [name, *(await call.catalog.look(tags_of_manifest, package.id, found.digest) if by_digest else ())]
     if not dry_run:
-        command = delete_manifest if by_digest else delete_tag
+        command = partial(delete_manifest if by_digest else delete_tag, disposal=disposal)
         await call.change_content(call.entry(detail={"digest": found.digest}), command, package.key, name, call.actor)
     return gone
 
 
-async def delete_image(call: Call, package: Package, *, dry_run: bool = False) -> list[str]:
+async def delete_image(call: Call, package: Package, disposal: Disposal, *, dry_run: bool = False) -> list[str]:
     """
     Delete the manifests and blobs of an image one after the other; their digests.
 
     Content that is pushed during the deletion is kept. :raises Conflict: the repository does not allow deletion
     """
     _check_policy(call.repository)
+    fixed = fixed_tags(call.repository, await call.catalog.scan(every_tag_name, package.id))
+    if fixed:
+        raise TagImmutable(fixed[0])
     manifests, blobs = await call.catalog.scan(content_digests, package.id)
     gone: list[str] = []
-    for command, digests in ((delete_manifest, manifests), (_delete_blob, blobs)):
+    of_manifests: Callable[..., None] = partial(delete_manifest, disposal=disposal)
+    for command, digests in ((of_manifests, manifests), (_delete_blob, blobs)):
         for digest in digests:
             if not dry_run:
                 entry = call.entry(f"{call.repository.path}/{package.key}@{digest}")
                 try:
                     await call.change_content(entry, command, package.key, digest, call.actor)
-                except (NotFound, StillNeeded):
-                    continue  # it was deleted meanwhile, or a manifest that refers to it was pushed
+                except StillNeeded:
+                    continue  # a manifest that refers to it was pushed meanwhile
+                except NotFound:
+                    if command is of_manifests:
+                        continue  # it was deleted meanwhile; a blob also goes to the trash with its manifest
             gone.append(digest)
     return gone
 

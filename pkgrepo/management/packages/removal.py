@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import uuid
+from functools import partial
+
 from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError, existing
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.route import DRY_RUN, Table
+from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
 from pkgrepo.model import Action, File, Package, Repository, RepositoryType, VersionState
 from pkgrepo.proxy.virtual import check_yanks
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
+from pkgrepo.storage.catalog.server import trash
+from pkgrepo.storage.catalog.server.trash import FOR_GOOD, Disposal
 
 from . import images
 from . import schema as schemas
 from .schema import DeletedPaths, DeletedVersion, PathsGiven, Reason, Rejected
+
+PURGE = Parameter("purge", "Delete it for good: it cannot be restored from the trash.", "boolean")
 
 table = Table("packages")
 
@@ -24,12 +31,12 @@ table = Table("packages")
     "/package/<repository>/<package>/versions/<version>",
     CONTENT_DELETERS,
     "Delete a version",
-    query=[DRY_RUN],
+    query=[DRY_RUN, PURGE],
     audit="version.delete",
 )
 async def delete_version(call: Call, version: str) -> DeletedVersion:
     """
-    Deletes all files of the version, and the package if this was its last version.
+    Deletes all files of the version, and the package if this was its last version. It can be restored from the trash.
 
     For images, a tag is deleted without its manifest; a digest deletes the manifest with its tags. The name of a
     deleted file cannot be published again unless policy.reuse_deleted_names of the repository is set. Of a proxy
@@ -38,16 +45,23 @@ async def delete_version(call: Call, version: str) -> DeletedVersion:
     await _settle(call, call.repository)
     if images.are_in(call):
         image, dry = await call.find_package(), call.flag("dry_run")
-        return DeletedVersion(deleted=await images.delete(call, image, version, dry_run=dry), dry_run=dry)
+        disposal = _disposal(call)
+        gone = await images.delete(call, image, version, disposal, dry_run=dry)
+        return await _deleted(call, gone, disposal, dry)
     package, found = await call.find_version(version)
     if call.flag("dry_run"):
         held = await call.catalog.look(files.files_of_version, found.id)
         return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
-    return DeletedVersion(deleted=await _remove(call, package.key, found.key, None), dry_run=False)
+    disposal = _disposal(call)
+    return await _deleted(call, await _remove(call, package.key, found.key, None, disposal), disposal)
 
 
 @table.delete(
-    "/package/<repository>/<package>", CONTENT_DELETERS, "Delete a package", query=[DRY_RUN], audit="package.delete"
+    "/package/<repository>/<package>",
+    CONTENT_DELETERS,
+    "Delete a package",
+    query=[DRY_RUN, PURGE],
+    audit="package.delete",
 )
 async def delete_package(call: Call) -> DeletedVersion:
     """Deletes its versions one after the other; an error leaves the remaining ones in place."""
@@ -56,17 +70,20 @@ async def delete_package(call: Call) -> DeletedVersion:
     call.object = f"{call.repository.path}/{package.key}"
     if images.are_in(call):
         dry = call.flag("dry_run")
-        return DeletedVersion(deleted=await images.delete_image(call, package, dry_run=dry), dry_run=dry)
+        disposal = _disposal(call)
+        return await _deleted(call, await images.delete_image(call, package, disposal, dry_run=dry), disposal, dry)
     if call.flag("dry_run"):
         held = await call.catalog.scan(files.files_of_package, package.id)
         return DeletedVersion(deleted=[file.path for file in held], dry_run=True)
-    return DeletedVersion(deleted=await _remove_package(call, package.id, package.key), dry_run=False)
+    disposal = _disposal(call)
+    return await _deleted(call, await _remove_package(call, package.id, package.key, disposal), disposal)
 
 
 @table.delete(
     "/repository/<repository>/packages",
     CONTENT_DELETERS,
     "Delete packages, versions and files by their paths",
+    query=[PURGE],
     audit="packages.delete",
 )
 async def delete_paths(call: Call, body: PathsGiven) -> DeletedPaths:
@@ -109,6 +126,16 @@ async def unyank(call: Call, version: str) -> schemas.VersionState:
     return await _set_state(call, version, VersionState.LIVE, "")
 
 
+def _disposal(call: Call) -> Disposal:
+    """How the call wants something to be deleted: all of it into one entry of the trash, or for good."""
+    return FOR_GOOD if call.flag("purge") else Disposal(entry=str(uuid.uuid4()))
+
+
+async def _deleted(call: Call, gone: list[str], disposal: Disposal, dry: bool = False) -> DeletedVersion:
+    entry = None if dry or disposal.entry is None else await call.catalog.look(trash.find_entry, disposal.entry)
+    return DeletedVersion(deleted=gone, dry_run=dry, trash=None if entry is None else entry.uid)
+
+
 async def _settle(call: Call, repository: Repository) -> None:
     if repository.type is RepositoryType.PROXY:
         await call.shared.proxy.settle()
@@ -129,12 +156,12 @@ async def _set_state(call: Call, version: str, state: VersionState, reason: str)
 
 
 async def _delete_path(call: Call, path: str) -> None:
-    repository = call.repository
+    repository, disposal = call.repository, _disposal(call)
     file: File | None = await call.catalog.look(files.find_file, repository.id, path)
     place = None if file is None else await call.catalog.look(package_and_version_of_file, file.id)
     if file is not None and place is not None:
         await _require_delete(call, place[0])
-        await _remove(call, *place, await _with_companions(call, file))
+        await _remove(call, *place, await _with_companions(call, file), disposal)
         return
     if file is not None and file.package_id is None:
         await _require_delete(call, None)
@@ -149,17 +176,17 @@ async def _delete_path(call: Call, path: str) -> None:
     if found is not None:
         await _require_delete(call, found.key)
         if images.are_in(call):
-            await images.delete_image(call, found)
+            await images.delete_image(call, found, disposal)
         else:
-            await _remove_package(call, found.id, found.key)
+            await _remove_package(call, found.id, found.key, disposal)
         return
     name, _, version = path.rpartition("/")
     found = existing(await _package_named(call, repository, name), "path", path)
     await _require_delete(call, found.key)
     if images.are_in(call):
-        await images.delete(call, found, version)
+        await images.delete(call, found, version, disposal)
         return
-    await _remove(call, found.key, _version_key(call, repository, version), None)
+    await _remove(call, found.key, _version_key(call, repository, version), None, disposal)
 
 
 async def _with_companions(call: Call, file: File) -> list[str]:
@@ -180,21 +207,28 @@ async def _require_delete(call: Call, package: str | None) -> None:
     await access.check_push_rules(call.identity, Action.DELETE, call.repository, package)
 
 
-async def _remove_package(call: Call, package_id: int, key: str) -> list[str]:
+async def _remove_package(call: Call, package_id: int, key: str, disposal: Disposal) -> list[str]:
     gone: list[str] = []
     for version in await call.catalog.scan(versions.version_keys, package_id):
-        gone += await _remove(call, key, version, None)
+        gone += await _remove(call, key, version, None, disposal)
     return gone
 
 
-async def _remove(call: Call, package: str, version: str, paths: list[str] | None) -> list[str]:
+async def _remove(call: Call, package: str, version: str, paths: list[str] | None, disposal: Disposal) -> list[str]:
     repository = call.repository
     hosted = repository.type is RepositoryType.HOSTED  # in a proxy repository, the same file is fetched again
     burn = hosted and not repository.policy.get("reuse_deleted_names", False)
     entry = call.entry(f"{repository.path}/{package}@{version}", {"paths": paths} if paths else {})
     indexer = call.services.formats[repository.format].index
     gone: list[str] = await call.change_content(
-        entry, package_changes.remove_files, package, version, paths, call.actor, indexer, burn
+        entry,
+        partial(package_changes.remove_files, disposal=disposal),
+        package,
+        version,
+        paths,
+        call.actor,
+        indexer,
+        burn,
     )
     return gone
 

@@ -233,10 +233,15 @@ class RepositoryDownloads(Record):
 
 
 class DeletedVersion(Record):
-    """What was deleted, or would be with dry_run: paths of files; for images, tags and digests."""
+    """
+    What was deleted, or would be with dry_run: paths of files; for images, tags and digests.
+
+    trash is the id of the entry of the trash that has it, null if it cannot be restored.
+    """
 
     deleted: list[str]
     dry_run: bool
+    trash: str | None = None
 
 
 class PathsGiven(Body):

@@ -43,7 +43,7 @@ FILTERS = (
     Parameter("include_usage", "Whether to return the usage fields; they are null otherwise.", "boolean"),
 )
 CONFIRM = Parameter("confirm", "The name or path of the repository, as confirmation; required without dry_run.")
-PURGE = Parameter("purge", "Delete the content at once instead of after seven days.", "boolean")
+PURGE = Parameter("purge", "Delete the content at once; it cannot be restored from the trash.", "boolean")
 
 DAYS: Final = 30  # whose downloads a record has
 
@@ -209,8 +209,8 @@ async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRec
 )
 async def delete_repository(call: Call) -> DeletedRepository:
     """
-    The repository is no longer served at once. Its content is removed seven days later, or at once with purge. A
-    member of a virtual repository cannot be deleted (409).
+    The repository is no longer served at once. It goes to the trash for retention.trash_days, or with purge its content
+    is removed at once. A member of a virtual repository cannot be deleted (409).
 
     Without dry_run, confirm must be the name or the path of the repository (422 otherwise).
     """

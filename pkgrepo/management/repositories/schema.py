@@ -187,7 +187,7 @@ class RepositoryType(Record):
 
 
 class DeletedRepository(Record):
-    """The repository that was deleted, or would be with dry_run. Without purge its content is kept for seven days."""
+    """The repository that was deleted, or would be with dry_run. Without purge it goes to the trash."""
 
     id: str
     path: str

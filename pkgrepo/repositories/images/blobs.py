@@ -158,9 +158,14 @@ def get_image(tx: Transaction, repository: Repository, image: str) -> Package:
     return existing(packages.find_package(tx, repository.id, image), "image", image)
 
 
+def is_empty(tx: Transaction, package: Package) -> bool:
+    """Whether an image has neither manifests nor blobs."""
+    return not (manifests.has_manifests(tx, package.id) or linked_blobs.has_links(tx, package.id))
+
+
 def remove_if_empty(tx: Transaction, repository: Repository, package: Package) -> None:
     """Remove the package of an image that has neither manifests nor blobs."""
-    if manifests.has_manifests(tx, package.id) or linked_blobs.has_links(tx, package.id):
+    if not is_empty(tx, package):
         return
     packages.remove_package(tx, package.id)
     repositories.add_usage(tx, repository.id, 0, -1)

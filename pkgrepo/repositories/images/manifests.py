@@ -14,8 +14,15 @@ from attrs import frozen
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Actor, Package, Repository
-from pkgrepo.repositories.images.blobs import Stored, ensure_image, get_image, promise_blob, remove_if_empty
+from pkgrepo.model import SYSTEM, Actor, Package, Repository
+from pkgrepo.repositories.images.blobs import (
+    Stored,
+    ensure_image,
+    get_image,
+    is_empty,
+    promise_blob,
+    remove_if_empty,
+)
 from pkgrepo.repositories.images.push import (
     Push,
     Reference,
@@ -23,13 +30,19 @@ from pkgrepo.repositories.images.push import (
     TagCondition,
     TagConditionFailed,
     TagExists,
+    TagImmutable,
+    fixed_tags,
 )
+from pkgrepo.repositories.images.trash import keep_manifest, keep_tag
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures, trust
+from pkgrepo.storage.catalog.images.contents import find_manifests
 from pkgrepo.storage.catalog.images.signatures import TrustChange, add_signature, derive_trust
+from pkgrepo.storage.catalog.images.summaries import tags_of_manifest
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.trash import FOR_GOOD, TO_TRASH, Disposal, add_to_trash, keeps
 
 
 def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push, actor: Actor, now_ms: int) -> Stored:
@@ -98,19 +111,26 @@ def delete_manifest(
     now_ms: int,
     *,
     kind: str = "deleted",
+    disposal: Disposal = TO_TRASH,
 ) -> None:
     """
     Remove a manifest and every tag that points to it.
 
-    Its blobs stay until a client or the garbage collector removes them. ``kind`` is that of the event.
+    The blobs that no other manifest of the image needs go to the trash with it; without the trash they stay until a
+    client or the garbage collector removes them. ``kind`` is that of the event.
 
-    :raises NotFound: the image has none of this digest
+    :raises NotFound: the image has none of this digest; :raises TagImmutable: a tag that points to it is
     """
     package = get_image(tx, repository, image)
+    _check_fixed(repository, tags_of_manifest(tx, package.id, digest), actor)
     size = existing(manifests.manifest_size(tx, package.id, digest), "manifest", digest)
     depending = signatures.depending_on(tx, package.id, digest)
+    kept = find_manifests(tx, repository.storage_id, package.id, [digest]) if keeps(tx, repository, disposal) else []
     changes = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, -size, 0)
+    for each in kept:
+        part = keep_manifest(tx, repository, package, each, changes.removed, now_ms)
+        add_to_trash(tx, package, [part], actor, disposal, now_ms, whole=is_empty(tx, package))
     bump_package_serial(tx, repository, package, now_ms)
     others = {"hidden": changes.hidden, "released": changes.released}
     data = {"digest": digest, "tags": changes.removed, **{kind: names for kind, names in others.items() if names}}
@@ -250,20 +270,39 @@ def append_trust_events(
         append_package_event(tx, package, "untrusted", {"digest": digest, "keys": sorted(change.lost)}, actor, now_ms)
 
 
-def delete_tag(tx: Transaction, repository: Repository, image: str, tag: str, actor: Actor, now_ms: int) -> None:
+def delete_tag(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    tag: str,
+    actor: Actor,
+    now_ms: int,
+    *,
+    disposal: Disposal = TO_TRASH,
+) -> None:
     """
     Remove a tag; its manifest stays.
 
-    :raises NotFound: the image has no such tag
+    :raises NotFound: the image has no such tag; :raises TagImmutable: it is not deleted
     """
     package = get_image(tx, repository, image)
     found = existing(tags.find_tag(tx, package.id, tag), "tag", tag)
+    _check_fixed(repository, [tag], actor)
+    if found.digest is not None and keeps(tx, repository, disposal):
+        add_to_trash(tx, package, [keep_tag(tag, found.digest)], actor, disposal, now_ms)
     tags.remove_tag(tx, package.id, tag)
     if found.digest is not None:
         manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # its grace period begins now
     bump_package_serial(tx, repository, package, now_ms)
     append_package_event(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
     update_trust(tx, repository, package, signatures.signed_by(None, None, [tag]), (), actor, now_ms)
+
+
+def _check_fixed(repository: Repository, names: Iterable[str], actor: Actor) -> None:
+    """:raises TagImmutable: one of the tags is not deleted, unless the server itself does: it was never published"""
+    fixed = fixed_tags(repository, names)
+    if fixed and actor != SYSTEM:
+        raise TagImmutable(fixed[0])
 
 
 def release_tag(tx: Transaction, repository: Repository, image: str, tag: str, actor: Actor, now_ms: int) -> None:
@@ -277,7 +316,7 @@ def release_tag(tx: Transaction, repository: Repository, image: str, tag: str, a
     package = get_image(tx, repository, image)
     found = tags.find_tag(tx, package.id, tag)
     if found is None or not trust.release_tag(tx, package.id, tag):
-        delete_tag(tx, repository, image, tag, actor, now_ms)
+        delete_tag(tx, repository, image, tag, actor, now_ms, disposal=FOR_GOOD)
         return
     bump_package_serial(tx, repository, package, now_ms)
     append_package_event(tx, package, "released", {"digest": found.digest, "tags": [tag]}, actor, now_ms)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from attrs import Factory, define, frozen
 
-from pkgrepo.errors import PkgrepoError
-from pkgrepo.model import BlobInfo
+from pkgrepo.errors import Conflict, PkgrepoError
+from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 
 NAMED = 10  # digests in a sentence
@@ -106,6 +107,20 @@ class TagExists(PkgrepoError):  # noqa: N818 - named for what happened
 
     def __str__(self) -> str:
         return f"tag {self.tag} already exists and this repository does not allow tags to be overwritten"
+
+
+@define
+class TagImmutable(Conflict):
+    """A tag is neither moved nor deleted, by the policy of its repository."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__(f"tag {tag} is immutable in this repository (policy.immutable_tags): it stays as it is")
+
+
+def fixed_tags(repository: Repository, tags: Iterable[str]) -> list[str]:
+    """The tags, of those given, that are neither moved nor deleted (``policy.immutable_tags``)."""
+    globs = repository.policy.get("immutable_tags", ())
+    return [tag for tag in tags if globs and any(fnmatchcase(tag, glob) for glob in globs)]
 
 
 @define

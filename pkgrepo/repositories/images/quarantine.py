@@ -26,6 +26,7 @@ from pkgrepo.storage.catalog.images import trust
 from pkgrepo.storage.catalog.images.trust import Keys
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.trash import FOR_GOOD
 
 from .manifests import delete_manifest
 
@@ -49,7 +50,7 @@ def remove_expired(tx: Transaction, repository: Repository, now_ms: int) -> int:
         release_tag(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
     for each in trust.expired_manifests(tx, repository.id, now_ms, BATCH):
         gone += 1
-        delete_manifest(tx, repository, each.package_key, each.name, SYSTEM, now_ms)
+        delete_manifest(tx, repository, each.package_key, each.name, SYSTEM, now_ms, disposal=FOR_GOOD)
     if gone:
         repositories.bump_serial(tx, repository.id)
     return gone

@@ -314,6 +314,9 @@ class LayoutFollower(Service):
                 failed |= await self._updater.show(changed)
                 changed.clear()
                 await self._discard(event, failed)
+            elif event.kind == events.REPOSITORY_RESTORED:  # after its removal, which discarded what was shown of it
+                await self._catalog.write(layout_pending.add_repositories, [event.repository_id])
+                self._retries.begin()
             elif event.package_key:
                 version = event.data.get("version", "")
                 entry = Entry(event.repository_id, event.package_key, event.version_key, version)

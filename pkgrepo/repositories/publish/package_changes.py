@@ -15,9 +15,11 @@ from pkgrepo.errors import NotFound, ReadOnly, RepositoryInactive, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, RepositoryType, Version, VersionState
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex, VersionsIndexer
-from pkgrepo.storage.catalog.packages import events, files, packages, text_index, versions
+from pkgrepo.repositories.publish.trash import keep_files, keep_versions
+from pkgrepo.storage.catalog.packages import events, files, packages, tags, text_index, versions
 from pkgrepo.storage.catalog.packages.versions import VersionRow
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.trash import TO_TRASH, Disposal, add_to_trash, keeps
 
 T = TypeVar("T")
 EVICTED = "evicted"  # the kind of the event when something is removed from a cache
@@ -134,12 +136,13 @@ def remove_files(
     now_ms: int,
     *,
     kind: str = "deleted",
+    disposal: Disposal = TO_TRASH,
 ) -> list[str]:
     """
     Remove files of a version, or all of them if ``paths`` is None. Returns the removed paths.
 
     A version without files is removed too, and so is a package without versions. With ``tombstone`` the paths may not
-    be used again. The bytes are removed by garbage collection. ``kind`` is that of the event.
+    be used again. What the trash does not keep is removed by garbage collection. ``kind`` is that of the event.
 
     :raises NotFound: no such package, version or file
     """
@@ -150,14 +153,20 @@ def remove_files(
         if path not in present:
             raise NotFound("file", path)
         doomed.append(present[path])
+    gone = len(doomed) == len(present)
+    kept = []
+    if keeps(tx, repository, disposal):
+        named = tags.names_by_version(tx, package.id).get(version.id, ()) if gone else None
+        kept.append(keep_files(package, version, doomed, tags=named))
     for file in doomed:
         files.remove_file(tx, file, actor=actor, tombstone=tombstone, now_ms=now_ms)
     repositories.add_usage(tx, repository.id, -sum(file.size for file in doomed), 0)
     append_package_event(tx, package, kind, {"paths": [file.path for file in doomed]}, actor, now_ms, version=version)
-    if len(doomed) == len(present):
+    if gone:
         versions.remove_version(tx, version.id)
     package = bump_package_serial(tx, repository, package, now_ms)
     last = versions.count_versions(tx, package.id) == 0
+    add_to_trash(tx, package, kept, actor, disposal, now_ms, whole=last)
     indexer(PackageIndex(tx, package, now_ms), Change(version=version, removed=tuple(doomed), last=last))
     if last:
         _remove_package(tx, repository, package)
@@ -175,6 +184,8 @@ def remove_versions(
     indexer: VersionsIndexer,
     tombstone: bool,
     now_ms: int,
+    *,
+    disposal: Disposal = TO_TRASH,
 ) -> None:
     """
     Remove many versions with all their files, like ``remove_files``; versions that do not exist are skipped.
@@ -192,7 +203,11 @@ def remove_versions(
         versions.add_tombstones(tx, package.key, rows, actor, now_ms)
     repositories.add_usage(tx, repository.id, -sum(size for each in found.values() for _, size in each), 0)
     package = bump_package_serial(tx, repository, package, now_ms)
-    if len(rows) == versions.count_versions(tx, package.id):
+    last = len(rows) == versions.count_versions(tx, package.id)
+    if keeps(tx, repository, disposal):
+        kept = keep_versions(tx, package, [row.id for row in rows])
+        add_to_trash(tx, package, kept, actor, disposal, now_ms, whole=last)
+    if last:
         _remove_package(tx, repository, package)
     else:
         versions.remove_versions(tx, rows)

@@ -42,8 +42,8 @@ class Release:
     with the same bytes stays as it is, unless the release ``renews`` its attributes. With ``reuse`` they may have paths
     of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that exists, too; None for
     ``describes`` means as for ``overwrite``. ``published_ms`` is when a new version was published elsewhere, None for
-    now. ``kind`` is that of the event. ``guard`` is called first in the transaction, and raises an error if the release
-    may not be published.
+    now; ``publisher`` is who published it then, None for the actor. ``kind`` is that of the event. ``guard`` is called
+    first in the transaction, and raises an error if the release may not be published.
     """
 
     package_key: str
@@ -60,6 +60,7 @@ class Release:
     obsolete: tuple[str, ...] = ()
     describes: bool | None = None
     published_ms: int | None = None
+    publisher: str | None = None
     kind: str = "published"
     guard: Callable[[Transaction], None] | None = None
 
@@ -320,7 +321,9 @@ def _write_versions(
         release = each.release
         at = known[release.package_key].id, release.version_key
         if at not in existing and at not in new:
-            new[at] = NewVersion(*at, release.version_text, release.sort, release.meta, release.published_ms)
+            new[at] = NewVersion(
+                *at, release.version_text, release.sort, release.meta, release.published_ms, release.publisher
+            )
         elif release.overwrite if release.describes is None else release.describes:
             described.append((at, release.meta))
     existing |= release_batches.add_versions(tx, list(new.values()), actor, now_ms)

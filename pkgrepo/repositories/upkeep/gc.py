@@ -40,6 +40,7 @@ from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
 from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, may_remove_manifest, plan_image
 from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
 from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.server.trash import FOR_GOOD
 
 log = Logger()
 
@@ -299,7 +300,7 @@ def remove_manifests(
         return 0
     for digest in digests:
         if may_remove_manifest(tx, package.id, digest, doomed, before_ms, now_ms):
-            delete_manifest(tx, repository, package.key, digest, actor, now_ms)
+            delete_manifest(tx, repository, package.key, digest, actor, now_ms, disposal=FOR_GOOD)
             removed += 1
     return removed
 

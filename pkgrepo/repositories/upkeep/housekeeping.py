@@ -1,9 +1,8 @@
 """
 Periodic clean-up.
 
-Hourly: leftovers of crashes, removed repositories, old rows of the audit log, stale statistics, and what storages
-hold. Daily: a garbage
-collection on each storage.
+Hourly: leftovers of crashes, what was in the trash for long enough (removed repositories, too), old rows of the audit
+log, stale statistics, and what storages hold. Daily: a garbage collection on each storage.
 """
 
 from __future__ import annotations
@@ -33,19 +32,20 @@ from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 from pkgrepo.storage.catalog.server.purge import purge_due
+from pkgrepo.storage.catalog.server.trash import kept_days, purge_expired
 from pkgrepo.storage.catalog.usage_counts import note_size
 
 log = Logger()
 EVERY_S = 3600.0
 BATCH = 500  # rows removed by one transaction
 FILLED = 20  # packages of which one transaction writes what searches read, in 10 ms; other writes take turns
-REMOVED_KEPT = timedelta(days=7)  # time in which a removed repository can be restored
 # Each removes so many rows that have expired at a time, and returns whether there may be more.
 _REMOVALS = (
     remove_expired_promises,
     expire_deployments,
     remove_expired_claims,
     index_documents.remove_expired_superseded,
+    purge_expired,
 )
 DAY_MS = 24 * 3600 * 1000
 OPTIONS = GcOptions(grace_s=24 * 3600)
@@ -102,7 +102,7 @@ class Housekeeping(PeriodicTask):
                     temporaries=swept.temporaries,
                     storage=storage.name,
                 )
-        purged = await purge_due(self._catalog, self._before_ms(REMOVED_KEPT))
+        purged = await purge_due(self._catalog, self._before_ms(timedelta(days=await self._catalog.look(kept_days))))
         if purged:
             log.info("purged {count} removed repositories", count=purged)
         while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):

@@ -19,6 +19,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.downloads import ImagePull
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, promise_manifest
+from pkgrepo.repositories.images.push import TagImmutable
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_listed
 from pkgrepo.storage.catalog.images.trust import Keys
 
@@ -125,6 +126,8 @@ async def delete_reference(
         )
     except NotFound:
         raise unknown(reference) from None
+    except TagImmutable as error:
+        raise Refusal(403, str(error), "DENIED") from None
     return Response(202, headers=VERSION)
 
 

@@ -37,6 +37,11 @@ _REFERRING_ROWS = (
     manifest m WHERE m.sha256 = b.sha256
     AND b.storage_id = (SELECT r.storage_id FROM repository r WHERE r.id = m.repository_id)
     """,
+    """
+    trash_blob k WHERE k.sha256 = b.sha256 AND b.storage_id = (
+        SELECT r.storage_id FROM trash t JOIN repository r ON r.id = t.repository_id WHERE t.id = k.trash_id
+    )
+    """,
 )
 _REFERENCED = "({})".format(" OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _REFERRING_ROWS))
 _REFERENCE_COUNT = " + ".join(f"(SELECT COUNT(*) FROM {each})" for each in _REFERRING_ROWS)

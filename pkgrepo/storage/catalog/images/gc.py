@@ -4,9 +4,9 @@ Garbage collection of images: which manifests and blobs of an image are not need
 =========  ============================================================================================================
 object     is needed if
 =========  ============================================================================================================
-manifest   a tag points to it, or serves it while the new one is in quarantine; or a needed index lists it; or its
-           subject is a needed manifest (signatures and other referrers). A tag that cosign made about another manifest
-           of the image counts only while that one is needed
+manifest   a tag points to it, or did so when it went to the trash, or serves it while the new one is in quarantine;
+           or a needed index lists it; or its subject is a needed manifest (signatures and other referrers). A tag that
+           cosign made about another manifest of the image counts only while that one is needed
 blob       a manifest of the image refers to it
 both       touched within the grace period, or promised to a client (see L{linked_blobs}): clients push blobs before the
            manifest, and manifests before the index
@@ -30,6 +30,14 @@ from pkgrepo.storage.catalog.rows import scalar
 
 from .linked_blobs import is_needed
 from .manifests import has_manifest
+
+# Name and digest of the tags of an image that are in the trash: to restore them needs the manifest.
+_IN_TRASH = """
+    SELECT i.name, i.digest FROM package p
+    JOIN trash t ON t.repository_id = p.repository_id AND t.package_key = p.key
+    JOIN trash_item i ON i.trash_id = t.id
+    WHERE p.id = ? AND i.digest IS NOT NULL
+"""
 
 
 @frozen
@@ -188,7 +196,8 @@ def _tagged(r: Reader, package_id: int, found: Mapping[str, _Manifest]) -> tuple
     """
     tagged: set[str] = set()
     about: dict[str, list[str]] = {}
-    for name, *digests in r.all("SELECT name, digest, served FROM tag WHERE package_id = ?", (package_id,)):
+    tags = r.all("SELECT name, digest, served FROM tag WHERE package_id = ?", (package_id,))
+    for name, *digests in (*tags, *r.all(_IN_TRASH, (package_id,))):
         subject = subject_of_tag(name)
         for digest in digests:
             if digest is None:
@@ -246,7 +255,8 @@ def _parents_first(manifests: Mapping[str, _Manifest], about: Mapping[str, list[
 
 def _is_tagged(r: Reader, package_id: int, digest: str, planned: Collection[str]) -> bool:
     """Whether a tag that counts points to a manifest, or serves it while the new one is in quarantine."""
-    for (name,) in r.all("SELECT name FROM tag WHERE package_id = ? AND ? IN (digest, served)", (package_id, digest)):
+    tags = r.all("SELECT name FROM tag WHERE package_id = ? AND ? IN (digest, served)", (package_id, digest))
+    for name, *_ in (*tags, *r.all(f"{_IN_TRASH} AND i.digest = ?", (package_id, digest))):
         subject = subject_of_tag(name)
         if subject is None or subject not in planned or has_manifest(r, package_id, subject):
             return True

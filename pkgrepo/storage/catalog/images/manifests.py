@@ -177,6 +177,11 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: Mani
     return True
 
 
+def set_created_at(tx: Transaction, package_id: int, digest: str, created_ms: int) -> None:
+    """Set the time of a manifest that was restored, to the one that it had before."""
+    tx.send("UPDATE manifest SET created_at = ? WHERE package_id = ? AND digest = ?", (created_ms, package_id, digest))
+
+
 def touch_manifest(tx: Transaction, package_id: int, digest: str, now_ms: int) -> bool:
     """Restart the grace period of a manifest; returns whether it exists."""
     return bool(

@@ -25,6 +25,9 @@ from pkgrepo.storage.catalog.rows import (
 )
 
 REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and name of the repository
+REPOSITORY_RESTORED = "repository_restored"
+# Kinds of the events of images that move or remove tags, which their data have as tags.
+OF_TAGS = ("published", "cached", "tagged", "untagged", "deleted", "evicted", "released")
 # With a parameter in place of the constant, the engines could not use the partial index of these events.
 _REMOVAL = f"kind = '{REPOSITORY_REMOVED}'"
 
@@ -136,9 +139,35 @@ def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = No
     return every(r, _event, sql, (repository_id, seq, limit))
 
 
+def events_of_tag(r: Reader, package_id: int, tag: str, before: int, limit: int) -> list[Event]:
+    """
+    At most ``limit`` events before the sequence number ``before`` that moved or removed a tag of an image.
+
+    The newest first. Reads the events of the image until it has so many: call it on a reader thread.
+    """
+    kinds = placeholders(len(OF_TAGS))
+    named = f'%"{tag}"%'  # a tag has no character that JSON or LIKE escapes, but underscores, which match themselves
+    found: list[Event] = []
+    while len(found) < limit:
+        some = every(
+            r,
+            _event,
+            f"""
+            {_EVENT} WHERE package_id = ? AND seq < ? AND kind IN ({kinds}) AND data LIKE ?
+            ORDER BY seq DESC LIMIT ?
+            """,
+            (package_id, before, *OF_TAGS, named, limit),
+        )
+        found += [each for each in some if tag in each.data.get("tags", ())]
+        if len(some) < limit:
+            break
+        before = some[-1].seq
+    return found[:limit]
+
+
 def find_removal_event(r: Reader, repository_id: int) -> Event | None:
     """The event that records the removal of a repository, or None."""
-    return find(r, _event, f"{_EVENT} WHERE repository_id = ? AND {_REMOVAL}", (repository_id,))
+    return find(r, _event, f"{_EVENT} WHERE repository_id = ? AND {_REMOVAL} ORDER BY seq DESC", (repository_id,))
 
 
 def removed_repository_uids(r: Reader) -> set[str]:

@@ -22,6 +22,7 @@ from pkgrepo.storage.catalog.rows import (
     LAST_CHARACTER,
     LIKE,
     at,
+    batches,
     column,
     dump,
     every,
@@ -31,6 +32,7 @@ from pkgrepo.storage.catalog.rows import (
     like,
     load,
     only_row,
+    placeholders,
     rows,
     to_ms,
 )
@@ -72,6 +74,16 @@ def find_file(r: Reader, repository_id: int, path: str) -> File | None:
     The locator is empty if the blob is marked suspect (missing or damaged); opening it raises ``BlobMissing``.
     """
     return find(r, to_file, _FIND, (repository_id, path))
+
+
+def files_of_versions(r: Reader, version_ids: Sequence[int]) -> dict[int, list[File]]:
+    """The files of these versions by the id of the version, each ordered by path."""
+    found: dict[int, list[File]] = {}
+    for some in batches(version_ids):
+        sql = f"{FILE} WHERE f.version_id IN ({placeholders(len(some))}) ORDER BY f.path"
+        for each in every(r, to_file, sql, some):
+            found.setdefault(each.version_id or 0, []).append(each)
+    return found
 
 
 def files_of_version(r: Reader, version_id: int) -> list[File]:

@@ -51,6 +51,11 @@ def find_package(r: Reader, repository_id: int, key: str) -> Package | None:
     return find(r, to_package, f"{PACKAGE} WHERE repository_id = ? AND key = ?", (repository_id, key))
 
 
+def find_package_by_id(r: Reader, package_id: int) -> Package | None:
+    """The package with this id, or None."""
+    return find(r, to_package, f"{PACKAGE} WHERE id = ?", (package_id,))
+
+
 def package_serial(r: Reader, repository_id: int, key: str) -> int | None:
     """The serial of a package's last change; None if there is no package with this key."""
     return scalar(r, "SELECT serial FROM package WHERE repository_id = ? AND key = ?", (repository_id, key))

@@ -32,7 +32,10 @@ class NewPackage:
 
 @frozen
 class NewVersion:
-    """A version that does not exist yet. ``published_ms`` is None for one that is published now."""
+    """
+    A version that does not exist yet. ``published_ms`` is None for one that is published now, ``publisher`` for one by
+    the actor.
+    """
 
     package_id: int
     key: str
@@ -40,6 +43,7 @@ class NewVersion:
     sort: bytes
     meta: Mapping[str, Any]
     published_ms: int | None = None
+    publisher: str | None = None
 
 
 @frozen
@@ -119,7 +123,8 @@ def add_versions(
         values: list[Value] = []
         for each in some:
             values += (each.package_id, each.key, each.text, each.sort, dump(each.meta))
-            values += (now_ms if each.published_ms is None else each.published_ms, publisher.user_id, publisher.name)
+            by = (publisher.user_id, publisher.name) if each.publisher is None else (None, each.publisher)
+            values += (now_ms if each.published_ms is None else each.published_ms, *by)
         rows = tx.all(
             f"""
             INSERT INTO version (package_id, key, text, sort, meta, published_at, publisher_id, publisher)
@@ -168,14 +173,13 @@ def add_files(
     Their blobs must have been claimed in the same transaction.
     """
     found: dict[str, File] = {}
-    created_at = at(now_ms)
     for some in batches(placed):
         values: list[Value] = []
         attrs = [dump(each.new.attrs) for each in some]
         for each, text in zip(some, attrs, strict=True):
             new, blob = each.new, each.new.blob
             values += (repository_id, storage_id, new.path, each.package_id, each.version_id)
-            values += (bytes.fromhex(blob.sha256), blob.size, new.media_type, text, now_ms)
+            values += (bytes.fromhex(blob.sha256), blob.size, new.media_type, text, _created_ms(new, now_ms))
         ids: dict[str, int] = dict(
             tx.all(
                 f"""
@@ -202,9 +206,13 @@ def add_files(
                 media_type=new.media_type,
                 digests=blob.digests,
                 attrs=load(text),
-                created_at=created_at,
+                created_at=at(_created_ms(new, now_ms)),
             )
     return found
+
+
+def _created_ms(new: NewFile, now_ms: int) -> int:
+    return now_ms if new.created_ms is None else new.created_ms
 
 
 def _existing(r: Reader, table: str, repository_id: int, paths: Iterable[str]) -> set[str]:

@@ -45,6 +45,11 @@ def list_tag_names(r: Reader, package_id: int, *, after: str, limit: int) -> lis
     )
 
 
+def every_tag_name(r: Reader, package_id: int) -> list[str]:
+    """The names of all tags, in order. An image may have tens of thousands: call it on a reader thread."""
+    return column(r, "SELECT name FROM tag WHERE package_id = ? ORDER BY name", (package_id,))
+
+
 def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
     """The text of the version of each tag, by tag name in order; tags that point to a manifest are left out."""
     sql = """
@@ -52,6 +57,15 @@ def tagged_versions(r: Reader, package_id: int) -> dict[str, str]:
         WHERE t.package_id = ? ORDER BY t.name
     """
     return dict(r.all(sql, (package_id,)))
+
+
+def names_by_version(r: Reader, package_id: int) -> dict[int, list[str]]:
+    """The names of the tags that point to a version, by the id of the version."""
+    found: dict[int, list[str]] = {}
+    sql = "SELECT version_id, name FROM tag WHERE package_id = ? AND version_id IS NOT NULL ORDER BY name"
+    for version_id, name in r.all(sql, (package_id,)):
+        found.setdefault(version_id, []).append(name)
+    return found
 
 
 def find_tagged_version(r: Reader, package_id: int, name: str) -> Version | None:

@@ -8,7 +8,7 @@ versions would block other writers, and other threads of the process, for second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -41,6 +41,12 @@ def find_by_keys(r: Reader, repository_id: int, package_key: str, key: str) -> V
 def list_versions(r: Reader, package_id: int) -> list[Version]:
     """All versions in the format's order; versions with the same ``sort`` are ordered by key."""
     return every(r, to_version, f"{VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))
+
+
+def versions_by_id(r: Reader, ids: Sequence[int]) -> list[Version]:
+    """The versions with these ids, in the order of the ids."""
+    found = {each.id: each for some in batches(ids) for each in _with_ids(r, some)}
+    return [found[id_] for id_ in ids if id_ in found]
 
 
 def newest_keys(r: Reader, package_id: int, state: VersionState, limit: int) -> list[str]:
@@ -222,6 +228,10 @@ def append_events(
         for row, kind, data in entries
     )
     events.append_events(tx, new, actor, now_ms)
+
+
+def _with_ids(r: Reader, some: Sequence[int]) -> list[Version]:
+    return every(r, to_version, f"{VERSION} WHERE id IN ({placeholders(len(some))})", some)
 
 
 def _sort_and_key(rows: Iterable[VersionRow]) -> Iterator[Value]:

@@ -32,6 +32,11 @@ _ROWS_OF_REPOSITORY = (
     _delete_some("upstream_document", "id", "repository_id"),
     _delete_some("file", "id", "repository_id"),
     _delete_some("tombstone", "repository_id, path", "repository_id"),
+    "DELETE FROM trash_blob WHERE (trash_id, sha256) IN (SELECT k.trash_id, k.sha256 FROM trash_blob k "
+    "JOIN trash t ON t.id = k.trash_id WHERE t.repository_id = ? LIMIT ?)",
+    "DELETE FROM trash_item WHERE id IN (SELECT i.id FROM trash_item i JOIN trash t ON t.id = i.trash_id "
+    "WHERE t.repository_id = ? LIMIT ?)",
+    _delete_some("trash", "id", "repository_id"),
     _delete_some("upload", "uid", "repository_id"),
     "DELETE FROM deployment_file WHERE (deployment_id, path) IN (SELECT f.deployment_id, f.path FROM deployment_file f "
     "JOIN deployment d ON d.id = f.deployment_id WHERE d.repository_id = ? LIMIT ?)",
@@ -69,6 +74,18 @@ def due_repositories(r: Reader, before_ms: int) -> list[int]:
         "SELECT id FROM repository WHERE deleted_at IS NOT NULL AND (purge = 1 OR deleted_at < ?) ORDER BY id",
         (before_ms,),
     )
+
+
+def mark_for_purge(tx: Transaction, repository_id: int) -> list[int]:
+    """Mark a removed repository and its companions for ``purge_repository``. Returns their ids, its own last."""
+    ids = column(
+        tx,
+        "SELECT id FROM repository WHERE (id = ? OR parent_id = ?) AND deleted_at IS NOT NULL ORDER BY id DESC",
+        (repository_id, repository_id),
+    )
+    for each in ids:
+        tx.execute("UPDATE repository SET purge = 1 WHERE id = ?", (each,))
+    return ids
 
 
 def purge_repository(tx: Transaction, repository_id: int, limit: int = BATCH) -> bool:

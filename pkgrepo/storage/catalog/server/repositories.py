@@ -21,8 +21,8 @@ from attrs import evolve
 from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
-from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, append_event
-from pkgrepo.storage.catalog.rows import find, insert, number, rows, scalar, update
+from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, REPOSITORY_RESTORED, append_event
+from pkgrepo.storage.catalog.rows import column, find, insert, number, rows, scalar, update
 
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
@@ -173,7 +173,7 @@ def remove_repository(
     for each in companions_of(tx, repository_id):
         remove_repository(tx, each.id, now_ms=now_ms, purge=purge, actor=actor)
     tx.execute(
-        "UPDATE repository SET deleted_at = ?, purge = ?, active = 0 WHERE id = ?",
+        "UPDATE repository SET deleted_at = ?, purge = ? WHERE id = ?",
         (now_ms, int(purge), repository_id),
     )
     append_event(
@@ -188,6 +188,43 @@ def remove_repository(
         now_ms=now_ms,
     )
     bump_config_serial(tx)
+
+
+def restore_repository(tx: Transaction, uid: str, actor: Actor, now_ms: int) -> Repository:
+    """
+    Restore a removed repository with its content and its companions, as long as it is not purged.
+
+    :raises NotFound: there is none that can be restored; :raises AlreadyExists: another one has its name now
+    """
+    row = existing(
+        tx.one(
+            """
+            SELECT id, storage_id, name, key, deleted_at FROM repository
+            WHERE uid = ? AND deleted_at IS NOT NULL AND purge = 0 AND parent_id IS NULL
+            """,
+            (uid,),
+        ),
+        "removed repository",
+        uid,
+    )
+    id_, storage_id, name, key, deleted_ms = row
+    _check_name(tx, storage_id, name, key, besides=id_)
+    ids = [id_, *column(tx, "SELECT id FROM repository WHERE parent_id = ? AND deleted_at = ?", (id_, deleted_ms))]
+    for each in ids:
+        tx.execute("UPDATE repository SET deleted_at = NULL, serial = serial + 1 WHERE id = ?", (each,))
+        append_event(
+            tx,
+            repository_id=each,
+            package_id=None,
+            package_key="",
+            version_key="",
+            kind=REPOSITORY_RESTORED,
+            data={"uid": uid, "storage_id": storage_id, "name": name},
+            actor=actor,
+            now_ms=now_ms,
+        )
+    bump_config_serial(tx)
+    return get_repository(tx, id_)
 
 
 def bump_serial(tx: Transaction, repository_id: int) -> int:

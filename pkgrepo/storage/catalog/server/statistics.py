@@ -61,6 +61,7 @@ _REFERENCED = """
     UNION SELECT sha256 FROM manifest WHERE repository_id = ?
     UNION SELECT x.sha256 FROM package_blob x JOIN package p ON p.id = x.package_id
     WHERE p.repository_id = ?
+    UNION SELECT k.sha256 FROM trash_blob k JOIN trash t ON t.id = k.trash_id WHERE t.repository_id = ?
 """
 
 
@@ -105,7 +106,7 @@ def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, in
             THEN b.size END), 0)
         FROM blob b WHERE b.storage_id = ? AND b.sha256 IN ({_REFERENCED})
         """,
-        (repository_id, storage_id, repository_id, repository_id, storage_id, *[repository_id] * 3),
+        (repository_id, storage_id, repository_id, repository_id, storage_id, *[repository_id] * 4),
     )
 
 

@@ -24,6 +24,12 @@ LAST_MS = LASTS_MS + FRESH_MS + 1  # when promises are over
 
 
 @pytest_twisted.async_yield_fixture
+async def stack(make_stack: Any) -> Any:
+    """A server that keeps nothing in a trash."""
+    yield await make_stack(retention__trash_days=0)
+
+
+@pytest_twisted.async_yield_fixture
 async def registry(stack: Stack) -> Any:
     """A registry with one public repository, main/images."""
     await stack.add_repository("images", format="docker")

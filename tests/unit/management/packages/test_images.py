@@ -95,8 +95,9 @@ async def test_a_version_lists_its_manifests_and_blobs(registry: Registry) -> No
 async def test_a_tag_is_deleted_alone_and_a_manifest_with_its_tags(registry: Registry) -> None:
     stack = registry.stack
     dry = await stack.ok("DELETE", f"{APP}/versions/{BOTH.digest}?dry_run=true")
-    assert dry == {"deleted": [BOTH.digest, "latest", "v1"], "dry_run": True}
-    assert await stack.ok("DELETE", f"{APP}/versions/amd64") == {"deleted": ["amd64"], "dry_run": False}
+    assert dry == {"deleted": [BOTH.digest, "latest", "v1"], "dry_run": True, "trash": None}
+    gone = await stack.ok("DELETE", f"{APP}/versions/amd64")
+    assert (gone["deleted"], gone["dry_run"]) == (["amd64"], False)
     assert (await registry.below("GET", "manifests/amd64")).status == 404
     assert (await registry.below("GET", f"manifests/{ONE.digest}")).status == 200
     gone = await stack.ok("DELETE", f"{APP}/versions/{BOTH.digest}")
@@ -112,7 +113,7 @@ async def test_an_image_is_deleted_with_its_manifests_and_blobs(registry: Regist
     stack = registry.stack
     await registry.push_blob(b"no manifest names this")
     assert len((await stack.ok("DELETE", f"{APP}?dry_run=true"))["deleted"]) == 11
-    assert len((await stack.ok("DELETE", APP))["deleted"]) == 11
+    assert len((await stack.ok("DELETE", f"{APP}?purge=true"))["deleted"]) == 11
     assert (await stack.api("GET", APP)).status == 404
     assert (await stack.ok("GET", PACKAGES))["items"] == []
     stats = await stack.ok("GET", "/repository/main%2Fimages/stats")

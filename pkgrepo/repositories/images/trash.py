@@ -1,0 +1,71 @@
+"""What the catalog knew of deleted manifests and tags, as the trash keeps it; L{upkeep.trash} restores it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Package, Repository
+from pkgrepo.storage.catalog.images import linked_blobs
+from pkgrepo.storage.catalog.images.contents import StoredManifest
+from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.trash import Kept
+
+MANIFEST = "manifest"  # the kinds of items
+TAG = "tag"
+
+
+@frozen
+class TrashedManifest:
+    """A manifest with its blobs, and the tags that pointed to it."""
+
+    manifest: StoredManifest
+    tags: Sequence[str]
+
+
+@frozen
+class TrashedTag:
+    """A tag and the digest that it pointed to."""
+
+    name: str
+    digest: str
+
+
+def keep_manifest(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    manifest: StoredManifest,
+    tags: Sequence[str],
+    now_ms: int,
+) -> Kept:
+    """
+    What the trash keeps of a manifest that was just removed.
+
+    Its blobs that no other manifest of the image needs, and no push waits for, are unlinked from the image: what is
+    deleted must not stay available by its digest.
+    """
+    size = manifest.size
+    for each in manifest.blobs:
+        promised = any(
+            linked_blobs.is_promised(tx, package.id, name, now_ms) for name in (each.digest, f"sha256:{each.sha256}")
+        )
+        if promised or linked_blobs.is_needed(tx, package.id, each.sha256):
+            continue
+        if linked_blobs.unlink_blob(tx, package.id, each.sha256):
+            repositories.add_usage(tx, repository.id, -each.size, 0)
+            size += each.size
+    return Kept(
+        kind=MANIFEST,
+        name=manifest.digest,
+        data=TrashedManifest(manifest, tuple(tags)),
+        size=size,
+        sha256s=[manifest.sha256, *(each.sha256 for each in manifest.blobs)],
+    )
+
+
+def keep_tag(name: str, digest: str) -> Kept:
+    """What the trash keeps of a tag, which has no bytes of its own."""
+    return Kept(kind=TAG, name=name, data=TrashedTag(name, digest), size=0, digest=digest)
