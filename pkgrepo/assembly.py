@@ -16,13 +16,13 @@ from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, E
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.upstreams import ProxyParts
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
-from pkgrepo.gateway.answer_cache import AnswerCache, CachedResponse
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.mounts import Mounts
+from pkgrepo.gateway.response_cache import CachedResponse, ResponseCache
 from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Proxying, Services
 from pkgrepo.http.repeats import Repeats
@@ -69,7 +69,7 @@ class Assembly:
         self._config = config
         self._reactor = reactor
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
-        self._cache: ResponseCache[CachedResponse] = ResponseCache(HOT_BYTES)
+        self._cache: SizedCache[CachedResponse] = SizedCache(HOT_BYTES)
         self._running = MultiService()
 
     @property
@@ -114,8 +114,8 @@ class Assembly:
             images=core.images,
             access=services.access,
             downloads=core.downloads,
-            answer_cache=services.answer_cache,
-            ping_answers={path: answer for each in formats for path, answer in each.ping_answers.items()},
+            response_cache=services.response_cache,
+            ping_responses={path: answer for each in formats for path, answer in each.ping_responses.items()},
             clock=seconds_of(core.clock),
         )
         self._listener.watch_certificate()
@@ -212,7 +212,7 @@ class Assembly:
             clock=core.clock,
             access=identification.access,
             files=Files(registry=core.registry, stores=core.stores),
-            answer_cache=AnswerCache(core.catalog, self._cache, core.clock, self.site.repeats.clear),
+            response_cache=ResponseCache(core.catalog, self._cache, core.clock, self.site.repeats.clear),
             downloads=core.downloads,
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,
@@ -234,7 +234,7 @@ class Assembly:
 
     def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementApp:
         core, config = self.core, self._config
-        caches: dict[str, ResponseCache[Any] | Repeats] = {"answers": self._cache, "repeats": self.site.repeats}
+        caches: dict[str, SizedCache[Any] | Repeats] = {"answers": self._cache, "repeats": self.site.repeats}
         for each in core.formats.values():
             caches.update(each.caches)
         server_metrics = ServerMetrics(

@@ -60,7 +60,7 @@ ATTEMPTS: Final = 4
 FIRST_PAUSE_S: Final = 1.0  # before the second attempt; doubled before each further one
 POLL_S: Final = 0.2  # before the state is asked again; grows to ``MOST_POLL_S``
 MOST_POLL_S: Final = 5.0
-ANSWER_SIZE: Final = 4 * 1024 * 1024  # bytes
+RESPONSE_SIZE: Final = 4 * 1024 * 1024  # bytes
 RUNNING: Final = ("PENDING", "VALIDATING", "PUBLISHING")
 
 
@@ -263,7 +263,7 @@ class DeployClient:
 
         def collect(data: bytes) -> None:
             parts.append(data)
-            if sum(map(len, parts)) > ANSWER_SIZE:
+            if sum(map(len, parts)) > RESPONSE_SIZE:
                 raise Failed("the server's answer is too long")
 
         await response.collect(collect)

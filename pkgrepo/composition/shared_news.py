@@ -17,7 +17,7 @@ proxy.absent     the id of a repository, and the answer that no upstream has a d
 proxy.no_file    the id of a repository, and the key of a file, or of what belongs to an image, that no upstream has;
                  until when that counts
 proxy.mistrust   the id of a proxy, and the path or identity of a file of which a wrong one was sent
-proxy.winner     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
+proxy.chosen     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
 proxy.undecided  a question for such a route: the id of a proxy, a package, and a version
 proxy.deciding   the same, in answer: the process that decides about the version has no route yet
 ===============  ===============================================================================================
@@ -33,7 +33,7 @@ from pkgrepo.concurrency.services import spawn
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.process.workers.peers import Peers, Topic
 from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes, Decisions
-from pkgrepo.proxy.documents.kept_answers import KeptAnswers
+from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.remembered import MistrustedFiles, NegativeCache
 from pkgrepo.proxy.resolving.package_files import PackageFiles
@@ -46,7 +46,7 @@ FAILED: Final = Topic("login.failed", list[Key])
 DONE: Final = Topic("login.done", tuple[str, str])
 FILES: Final = Topic("proxy.files", int)
 DOCUMENTS: Final = Topic("proxy.documents", tuple[int, list[str]])
-CHOSEN: Final = Topic("proxy.winner", tuple[int, str, str, str])
+CHOSEN: Final = Topic("proxy.chosen", tuple[int, str, str, str])
 UNDECIDED: Final = Topic("proxy.undecided", tuple[int, str, str])
 DECIDING: Final = Topic("proxy.deciding", tuple[int, str, str])
 TRANSFER: Final = Topic("proxy.transfer", bytes)
@@ -151,13 +151,13 @@ def receive_waiting(peers: Peers, turns: Turns) -> None:
     WAITING.subscribe(peers, turns.hurry)
 
 
-def receive_absent(peers: Peers, kept: KeptAnswers, files: NegativeCache) -> None:
+def receive_absent(peers: Peers, kept: KeptResponses, files: NegativeCache) -> None:
     """Remember what upstreams do not have."""
     ABSENT.subscribe(peers, lambda absent: kept.add_absent(*absent))
     NO_FILE.subscribe(peers, lambda absent: files.add(*absent))
 
 
-def receive_purges(peers: Peers, registry: Registry, kept: KeptAnswers, files: PackageFiles) -> None:
+def receive_purges(peers: Peers, registry: Registry, kept: KeptResponses, files: PackageFiles) -> None:
     """Forget what other processes have purged."""
 
     def forget_files(repository_id: int) -> None:

@@ -21,7 +21,7 @@ from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.documents.asking import Asker
 from pkgrepo.proxy.documents.freshness import Documents
-from pkgrepo.proxy.documents.kept_answers import KeptAnswers
+from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.leases import Leases, Turns
@@ -81,7 +81,7 @@ class ProxyParts:
             on_traffic=self.counters.add_traffic,
         )
         self._supervisor = Supervisor(reactor)
-        self._kept = kept = KeptAnswers(
+        self._kept = kept = KeptResponses(
             catalog=core.catalog,
             registry=core.registry,
             stores=core.stores,

@@ -75,7 +75,7 @@ class Lru(Generic[K, V]):
 T = TypeVar("T")
 
 
-class ResponseCache(Lru[Hashable, T]):
+class SizedCache(Lru[Hashable, T]):
     """
     A cache of what is sent to clients, bounded in bytes, which counts how it is used.
 

@@ -114,7 +114,7 @@ class Access:
     def may_now(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> bool | None:
-        """The answer of ``may`` if it is known without waiting, else None."""
+        """The response of ``may`` if it is known without waiting, else None."""
         allowed: bool | None = self._authorizer.may_now(identity, action, repository, package)
         return allowed
 
@@ -144,7 +144,7 @@ class Access:
         return repository.visibility is not Visibility.HIDDEN or await self.may(identity, Action.EDIT, repository)
 
     def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
-        """The answer of ``knows`` if it is known without waiting, else None."""
+        """The response of ``knows`` if it is known without waiting, else None."""
         known: bool | None = self._authorizer.knows_now(identity, repository)
         return known
 

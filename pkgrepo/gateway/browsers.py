@@ -37,7 +37,7 @@ def cookie_field(request: Request, secret: bytes, max_age_s: int) -> tuple[bytes
 
 def shows_page(request: Request) -> bool:
     """
-    Whether the answer will be shown to a person as a page.
+    Whether the response will be shown to a person as a page.
 
     Browsers say so (Fetch metadata, section 2.2). Older ones prefer HTML to all other types and name Mozilla; pip,
     Gradle and others accept HTML among other types.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from pkgrepo.gateway.access import Access
-from pkgrepo.gateway.answer_cache import AnswerCache
 from pkgrepo.gateway.content import sends_all
+from pkgrepo.gateway.response_cache import ResponseCache
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.repeats import LONGEST_S, Repeatable
 from pkgrepo.http.request import Request
@@ -22,10 +22,10 @@ from .mounts import Entry, Mounts
 
 class CachedReads:
     """
-    Finds the cached answer of a repository read (the ``early`` of L{pkgrepo.http.site.make_site}).
+    Finds the cached response of a repository read (the ``early`` of L{pkgrepo.http.site.make_site}).
 
     Permissions are checked for each request. The catalog is asked whether an entry is still valid only after a commit,
-    and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_answers`` by
+    and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_responses`` by
     path are the same for all callers whose credentials are known to be valid. Reads without credentials that need some
     are refused from memory, too. ``clock`` returns seconds since the epoch.
     """
@@ -37,8 +37,8 @@ class CachedReads:
         images: ImageAddresses,
         access: Access,
         downloads: DownloadRecorder,
-        answer_cache: AnswerCache,
-        ping_answers: Mapping[bytes, Response] | None = None,
+        response_cache: ResponseCache,
+        ping_responses: Mapping[bytes, Response] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
@@ -46,12 +46,12 @@ class CachedReads:
         self._images = images
         self._access = access
         self._downloads = downloads
-        self._answer_cache = answer_cache
-        self._ping_answers = {path: PreparedResponse(answer) for path, answer in (ping_answers or {}).items()}
+        self._response_cache = response_cache
+        self._ping_responses = {path: PreparedResponse(response) for path, response in (ping_responses or {}).items()}
 
     def __call__(self, request: Request) -> PreparedResponse | None:
-        """The cached answer of this request, if there is one and the caller may have it; never waits."""
-        prepared = self._ping_answers.get(request.raw_path)
+        """The cached response of this request, if there is one and the caller may have it; never waits."""
+        prepared = self._ping_responses.get(request.raw_path)
         if prepared is not None:
             return self._answer_ping(request, prepared)
         entry = self._mounts.enter(request)
@@ -80,13 +80,13 @@ class CachedReads:
             repository = None if entry.mount is None else entry.mount.repository
         if repository is None:
             return None
-        kept = self._answer_cache.find(request, repository)
+        kept = self._response_cache.find(request, repository)
         if kept is None or not repository.active:
             return None
         identity = self._access.recall(request)
         if identity is None or not self._access.may_now(identity, Action.READ, repository, kept.package):
             return None
-        prepared = self._answer_cache.variant(kept, request)
+        prepared = self._response_cache.variant(kept, request)
         if prepared is None:
             return None
         request.principal = identity.username
@@ -95,12 +95,12 @@ class CachedReads:
         downloaded = kept.item if kept.item is not None and sends_all(request, prepared.answer) else None
         if downloaded is not None:
             self._downloads.record(downloaded, identity)
-        seconds_left = self._answer_cache.seconds_left
+        seconds_left = self._response_cache.seconds_left
         request.repeatable = lambda: self._repeatable(identity, downloaded, seconds_left(kept))
         return prepared
 
     def _repeatable(self, identity: Identity, downloaded: Item | None = None, seconds: float = LONGEST_S) -> Repeatable:
-        """How an answer for this identity may be repeated, which has ``seconds`` left, and counts as a download."""
+        """How a response for this identity may be repeated, which has ``seconds`` left, and counts as a download."""
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
             seconds = min(seconds, limits.expires_at.timestamp() - self._clock())

@@ -52,7 +52,7 @@ Present = Callable[[Mapping[str, str]], FileHead]  # for a file with these diges
 
 
 def is_private(repository: Repository) -> bool:
-    """Whether only the client that got an answer may cache it."""
+    """Whether only the client that got a response may cache it."""
     return repository.is_private
 
 
@@ -122,7 +122,7 @@ class Files:
 
     async def body(self, storage_id: int, locator: str, size: int) -> bytes | Content:
         """
-        Stored bytes as the body of an answer, small ones in memory, large ones perhaps at an address of the storage.
+        Stored bytes as the body of a response, small ones in memory, large ones perhaps at an address of the storage.
 
         :raises BlobMissing: the storage has lost them
         """
@@ -193,14 +193,14 @@ def _look_and_close(descriptor: int, look: Callable[[int | bytes], T]) -> T:
 
 
 def arriving(found: ArrivingBody | bytes) -> bytes | Content:
-    """What a transfer has of a file without a row yet, as the body of one answer, which must not be cached."""
+    """What a transfer has of a file without a row yet, as the body of one response, which must not be cached."""
     return found if isinstance(found, bytes) else Content(found.size, open=found.open, growing=found)
 
 
-def sends_all(request: Request, answer: Response) -> bool:
-    """Whether a request gets the whole body of an answer: no range, no HEAD, no 304."""
-    selection = select(request.method, request.fields, answer)
-    return request.method == b"GET" and (selection.status, selection.start, selection.end) == (200, 0, answer.size)
+def sends_all(request: Request, response: Response) -> bool:
+    """Whether a request gets the whole body of a response: no range, no HEAD, no 304."""
+    selection = select(request.method, request.fields, response)
+    return request.method == b"GET" and (selection.status, selection.start, selection.end) == (200, 0, response.size)
 
 
 def _head(digests: Mapping[str, str], headers: Fields) -> FileHead:
@@ -239,7 +239,7 @@ def plain_body(document: Document, cpu: Pool | None) -> bytes | Content:
     return Content(document.size, deliver=partial(deliver_pieces, partial(unpack_pieces, document.gzip, cpu)))
 
 
-def document_answer(
+def document_response(
     document: Document,
     encoding: Encoding,
     headers: Fields,

@@ -9,7 +9,7 @@ from attrs import field, frozen
 from twisted.application.service import IService
 from twisted.web.resource import IResource
 
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository, VersionAdvisory
 from pkgrepo.proxy.checks import Probe
@@ -58,7 +58,7 @@ class Format(StoredFormat):
     server has no advisories.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
-    slash between; they are given the resource that issues bearer tokens. ``ping_answers``, by raw path, go to every
+    slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
     caller with valid credentials, and are sent from memory before routing. ``background`` makes services that run in
     one process of the server at a time, ``running`` those that run in each process. ``caches`` are shown by
     ``/metrics`` under their names. ``check_settings`` raises C{Invalid} at the start for a setting that cannot be used.
@@ -74,8 +74,8 @@ class Format(StoredFormat):
     explain: Explain | None = None
     find_advisories: Callable[[str, str, Pools, Clock], Awaitable[Sequence[VersionAdvisory] | None]] | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
-    ping_answers: Mapping[bytes, Response] = field(factory=dict)
+    ping_responses: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()
     running: Callable[[], Sequence[IService]] = tuple
-    caches: Mapping[str, ResponseCache[Any]] = field(factory=dict)
+    caches: Mapping[str, SizedCache[Any]] = field(factory=dict)
     check_settings: Callable[[], None] = lambda: None

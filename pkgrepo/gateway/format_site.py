@@ -18,8 +18,8 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Repository
 
-from .new_names import publish_context
 from .services import Context, Services
+from .virtual_publishing import publish_context
 
 C = TypeVar("C")  # the caches of a format
 P = TypeVar("P")  # what its paths mean

@@ -136,7 +136,7 @@ class ImageAddresses:
 
     def of_request(self, request: Request) -> Repository | None:
         """
-        The repository of a read, for cached answers; None also for a HEAD of a digest.
+        The repository of a read, for cached responses; None also for a HEAD of a digest.
 
         The handler of such a HEAD promises that the client need not upload what is there, and stores that promise.
         """

@@ -117,5 +117,5 @@ class TemporaryFile:
         return os.pread(self._file.fileno(), count, start)
 
     def content(self, size: int) -> Content:
-        """The first ``size`` bytes as the body of an answer, which keeps the file."""
+        """The first ``size`` bytes as the body of a response, which keeps the file."""
         return Content(size, open=lambda: os.dup(self._file.fileno()))

@@ -19,7 +19,7 @@ from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.browsers import session_secret
-from pkgrepo.gateway.refusals import STATUSES, refusal_answer
+from pkgrepo.gateway.refusals import STATUSES, refusal_response
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
@@ -136,7 +136,7 @@ class Mounts:
         if found is None:
             error = unknown_place(ANONYMOUS, entry.place)
             status, code = STATUSES[type(error)]
-            found = PreparedResponse(refusal_answer(Refusal(status, str(error), code)))
+            found = PreparedResponse(refusal_response(Refusal(status, str(error), code)))
             if len(self._refusals) >= MOST_REFUSALS:
                 self._refusals.clear()
             if len(key[0]) + len(key[1]) <= LONGEST_KEPT:
@@ -174,7 +174,7 @@ class Mounts:
 
     def open_to_anonymous(self, place: Place) -> Mount | None:
         """
-        The mount that answers callers who may not know of a repository, where a format has such answers; else None.
+        The mount that answers callers who may not know of a repository, where a format has such responses; else None.
 
         Callers see no difference between a repository that exists and one that does not: the mount is the repository's
         own only if the path spells its name exactly, and one of a placeholder repository in all other cases. ``place``

@@ -41,10 +41,10 @@ async def answer_file(
     """
     The file of a package (a key) at a path of a repository, or None.
 
-    The answer is cached until the file is another. With ``headers``, see L{Files.answer}, it is not cached: a request
-    with another path may mean another file later. With ``present`` a format sets the head of the answer.
+    The response is cached until the file is another. With ``headers``, see L{Files.answer}, it is not cached: a request
+    with another path may mean another file later. With ``present`` a format sets the head of the response.
 
-    A file of an upstream that is not kept yet is sent while it arrives. An answer with the whole file is a download by
+    A file of an upstream that is not kept yet is sent while it arrives. A response with the whole file is a download by
     ``identity``, unless the file is a companion of another.
 
     :raises BlobMissing: the storage has lost the bytes; :raises NotFound: an upstream does not have it
@@ -58,37 +58,37 @@ async def answer_file(
     file = found.file
     content: ArrivingBody | bytes | File | None = found.content
     if isinstance(file, RemoteFile) and content is None:
-        answer = await _answer_unfetched(services, request, repository, file, headers or SAFE, present)
-        if answer is not None:
-            return answer
+        response = await _answer_unfetched(services, request, repository, file, headers or SAFE, present)
+        if response is not None:
+            return response
         file, content = await _fetch(services, repository, package, path, file)
     if isinstance(file, RemoteFile):
         assert content is not None, "it was fetched"
         if not isinstance(content, File):
             body = arriving(content)
-            answer = services.files.answer_arriving(repository, file.source, body, headers or SAFE, present)
-            if sends_all(request, answer):
+            response = services.files.answer_arriving(repository, file.source, body, headers or SAFE, present)
+            if sends_all(request, response):
                 services.proxy.fetching.when_kept(file, partial(_record_kept, services, identity))
-            return answer
+            return response
         file = content
-    answer = await services.files.answer(repository, file, headers or SAFE, present)
+    response = await services.files.answer(repository, file, headers or SAFE, present)
     if found.stale or found.removed:
-        answer = evolve(answer, headers=(*answer.headers, STALE if found.stale else REMOVED))
+        response = evolve(response, headers=(*response.headers, STALE if found.stale else REMOVED))
     item = file if file.role is None and file.id else None
     if found.fresh is not None and headers is None:
-        services.answer_cache.put_answer(
+        services.response_cache.put_response(
             request,
             repository,
-            answer,
+            response,
             package=package,
             fresh=found.fresh,
             ends_s=found.ends_s,
             generation=generation,
             item=item,
         )
-    if item is not None and sends_all(request, answer):
+    if item is not None and sends_all(request, response):
         services.downloads.record(item, identity)
-    return answer
+    return response
 
 
 async def _answer_unfetched(
@@ -107,12 +107,12 @@ async def _answer_unfetched(
     if size is None:
         return None
     body = Content(size, deliver=partial(_deliver_part, services, file, size))
-    answer = services.files.answer_arriving(repository, file.source, body, headers, present)
-    part = select(request.method, request.fields, answer)
+    response = services.files.answer_arriving(repository, file.source, body, headers, present)
+    part = select(request.method, request.fields, response)
     if request.method == b"HEAD" or (
         part.status == 206 and services.proxy.fetching.passes_on(file, part.start, part.end)
     ):
-        return answer
+        return response
     return None
 
 

@@ -71,19 +71,19 @@ REALM: Final = b'Basic realm="pkgrepo"'
 BEARER: Final = (b"WWW-Authenticate", b"Bearer")
 
 
-# RubyGems prints the body of an answer as it is.
+# RubyGems prints the body of a response as it is.
 _PRINTS_BODY: Final = (b"Ruby", b"RubyGems")
 
 
 def render_refusal(request: Request, refusal: Refusal) -> Response:
     """The answer to a request that is refused."""
-    answer = refusal_answer(refusal)
+    response = refusal_response(refusal)
     if (request.header(b"user-agent") or b"").startswith(_PRINTS_BODY):
-        return evolve(answer, body=refusal.sentence.encode("utf-8", "replace"), content_type=TEXT)
-    return answer
+        return evolve(response, body=refusal.sentence.encode("utf-8", "replace"), content_type=TEXT)
+    return response
 
 
-def refusal_answer(refusal: Refusal) -> Response:
+def refusal_response(refusal: Refusal) -> Response:
     """The response to a request that is refused, as most clients get it."""
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     if refusal.status == 401:

@@ -9,8 +9,8 @@ from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.gateway.access import Access
-from pkgrepo.gateway.answer_cache import AnswerCache
 from pkgrepo.gateway.content import Files
+from pkgrepo.gateway.response_cache import ResponseCache
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository
@@ -60,7 +60,7 @@ class Services:
     clock: Clock
     access: Access
     files: Files
-    answer_cache: AnswerCache
+    response_cache: ResponseCache
     downloads: DownloadRecorder
     searches: SearchIndexCache
     accounts: Accounts

@@ -21,7 +21,7 @@ from typing import Final
 
 from attrs import Factory, define, evolve, frozen
 
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.model import Document
 from pkgrepo.proxy.resolving.serving import PackageState
@@ -74,7 +74,7 @@ class SplicedDocuments:
         self._content_types = content_types
         self._zstd = zstd
         self._algorithms = algorithms
-        self.kept: ResponseCache[CachedDocuments] = ResponseCache(cache_size)
+        self.kept: SizedCache[CachedDocuments] = SizedCache(cache_size)
         self._flight: SingleFlight[tuple[int, str, Hashable, _Place], Rendered] = SingleFlight()
         self._renderer = Renderer()
 

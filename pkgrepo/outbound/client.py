@@ -58,7 +58,7 @@ class OutboundClient:
             unbuffered=True,
             reactor=self._reactor,
         )
-        answering: Deferred[Response] = sent.addCallback(_answer_of)
+        answering: Deferred[Response] = sent.addCallback(_response_of)
         return answering
 
     async def connect(self, target: Target) -> None:
@@ -156,7 +156,7 @@ class _ExactUrl(EncodedURL):
         return self._text
 
 
-def _answer_of(response: Any) -> Response:
+def _response_of(response: Any) -> Response:
     """The agent's response, without what treq puts around it."""
     answer: Response = response.original
     return answer

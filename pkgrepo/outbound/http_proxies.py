@@ -140,9 +140,9 @@ class _Tunnel(ProtocolWrapper):
         if self._received is None:
             super().dataReceived(data)  # type: ignore[no-untyped-call]
         elif not self._opened.called:
-            self._read_answer(self._received + data)
+            self._read_response(self._received + data)
 
-    def _read_answer(self, received: bytes) -> None:
+    def _read_response(self, received: bytes) -> None:
         self._received = received
         head, end, rest = received.partition(b"\r\n\r\n")
         status = head.split(b"\r\n", 1)[0].split(b" ", 2)

@@ -25,8 +25,8 @@ class RouteCheck:
     """
     What a route said. ``sentence`` is for people, and has no addresses.
 
-    ``status`` is the status code of the last answer, None without any. ``latency_ms`` is the time until its head, with
-    that of looking up the name, connecting and the TLS handshake.
+    ``status`` is the status code of the last response, None without any. ``latency_ms`` is the time until its head,
+    with that of looking up the name, connecting and the TLS handshake.
     """
 
     route: Route

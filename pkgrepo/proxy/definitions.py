@@ -30,7 +30,7 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.secret_box import SecretBox
 
-MASK = "***"  # a secret in answers; sent back, it stands for the stored one
+MASK = "***"  # a secret in responses; sent back, it stands for the stored one
 SECRETS = frozenset({"password", "token"})  # keys of ``auth``
 Config = Mapping[str, Any]  # the fixed object of a configuration, or a route in it
 

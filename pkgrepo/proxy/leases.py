@@ -1,9 +1,9 @@
 """
 Leases: which of the processes that serve a repository asks upstreams for something that all of them want.
 
-For a document it is the one that has its lease. The others wait until it has stored the answer, and let it be stored at
-once. After ``WAIT_S`` they ask on their own, also if the process with the lease hangs. That no upstream has a package
-is not stored; the others are told, and one that waits may ask before it hears it.
+For a document it is the one that has its lease. The others wait until it has stored the response, and let it be stored
+at once. After ``WAIT_S`` they ask on their own, also if the process with the lease hangs. That no upstream has a
+package is not stored; the others are told, and one that waits may ask before it hears it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Turns:
         return Turn(lambda: self._end(name))
 
     def hurry(self, name: str) -> None:
-        """Another process waits for an answer."""
+        """Another process waits for a response."""
         mine = self._mine.get(name)
         if mine is not None:
             mine.enter_context(self._without_delay())

@@ -22,7 +22,7 @@ from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.documents.kept_answers import KeptAnswers
+from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.images.cached import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
@@ -115,7 +115,7 @@ class CachePurge:
         context: MaintenanceContext,
         *,
         publisher: Publisher,
-        kept: KeptAnswers,
+        kept: KeptResponses,
         forget: Callable[[Repository], None],
     ) -> None:
         self._catalog = context.catalog
@@ -251,7 +251,7 @@ class CacheLimits(PeriodicTask):
     """Runs at the start and every hour; several processes may run it at the same time."""
 
     def __init__(
-        self, context: MaintenanceContext, *, purge: CachePurge, kept: KeptAnswers, reactor: IReactorTime
+        self, context: MaintenanceContext, *, purge: CachePurge, kept: KeptResponses, reactor: IReactorTime
     ) -> None:
         super().__init__(self.run_once, reactor, every_s=EVERY_S, what="keeping caches within their limits")
         self._registry = context.registry

@@ -27,16 +27,16 @@ class StepKind(StrEnum):
     INACTIVE = "inactive"  # not asked: it is switched off
     UNNEEDED = "unneeded"  # not asked: an earlier member has the package
     WITHHELD = "withheld"  # not asked, also of a route: an earlier one failed, and might have the package
-    # of a route, or of the kept answer of one
+    # of a route, or of the kept response of one
     FETCHED = "fetched"
-    CONFIRMED = "confirmed"  # the kept answer is the present one
+    CONFIRMED = "confirmed"  # the kept response is the present one
     ABSENT = "absent"  # it has no such package
     ASKED = "asked"  # it was asked for what the package's document can be made of, which it does not have
     FAILED = "failed"
     DENIED = "denied"  # it refuses this, so that no other route or member is asked
-    STALE = "stale"  # the kept answer is used, since the route failed
-    CACHED = "cached"  # the kept answer is used, since it is fresh
-    GONE = "gone"  # the kept answer is used, although no route has it any more
+    STALE = "stale"  # the kept response is used, since the route failed
+    CACHED = "cached"  # the kept response is used, since it is fresh
+    GONE = "gone"  # the kept response is used, although no route has it any more
     # of versions and files
     HIDDEN = "hidden"  # versions are younger than a rule allows
     FILE_KEPT = "file_kept"
@@ -60,9 +60,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     One step; times are in milliseconds since the epoch.
 
     ``repository`` is the path of the one that it is about, ``rule`` that of the one whose rule decided. ``at_ms`` is
-    when an upstream said it. ``fetched_ms`` is when a kept answer was fetched, ``fresh_until_ms`` when it is asked for
-    again. ``why`` is a sentence without addresses. ``pattern`` and ``days`` are parts of the rule. ``what`` the step is
-    about, if not the package; ``digest`` is that of a manifest.
+    when an upstream said it. ``fetched_ms`` is when a kept response was fetched, ``fresh_until_ms`` when it is asked
+    for again. ``why`` is a sentence without addresses. ``pattern`` and ``days`` are parts of the rule. ``what`` the
+    step is about, if not the package; ``digest`` is that of a manifest.
     """
 
     step: StepKind
@@ -117,7 +117,7 @@ class Trace:
         self._steps.extend(other._steps)
 
     def recall(self, repository: str, stored: Sequence[Mapping[str, Any]]) -> None:
-        """Add the steps that led to a kept answer of a repository (a path), from ``stored``. Hot reads do this, too."""
+        """Add the steps to a kept response of a repository (a path), from ``stored``. Hot reads call it, too."""
         self._steps.extend((repository, each) for each in stored)
 
     def store(self) -> tuple[Mapping[str, Any], ...]:
@@ -140,7 +140,7 @@ class NameReserved(NotFound):
 
     @property
     def header_reason(self) -> str:
-        """The reason for the header of an answer."""
+        """The reason for the header of a response."""
         return f"no upstream is asked for it, since policy.reserved_names has {self.pattern!r}"
 
 
@@ -153,7 +153,7 @@ class NameRetired(NotFound):
 
     @property
     def header_reason(self) -> str:
-        """The reason for the header of an answer."""
+        """The reason for the header of a response."""
         return "no upstream is asked for it, since a hosted repository had it until it was removed"
 
 

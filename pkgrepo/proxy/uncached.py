@@ -38,7 +38,7 @@ class UncachedQuestion:
 
 async def ask_routes(upstreams: Upstreams, repository: Repository, question: UncachedQuestion) -> bytes:
     """
-    The answer of the first route of a proxy that has one. After a failure the next is asked only if it is a replica,
+    The response of the first route of a proxy that has one. After a failure the next is asked only if it is a replica,
     and never after a refusal.
 
     :raises NotFound: all routes answered, and none has it; :raises UpstreamFailed: some route failed, and none has it
@@ -58,7 +58,7 @@ async def ask_routes(upstreams: Upstreams, repository: Repository, question: Unc
                 limits=question.limits,
                 kind=question.what,
                 decode=True,
-                tries=1,  # the caller can do without an answer, and its client waits
+                tries=1,  # the caller can do without a response, and its client waits
             ) as response:
                 if response.status == 200:
                     return await response.read()

@@ -1,7 +1,7 @@
 """
 The free space of a file system, the low-water mark, and what the program does on a full disk.
 
-Reading needs no free space: an answer, a login, a bearer token or a start of the server never depends on a write. What
+Reading needs no free space: a response, a login, a bearer token or a start of the server never depends on a write. What
 they would write is kept in memory or dropped:
 
 ============================================  =====================================================================

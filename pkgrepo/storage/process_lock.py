@@ -42,7 +42,7 @@ class ProcessLock:
         Take the shared lock. Returns since when this process was the only one, or None if others may hold it.
 
         The time is the file system's: any file written later has this modification time or a later one, however coarse
-        the file system's clock is. Where locks cannot be had the answer is None.
+        the file system's clock is. Where locks cannot be had the response is None.
         """
         try:
             self._descriptor = _open(self._path)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 CONNECT_S: Final = 30.0
 CALL_S: Final = 330.0  # a call may wait for a job for five minutes
 IDLE_S: Final = 120.0  # without a byte of a transfer; the server may work for so long before it answers
-MOST_ANSWER: Final = 64 * 1024 * 1024  # bytes
+MOST_RESPONSE: Final = 64 * 1024 * 1024  # bytes
 PAGE: Final = 200  # items; the API allows 1000
 MOST_PROBLEMS: Final = 10  # errors of a refusal that are shown
 
@@ -250,7 +250,7 @@ async def _read(response: Any) -> bytes:
     def collect(data: bytes) -> None:
         nonlocal size
         size += len(data)
-        if size > MOST_ANSWER:
+        if size > MOST_RESPONSE:
             raise Failed("the server's response is too long")
         parts.append(data)
 

@@ -233,5 +233,5 @@ async def get_file(context: ChannelContext, request: Request, path: PackagePath)
     services, repository = context.services, context.repository
     identity = await services.access.admit(request, Action.READ, repository, path.name.name)
     public = package_path(path.subdir, path.name)
-    answer = await answer_file(services, request, identity, repository, path.name.name, public)
-    return existing(answer, "file", str(path.name))
+    response = await answer_file(services, request, identity, repository, path.name.name, public)
+    return existing(response, "file", str(path.name))

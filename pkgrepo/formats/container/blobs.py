@@ -7,7 +7,7 @@ from pkgrepo.formats.container.access import check_deletion
 from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
-from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
+from pkgrepo.formats.container.target import Target, cache_response, renew_promise
 from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
@@ -40,29 +40,29 @@ async def get_blob(
         ):
             raise unknown_blob(str(digest))
     body = await services.files.body(repository.storage_id, found.locator, found.size)
-    answer = blob_answer(target.shown, digest, body)
+    response = blob_response(target.shown, digest, body)
     item = None
     if repository.type is RepositoryType.PROXY:
         item = CachedBlob(repository.id, found.package_id, f"{target.image}@{digest}", found.size)
     if request.method == b"GET":
-        if item is not None and sends_all(request, answer):
+        if item is not None and sends_all(request, response):
             services.downloads.record(item, identity)
 
         def fresh(r: Reader) -> bool:
             now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))
             return now is not None and now.locator == found.locator
 
-        cache_answer(
-            services.answer_cache,
+        cache_response(
+            services.response_cache,
             request,
             target,
-            answer,
+            response,
             fresh=fresh,
             generation=generation,
             item=item,
             serves_head=False,
         )
-    return answer
+    return response
 
 
 async def remove_blob(
@@ -92,7 +92,7 @@ async def _find_blob(context: RegistryContext, target: Target, digest: Digest) -
     return found
 
 
-def blob_answer(repository: Repository, digest: Digest, body: bytes | Content) -> Response:
+def blob_response(repository: Repository, digest: Digest, body: bytes | Content) -> Response:
     """The answer with a blob."""
     headers: Fields = (
         (b"Docker-Content-Digest", str(digest).encode("ascii")),

@@ -10,7 +10,7 @@ from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.proxied.lists import UpstreamImages
-from pkgrepo.formats.container.registry import ping_answer
+from pkgrepo.formats.container.registry import ping_response
 from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import SignatureVerifier
 from pkgrepo.gateway.format import Format
@@ -79,7 +79,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         probes=lambda url: ((f"{api_of(url)[0]}/", (200, 401)),),
         explain=explain,
         branches=lambda services, tokens: {"v2": registry(services, tokens)},
-        ping_answers=dict.fromkeys((b"/v2", b"/v2/"), ping_answer()),
+        ping_responses=dict.fromkeys((b"/v2", b"/v2/"), ping_response()),
         background=lambda services, reactor: [quarantine(services, reactor)],
         check_settings=keyring.check,
     )

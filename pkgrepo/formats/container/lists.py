@@ -18,7 +18,7 @@ from pkgrepo.formats.container.documents import OCI_INDEX
 from pkgrepo.formats.container.names import parse_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext, check_read, require_credentials
-from pkgrepo.formats.container.target import Target, cache_answer
+from pkgrepo.formats.container.target import Target, cache_response
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response, json_response
@@ -73,19 +73,19 @@ async def get_tags(
     found = [tags for tags, _ in pages if tags is not None]
     if not found:
         raise unknown_image(target)
-    answer = tags_answer(target, sorted({*chain(*found)}) if beside else found[0], size)
+    response = tags_response(target, sorted({*chain(*found)}) if beside else found[0], size)
     serials = {each.id: None if tags is None else serial for each, (tags, serial) in zip(every, pages, strict=True)}
 
     def fresh(r: Reader) -> bool:
         return all(package_serial(r, each, image) == serial for each, serial in serials.items())
 
     if all(view.audiences == (None,) for view in views):  # else it depends on the caller and on the trusted keys
-        cache = context.services.answer_cache
-        cache_answer(cache, request, target, answer, fresh=fresh, generation=generation)
-    return answer
+        cache = context.services.response_cache
+        cache_response(cache, request, target, response, fresh=fresh, generation=generation)
+    return response
 
 
-def tags_answer(
+def tags_response(
     target: Target, found: Sequence[str], size: int, more_headers: Fields = (), *, has_more: bool = False
 ) -> Response:
     """The answer with a page of at most ``size`` tags; there is another page if more are ``found``, or ``has_more``."""
@@ -231,7 +231,7 @@ async def get_referrers(
     if ends:
         query = {"artifactType": types[0]} if types else {}
         headers += (next_page(target.url(f"referrers/{digest}"), **query, last=str(entries[-1]["digest"])),)
-    return referrers_answer(target, entries, headers, filtered=bool(types))
+    return referrers_response(target, entries, headers, filtered=bool(types))
 
 
 async def _referrers(
@@ -252,7 +252,7 @@ def wanted_types(request: Request) -> tuple[str, ...]:
     return (wanted, wanted.replace(" ", "+")) if wanted else ()
 
 
-def referrers_answer(
+def referrers_response(
     target: Target, entries: Sequence[Mapping[str, Any]], more_headers: Fields = (), *, filtered: bool
 ) -> Response:
     """The answer with a list of referrers; ``filtered`` says that it has only the types that the client wants."""

@@ -11,13 +11,13 @@ from bisect import bisect_right
 from typing import Final
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
-from pkgrepo.formats.container.blobs import blob_answer, get_blob, parse_known, unknown_blob
+from pkgrepo.formats.container.blobs import blob_response, get_blob, parse_known, unknown_blob
 from pkgrepo.formats.container.lists import (
     get_referrers,
     get_tags,
     parse_page,
-    referrers_answer,
-    tags_answer,
+    referrers_response,
+    tags_response,
     unknown_image,
     wanted_types,
 )
@@ -26,7 +26,7 @@ from pkgrepo.formats.container.manifests.requests import get_manifest
 from pkgrepo.formats.container.names import is_digest_like, parse_digest
 from pkgrepo.formats.container.proxied.holders import Outcome
 from pkgrepo.formats.container.registry import RegistryContext
-from pkgrepo.formats.container.target import Target, cache_answer
+from pkgrepo.formats.container.target import Target, cache_response
 from pkgrepo.gateway.content import arriving
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
@@ -111,12 +111,12 @@ async def fetch_blob(
                     raise
         if request.method == b"HEAD":
             size = await upstream.size(repository, image, digest)
-            return blob_answer(shown, digest, Content(size, open=_open_nothing))
+            return blob_response(shown, digest, Content(size, open=_open_nothing))
         content = await upstream.content(repository, image, digest)
         if isinstance(content, LinkedBlob):
             body = await context.services.files.body(repository.storage_id, content.locator, content.size)
-            return blob_answer(shown, digest, body)
-        return blob_answer(shown, digest, arriving(content))
+            return blob_response(shown, digest, body)
+        return blob_response(shown, digest, arriving(content))
 
     try:
         return await context.images.holders.first(target, read, Trace(), by_digest=True)
@@ -149,26 +149,26 @@ async def fetch_tags(
             kept = await services.catalog.scan(_kept_tags, repository.id, image.image, last, size + 1)
             if kept is None:
                 raise
-            return tags_answer(image, kept, size, STALE)
+            return tags_response(image, kept, size, STALE)
         after = bisect_right(found.entries, last)
         headers = STALE if found.confirmation.stale else ()
         page = found.entries[after : after + size + 1]
-        answer = tags_answer(image, page, size, headers, has_more=found.following is not None)
+        response = tags_response(image, page, size, headers, has_more=found.following is not None)
         document = found.document
 
         def fresh(r: Reader) -> bool:
             return upstream_documents.fetched_at(r, repository.id, document.key) == document.fetched_ms
 
-        cache_answer(
-            services.answer_cache,
+        cache_response(
+            services.response_cache,
             request,
             image,
-            answer,
+            response,
             fresh=fresh,
             generation=generation,
             ends_s=found.confirmation.ends_s,
         )
-        return answer
+        return response
 
     try:
         return await context.images.holders.first(target, read, Trace())
@@ -203,12 +203,12 @@ async def fetch_referrers(
         entries = [each for each in found.entries if not types or each.get("artifactType") in types]
         headers = STALE if found.confirmation.stale else ()
         shown = [each for each in entries if each["digest"] > after]
-        return referrers_answer(image, shown, headers, filtered=bool(types))
+        return referrers_response(image, shown, headers, filtered=bool(types))
 
     try:
         return await context.images.holders.first(target, read, Trace())
     except NotFound:
-        return referrers_answer(target, [], filtered=bool(types))
+        return referrers_response(target, [], filtered=bool(types))
 
 
 def _kept_tags(r: Reader, repository_id: int, image: str, after: str, limit: int) -> list[str] | None:
@@ -223,4 +223,4 @@ def _has_referrers(r: Reader, repository: Repository, image: str, digest: str) -
 
 
 def _open_nothing() -> int:
-    raise AssertionError("the answer to a HEAD has no body")
+    raise AssertionError("the response to a HEAD has no body")

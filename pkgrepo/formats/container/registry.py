@@ -49,10 +49,10 @@ async def get_ping(context: RegistryContext, request: Request) -> Response:
     own = context.repository
     if own is not None and not own.active and await context.services.access.knows(identity, own):
         raise RepositoryInactive(own.path)
-    return ping_answer()
+    return ping_response()
 
 
-def ping_answer() -> Response:
+def ping_response() -> Response:
     """The response that this is a registry, and its version."""
     return json_response({}, headers=(*VERSION, *NO_STORE))
 

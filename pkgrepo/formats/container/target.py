@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.gateway.answer_cache import AnswerCache
+from pkgrepo.gateway.response_cache import ResponseCache
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
@@ -25,7 +25,7 @@ from pkgrepo.storage.catalog.images.linked_blobs import ANY_CLIENT, is_fresh
 @frozen(eq=False)
 class Terms:
     """
-    The terms on which the answer of a member may be cached as that of the virtual ``repository`` that was addressed.
+    The terms on which the response of a member may be cached as that of the virtual ``repository`` that was addressed.
 
     ``unchanged`` is a query that tells whether the member is still the one that answers; it was as of the catalog's
     ``generation``. At ``ends_s`` (Unix seconds; 0 for never) another one may have it. It is not ``cacheable`` if
@@ -73,11 +73,11 @@ class Target:
         return f"{self.base}/{self.name}/{rest}".encode("ascii")
 
 
-def cache_answer(
-    cache: AnswerCache,
+def cache_response(
+    cache: ResponseCache,
     request: Request,
     target: Target,
-    answer: Response,
+    response: Response,
     *,
     fresh: Callable[[Reader], bool],
     generation: int,
@@ -85,7 +85,7 @@ def cache_answer(
     **rest: Any,
 ) -> None:
     """
-    Cache an answer for the repository that the request addresses, which may be a virtual one around that of the image.
+    Cache a response for the repository that the request addresses, which may be a virtual one around that of the image.
 
     It is the same for all clients; ``rest`` are further fields of L{CachedResponse}.
     """
@@ -100,8 +100,8 @@ def cache_answer(
         def fresh(r: Reader) -> bool:
             return unchanged(r) and of_member(r)
 
-    cache.put_answer(
-        request, target.shown, answer, package=target.image, fresh=fresh, generation=generation, ends_s=ends_s, **rest
+    cache.put_response(
+        request, target.shown, response, package=target.image, fresh=fresh, generation=generation, ends_s=ends_s, **rest
     )
 
 

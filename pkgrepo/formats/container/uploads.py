@@ -41,7 +41,7 @@ from pkgrepo.storage.catalog.images.linked_blobs import images_with
 
 
 def progress_headers(target: Target, uid: str, position: int) -> Fields:
-    """The headers of every answer about an unfinished upload: its address, and how many bytes were received."""
+    """The headers of every response about an unfinished upload: its address, and how many bytes were received."""
     return (
         *VERSION,
         (b"Location", target.url(f"blobs/uploads/{uid}")),
@@ -50,8 +50,8 @@ def progress_headers(target: Target, uid: str, position: int) -> Fields:
     )
 
 
-def created_answer(target: Target, digest: Digest) -> Response:
-    """The answer after a blob was stored. ``digest`` is the one in the request."""
+def created_response(target: Target, digest: Digest) -> Response:
+    """The response after a blob was stored. ``digest`` is the one in the request."""
     headers: Fields = (
         *VERSION,
         (b"Location", target.url(f"blobs/{digest}")),
@@ -75,7 +75,7 @@ async def start_upload(
     services = context.services
     mount = request.parameter(b"mount")
     if mount and await _mount(context, request, target, identity, mount, request.parameter(b"from") or ""):
-        return created_answer(target, parse_digest(mount))
+        return created_response(target, parse_digest(mount))
     text = request.parameter(b"digest") or ""
     if text:
         digest = parse_digest(text)
@@ -123,7 +123,7 @@ async def _receive_blob(
         await services.publisher.change_with_blobs(
             link_blob, target.repository, staged, [blob], target.image, blob, str(digest), None, client_of(request)
         )
-    return created_answer(target, digest)
+    return created_response(target, digest)
 
 
 async def _mount(
@@ -233,7 +233,7 @@ async def finish_upload(
     digest = parse_digest(request.parameter(b"digest") or "")
     _check_head(context, request, target, session)
     await finish_without_client(_finish(context, request, target, identity, uid, digest))
-    return created_answer(target, digest)
+    return created_response(target, digest)
 
 
 async def cancel_upload(

@@ -30,12 +30,12 @@ async def get_file(context: MavenContext, request: Request, target: ArtifactFile
     """A stored file. :raises NotFound: there is none"""
     identity, key = await admit(context, request, target)
     present = partial(present_file, context.repository, target)
-    answer = await answer_file(
+    response = await answer_file(
         context.services, request, identity, context.repository, key, target.path, present=present
     )
-    if answer is None:
+    if response is None:
         raise _no_file(target)
-    return answer
+    return response
 
 
 async def get_checksum(context: MavenContext, request: Request, target: Checksum) -> Response:
@@ -56,12 +56,12 @@ async def get_checksum(context: MavenContext, request: Request, target: Checksum
     if target.algorithm not in digests:
         raise _no_file(target.of)
     modified_s = None if isinstance(file, RemoteFile) else int(file.created_at.timestamp())
-    answer = checksum_answer(repository, target.of, target.algorithm, digests, modified_s)
+    response = checksum_response(repository, target.of, target.algorithm, digests, modified_s)
     if found.fresh is not None:
-        services.answer_cache.put_answer(
-            request, repository, answer, package=key, fresh=found.fresh, ends_s=found.ends_s, generation=generation
+        services.response_cache.put_response(
+            request, repository, response, package=key, fresh=found.fresh, ends_s=found.ends_s, generation=generation
         )
-    return answer
+    return response
 
 
 def _no_file(target: FilePath) -> NotFound:
@@ -72,7 +72,7 @@ YEAR: Final = 31_536_000  # seconds
 
 
 def present_file(repository: Repository, target: FilePath, digests: Mapping[str, str]) -> FileHead:
-    """The head of the answer with a file: both forms of its digests that spare Maven 3.9 the requests for checksums."""
+    """The head of the response with a file: both forms of its digests that spare Maven 3.9 requests for checksums."""
     sha1 = digests.get("sha1")
     etag = f'"{{SHA1{{{sha1}}}}}"' if sha1 is not None else f'"{digests["sha256"]}"' if "sha256" in digests else None
     sums = ((f"X-Checksum-{each.upper()}", digests[each]) for each in ALGORITHMS if each in digests)
@@ -104,7 +104,7 @@ def cache_control(repository: Repository, target: FilePath) -> bytes:
     return b"%s, max-age=%d, immutable" % (b"private" if private else b"public", YEAR)
 
 
-def checksum_answer(
+def checksum_response(
     repository: Repository, target: FilePath, algorithm: str, digests: Mapping[str, str], modified_s: int | None
 ) -> Response:
     """The checksum of what is at a path and has these digests, among them one by ``algorithm``."""

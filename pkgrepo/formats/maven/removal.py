@@ -221,7 +221,7 @@ async def _evict_versions(context: MavenContext, package: str, removal: Removal,
 
 
 def _document_keys(reader: Reader, repository_id: int, target: Path) -> list[str]:
-    """The keys of the answers of upstreams about a path: metadata of all routes, or a file that may change."""
+    """The keys of the responses of upstreams about a path: metadata of all routes, or a file that may change."""
     if isinstance(target, Metadata) and target.package_key is not None:
         found = upstream_documents.documents_of_package(reader, repository_id, target.package_key)
         name = f"{target.package_key}:{target.version}" if target.version else target.package_key

@@ -35,9 +35,9 @@ from pkgrepo.formats.maven.search.requests import search
 from pkgrepo.formats.maven.upload.requests import upload
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
-from pkgrepo.gateway.new_names import member_context, publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.uploads import SentFile, Uploaded
+from pkgrepo.gateway.virtual_publishing import member_context, publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, RepositoryType
@@ -55,14 +55,14 @@ ALLOW: Final = ((b"Allow", b"GET, HEAD, PUT, DELETE"),)
 
 
 async def _read(_context: Context[MavenCaches], _request: Request, rest: bytes) -> bytes:
-    """The path itself: it may be the address of a deployment, which only its answer tells."""
+    """The path itself: it may be the address of a deployment, which only its response tells."""
     return rest
 
 
 async def _answer(context: Context[MavenCaches], request: Request, rest: bytes) -> Response:
     address = find_address(rest)
-    if address is not None and (answer := await _deploy(context, request, address)) is not None:
-        return answer
+    if address is not None and (response := await _deploy(context, request, address)) is not None:
+        return response
     try:
         path = parse_path(rest, directory_ok=request.method != b"PUT")
     except Invalid as error:
@@ -81,7 +81,7 @@ async def _answer(context: Context[MavenCaches], request: Request, rest: bytes) 
 
 
 async def _deploy(context: Context[MavenCaches], request: Request, address: Address) -> Response | None:
-    """The answer at the address of a deployment; None if an ordinary path looks like one."""
+    """The response at the address of a deployment; None if an ordinary path looks like one."""
     try:
         target = await publish_context(context, request)
     except ReadOnly:
@@ -124,16 +124,16 @@ async def _delete(context: Context[MavenCaches], request: Request, path: Path) -
     """Remove what is at a path, wherever it is. :raises NotFound: it is nowhere"""
     if context.repository.type is RepositoryType.PROXY:
         return await evict(context, request, path)
-    answer: Response | None = None
+    response: Response | None = None
     targets = await _targets(context, request, path)
     for each in targets:
         try:
-            answer = await remove(each, request, path)
+            response = await remove(each, request, path)
         except NotFound:
-            if answer is None and each is targets[-1]:
+            if response is None and each is targets[-1]:
                 raise
-    assert answer is not None
-    return answer
+    assert response is not None
+    return response
 
 
 async def _targets(context: Context[MavenCaches], request: Request, path: Path) -> list[Context[MavenCaches]]:

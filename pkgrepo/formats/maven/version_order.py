@@ -13,8 +13,8 @@ of each list are dropped. Lists compare item by item; an item without counterpar
 - a list compares with nothing like its first item that is unequal to nothing
 - a word is before a list, and a list before a number, also before zero
 
-These rules have circles for a few versions: C{1 < 1.sp.1 < 1-alpha < 1}. The keys keep how each list compares with
-nothing, so that C{1-alpha < 1 < 1.sp.1}. In a circle is always a version with a word directly before a C{.} or C{-}, or
+These rules have cycles for a few versions: C{1 < 1.sp.1 < 1-alpha < 1}. The keys keep how each list compares with
+nothing, so that C{1-alpha < 1 < 1.sp.1}. In a cycle is always a version with a word directly before a C{.} or C{-}, or
 with a zero at the begin of a list, as C{1-0-alpha} has.
 
 A key has one part for each item, and the mark of a list before its items. No part is a prefix of another one:

@@ -57,7 +57,7 @@ async def authorize_audit(context: Context[object], request: Request) -> None:
     """
     Check that the caller may ask about vulnerabilities.
 
-    Every logged-in user may: the answer says nothing about the repository, and a user who may read only some
+    Every logged-in user may: the response says nothing about the repository, and a user who may read only some
     packages of it (as a member of a project, or with a token) audits what they have installed.
 
     :raises AuthenticationRequired: the caller is anonymous, and anonymous callers may not read the repository

@@ -32,9 +32,9 @@ from pkgrepo.formats.npm.publish.tarball import read_tarball
 from pkgrepo.formats.npm.refusals import REGISTRY
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, misplaced_upload, read_pieces
-from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.uploads import SentFile, Uploaded
+from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Actor, BlobInfo, Identity

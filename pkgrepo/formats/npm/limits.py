@@ -24,8 +24,8 @@ an audit                 32 MiB, 1,000,000 values                          0.3 u
 packages in its tree     100,000                                           5 us
 versions compared with   100,000                                           4 us for each advisory and version
 advisories
-advisories in an answer  5,000                                             50 us
-paths in an answer       50 of a version, of 4 MiB together                copied once
+advisories in a response  5,000                                             50 us
+paths in a response       50 of a version, of 4 MiB together                copied once
 =======================  ================================================  ===========================================
 """
 
@@ -55,6 +55,6 @@ AUDIT_SIZE: Final = 32 * 1024 * 1024  # bytes of an audit, uncompressed
 AUDIT_VALUES: Final = 1_000_000
 MOST_NODES: Final = 100_000  # of a tree; a large workspace has 10,000
 MOST_COMPARED: Final = 100_000  # pairs of a version and an advisory
-MOST_ADVISORIES: Final = 5000  # in one answer
-MOST_PATHS: Final = 50  # of one version in an answer; people read no more
-PATHS_SIZE: Final = 4 * 1024 * 1024  # characters of all paths in an answer
+MOST_ADVISORIES: Final = 5000  # in one response
+MOST_PATHS: Final = 50  # of one version in a response; people read no more
+PATHS_SIZE: Final = 4 * 1024 * 1024  # characters of all paths in a response

@@ -14,7 +14,7 @@ REALM = b'Bearer, Basic realm="pkgrepo"'
 
 
 def render_refusal(_request: Request, refusal: Refusal) -> Response:
-    """The answer of a refusal, always JSON: npm prints HTML unchanged."""
+    """The response of a refusal, always JSON: npm prints HTML unchanged."""
     body = {"error": refusal.sentence}
     if refusal.code == "not_found":
         # The public registry answers so; tools recognise a missing package by these words.

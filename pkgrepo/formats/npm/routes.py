@@ -42,8 +42,8 @@ from pkgrepo.formats.npm.search.requests import (
 )
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
-from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
+from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import RepositoryType
@@ -118,9 +118,9 @@ async def _target(context: Context[Caches], request: Request, _path: Path) -> Co
 
 
 async def _answer(context: Context[Caches], request: Request, path: Path) -> Response:
-    answer = await _answer_path(context, request, path)
+    response = await _answer_path(context, request, path)
     notices = tuple((b"npm-notice", each.encode("ascii", "replace")) for each in request.notes)
-    return evolve(answer, headers=(*answer.headers, *notices)) if notices else answer
+    return evolve(response, headers=(*response.headers, *notices)) if notices else response
 
 
 async def _answer_path(context: Context[Caches], request: Request, path: Path) -> Response:

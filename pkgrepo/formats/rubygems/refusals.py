@@ -1,4 +1,4 @@
-"""Refusals as ``gem`` and Bundler print them: plain text, which is all that people see of an answer."""
+"""Refusals as ``gem`` and Bundler print them: plain text, which is all that people see of a response."""
 
 from __future__ import annotations
 

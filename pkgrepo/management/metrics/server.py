@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.http.repeats import Repeats
 from pkgrepo.http.site import Site
 from pkgrepo.storage.free_space import free_and_total
@@ -30,7 +30,7 @@ class ServerMetrics:
     def __init__(
         self,
         site: Site,
-        caches: Mapping[str, ResponseCache[Any] | Repeats],
+        caches: Mapping[str, SizedCache[Any] | Repeats],
         expires_at: Callable[[], datetime | None],
         *,
         database: Path | None,

@@ -17,7 +17,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.archives.listing import find_readme, list_archive, read_text_entry
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, Invalid, NotFound
 from pkgrepo.http.responses import NO_STORE, Refusal, Response
@@ -82,9 +82,9 @@ class Contents:
         shared = services.shared
         self._shared = shared
         self._turns = FairSemaphore(1, cast("IReactorTime", shared.pools.reactor), most_waiting=MOST_WAITING)
-        self._kept: ResponseCache[_Listing] = ResponseCache(CACHE_SIZE)
+        self._kept: SizedCache[_Listing] = SizedCache(CACHE_SIZE)
         self._flight: SingleFlight[tuple[str, str, bool], _Listing] = SingleFlight()
-        self._readmes: ResponseCache[_Readme] = ResponseCache(CACHE_SIZE)
+        self._readmes: SizedCache[_Readme] = SizedCache(CACHE_SIZE)
         self._readme_flight: SingleFlight[str, _Readme] = SingleFlight()
 
     @table.get(

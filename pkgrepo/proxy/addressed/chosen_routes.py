@@ -49,7 +49,7 @@ MOST: Final = 10_000  # versions in memory
 
 FIRST_PAUSE_S: Final = 0.005  # before the second attempt to get a lease
 LONGEST_PAUSE_S: Final = 0.1
-SILENT_S: Final = 5.0  # without an answer of the process that has the lease
+SILENT_S: Final = 5.0  # without a response of the process that has the lease
 TOLD_S: Final = 1.0  # news take milliseconds
 RECORDED_S: Final = 60.0  # for a file that takes longer, or is given up, only the news count
 MOST_HELD: Final = 1000  # leases of versions that are decided; PostgreSQL has room for 6,400 locks

@@ -36,7 +36,7 @@ class FileRequest:
     so that it is wrong where several are behind one address.
 
     ``algorithms`` are digests to compute (names of ``hashlib``). If an upstream announces none of them in the header of
-    its answer, those of ``companions`` are asked for: the suffix of each is a dot and its name.
+    its response, those of ``companions`` are asked for: the suffix of each is a dot and its name.
     """
 
     path: str
@@ -63,7 +63,7 @@ class FileRequest:
 
 
 class Announcers:
-    """Remembers which routes (by repository id and name) announce digests in the header of their answers."""
+    """Remembers which routes (by repository id and name) announce digests in the header of their responses."""
 
     def __init__(self) -> None:
         self._silent: set[tuple[int, str]] = set()
@@ -74,12 +74,12 @@ class Announcers:
         change((repository_id, route))
 
     def is_silent(self, repository_id: int, route: str) -> bool:
-        """Whether the last answer of a route announced nothing, so that checksums are worth asking for early."""
+        """Whether the last response of a route announced nothing, so that checksums are worth asking for early."""
         return (repository_id, route) in self._silent
 
 
 def digests_in_header(fields: Headers) -> dict[str, str]:
-    """The digests in the header of an answer, by names of ``hashlib``, in lower-case hex."""
+    """The digests in the header of a response, by names of ``hashlib``, in lower-case hex."""
     found: dict[str, str] = {}
     for algorithm, names in _NAMES.items():
         for name in names:

@@ -101,7 +101,7 @@ class Walk:
 
     @property
     def remote(self) -> RemoteFile:
-        """The file as the last answer describes it; its digests are those that are announced."""
+        """The file as the last response describes it; its digests are those that are announced."""
         request = self._request
         source = FileSource(request.path, self._url, None, dict(self._digests), request.media_type, {})
         entry = Entry(request.sort, request.version_key, request.version_text, self._published_ms, False, {}, [])
@@ -118,7 +118,7 @@ class Walk:
 
     @property
     def validators(self) -> tuple[str | None, str | None]:
-        """ETag and Last-Modified of the last answer."""
+        """ETag and Last-Modified of the last response."""
         return (None, None) if self._fields is None else (self._fields.get("ETag"), self._fields.get("Last-Modified"))
 
     def describe(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class Walk:
 
     async def announced(self, _fields: Headers) -> Mapping[str, str]:
         """
-        The digests that the file of the last answer must have; empty if its upstream announces none.
+        The digests that the file of the last response must have; empty if its upstream announces none.
 
         :raises UpstreamFailed: that is not known
         """
@@ -239,7 +239,7 @@ class Walk:
             early.cancel()
 
     async def _find(self, method: str, stack: AsyncExitStack) -> IUpstreamResponse:
-        """The answer of the first route that has the file."""
+        """The response of the first route that has the file."""
         while self._routes:
             route = self._route = self._routes[0]
             self._ask_early(route, method)

@@ -31,7 +31,7 @@ _MD5: Final = re.compile(r'"([0-9a-f]{32})"')
 
 @frozen
 class Claims:
-    """What an answer says of the whole document: its sha256 (RFC 9530 and 3230), or its MD5 as a strong ETag."""
+    """What a response says of the whole document: its sha256 (RFC 9530 and 3230), or its MD5 as a strong ETag."""
 
     sha256: bytes | None
     md5: str | None

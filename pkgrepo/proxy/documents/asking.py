@@ -1,5 +1,5 @@
 """
-One question to one route: the conditional request, and what is made of the answer.
+One question to one route: the conditional request, and what is made of the response.
 
 Of a growing document the bytes behind those that are kept are asked for first. If they do not fit, the whole is.
 """
@@ -36,7 +36,7 @@ from .appending import MOST_SUMS, Claims, Extension, Sums, extend, receive_rest
 from .held import Composition, DocumentRequest, Growing, Sources
 
 ABSENT = (404, 410)
-PIECE: Final = 256 * 1024  # bytes of a document that was made here, as chunks of answers are
+PIECE: Final = 256 * 1024  # bytes of a document that was made here, as chunks of responses are
 _GZIP: Final = b"\x1f\x8b"
 
 OpenPrevious = Callable[[], Awaitable[int | None]]
@@ -45,7 +45,7 @@ ReadOld = Callable[[Callable[..., Any]], Awaitable[Any]]
 
 @frozen
 class Confirmed:
-    """The route says that its earlier answer is the present one; these are the validators for the next time."""
+    """The route says that its earlier response is the present one; these are the validators for the next time."""
 
     etag: str | None
     last_modified: str | None
@@ -54,7 +54,7 @@ class Confirmed:
 @frozen
 class Received:
     """
-    A new answer of a route: its final URL, validators, and sha256 (hex).
+    A new response of a route: its final URL, validators, and sha256 (hex).
 
     It is to be kept under ``key`` with ``meta``. If that is the ``tail_key`` of the question, it continues the earlier
     answer.
@@ -80,9 +80,9 @@ class Question:
     """
     A question to one route.
 
-    ``old`` is its earlier answer, which it may confirm; ``read_old`` calls a function with its parts.
-    ``open_previous`` opens the parts of the answer that is replaced, of whatever route, for the times at which versions
-    were first seen; it returns None if there are none.
+    ``old`` is its earlier response, which it may confirm; ``read_old`` calls a function with its parts.
+    ``open_previous`` opens the parts of the response that is replaced, of whatever route, for the times at which
+    versions were first seen; it returns None if there are none.
     """
 
     repository: Repository
@@ -103,7 +103,7 @@ class Question:
         return headers
 
     def current(self) -> Question:
-        """The question without an earlier answer that another release of the program may have normalised otherwise."""
+        """The question without an earlier response of another release, which may have normalised it differently."""
         return self if self.old is None or self.old.meta.get("release") == __version__ else evolve(self, old=None)
 
 
@@ -119,7 +119,7 @@ class Asker:
 
     async def ask(self, question: Question) -> Confirmed | Received | None:
         """
-        The answer of a route; None if it does not have it.
+        The response of a route; None if it does not have it.
 
         :raises UpstreamFailed: or ``NormalisingFailed``, ``StorageFull``, ``StorageFailed``: there is no usable answer
             now
@@ -127,9 +127,9 @@ class Asker:
         question = question.current()
         try:
             if question.old is not None and question.request.growing is not None:
-                answer = await self._ask_for_rest(question, question.old, question.request.growing)
-                if answer is not None:
-                    return answer
+                response = await self._ask_for_rest(question, question.old, question.request.growing)
+                if response is not None:
+                    return response
             return await self._ask(question)
         except Invalid as error:
             raise UpstreamFailed(question.route.name, str(error)) from error
@@ -173,7 +173,7 @@ class Asker:
         self, question: Question, old: UpstreamDocument, growing: Growing
     ) -> Confirmed | Received | None:
         """
-        What was appended since the earlier answer, or the whole if the route sends that.
+        What was appended since the earlier response, or the whole if the route sends that.
 
         Returns None if it can neither be had nor verified: ask for the whole.
         """

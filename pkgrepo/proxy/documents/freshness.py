@@ -4,7 +4,7 @@ Metadata of upstreams: asked, normalised, kept, and asked again when it is no lo
 ==========  ==============================================================  ===========================================
 answer      meaning                                                         next
 ==========  ==============================================================  ===========================================
-none        the question was not asked, or the answer was purged            all routes are asked, in order, or the one
+none        the question was not asked, or the response was purged            all routes are asked, in order, or the one
                                                                             that the question is for
 fresh       an upstream said it within the repository's ``cache_ttl``       no upstream is asked
 old         it is no longer fresh                                           the route that said it confirms or replaces
@@ -16,7 +16,7 @@ not named   that list came later, and names other bytes                     like
 absent      every route said that it does not have it                       like fresh and old, with ``negative_ttl``
 ==========  ==============================================================  ===========================================
 
-A client is answered as soon as an answer is normalised; it is stored afterwards, and held in memory until then. An
+A client is answered as soon as a response is normalised; it is stored afterwards, and held in memory until then. An
 answer that replaces another one is stored first.
 """
 
@@ -43,11 +43,11 @@ from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
 from .asking import Asker
 from .held import DocumentRequest, Held
-from .kept_answers import KeptAnswers
+from .kept_responses import KeptResponses
 from .listings import Listings
 from .refreshing import Refresher, Unknown, has_route, ttl_ms
 
-REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
+REVALIDATE_MS: Final = 10_000  # a client may have a response confirmed again so often
 
 T = TypeVar("T")
 
@@ -55,12 +55,12 @@ log = Logger()
 
 
 class Documents:
-    """The answers of all upstreams of all proxy repositories, as this process serves them."""
+    """The responses of all upstreams of all proxy repositories, as this process serves them."""
 
     def __init__(
         self,
         *,
-        kept: KeptAnswers,
+        kept: KeptResponses,
         asker: Asker,
         upstreams: Upstreams,
         clock: Clock,
@@ -84,7 +84,7 @@ class Documents:
         """
         What upstreams have at present, see ``answer``.
 
-        :raises NotFound: no upstream has it; :raises UpstreamFailed: an upstream failed, and there is no old answer
+        :raises NotFound: no upstream has it; :raises UpstreamFailed: an upstream failed, and there is no old response
         """
         held = await self.answer(repository, request, trace, revalidate=revalidate)
         if not held.document.found:
@@ -100,7 +100,7 @@ class Documents:
         It may be that no upstream has it. With ``revalidate`` a fresh answer is confirmed again, at most every
         ``REVALIDATE_MS``.
 
-        :raises UpstreamFailed: an upstream failed, and there is no old answer
+        :raises UpstreamFailed: an upstream failed, and there is no old response
         """
         changes = self._kept.changes
         first = held = await self._look(repository, request)
@@ -141,7 +141,7 @@ class Documents:
 
     async def read(self, repository: Repository, request: DocumentRequest, held: Held, work: Callable[..., T]) -> T:
         """
-        The result of ``work``, which is called on a thread with the parts of an answer; those of its base are before.
+        The result of ``work``, which is called on a thread with the parts of a response; those of its base are before.
 
         If they are lost or damaged, upstreams are asked again, and what they have now is read.
 
@@ -169,7 +169,7 @@ class Documents:
         return await self._kept.find(repository, key)
 
     async def find_served(self, repository: Repository, request: DocumentRequest) -> Held | None:
-        """The answer that clients have got last; None if there is none, or its route is there no more."""
+        """The response that clients have got last; None if there is none, or its route is there no more."""
         held = await self._kept.find_grown(repository, request)
         if held is None or not held.document.found or not has_route(repository, held.document):
             return None
@@ -183,7 +183,7 @@ class Documents:
                 self._kept.hold(repository, evolve(held, document=evolve(held.document, fresh_until_ms=0), named=None))
 
     async def _look(self, repository: Repository, request: DocumentRequest) -> Held | None:
-        """The answer that is kept, with what a list says of it."""
+        """The response that is kept, with what a list says of it."""
         held = await self._kept.find_grown(repository, request)
         if held is None or request.listing is None:
             return held
@@ -221,7 +221,7 @@ class Documents:
 
 
 def _count_use(before: Held | None, held: Held) -> CacheCounts:
-    """What a request counts as that was answered with ``held``, where the answer was ``before`` when it came."""
+    """What a request counts as that was answered with ``held``, where the response was ``before`` when it came."""
     if not held.document.found:
         return CacheCounts(absent=1)
     if held.stale:

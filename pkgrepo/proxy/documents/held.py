@@ -38,7 +38,7 @@ class Listing:
     """
     A list of documents with their digests, which an upstream has too.
 
-    ``confirms`` is called with a document's name and MD5 (hex), and with the parts of the answer to ``request``. It
+    ``confirms`` is called with a document's name and MD5 (hex), and with the parts of the response to ``request``. It
     tells whether that names the document with this MD5; None if it does not name it. ``empty_md5`` is that of a
     document without content, which an upstream may list and not have.
     """
@@ -88,12 +88,12 @@ class DocumentRequest:
 
     ``key`` names it in the repository, ``package_key`` is the package that it is about, ``name`` is the package's name
     for error messages. ``urls`` gives the URLs to ask, in order, for the URL of a route; the next one is asked if one
-    does not exist. ``normaliser`` is the ``module:function`` that makes parts of the answer, which is asked for as
+    does not exist. ``normaliser`` is the ``module:function`` that makes parts of the response, which is asked for as
     ``accept``.
 
-    With ``merges`` the answers of all routes are joined, each of which has its own key; otherwise the first route that
-    has it answers alone. ``route`` is the name of the only route that is asked, empty for all. An answer is fresh for
-    ``most_ttl_s`` seconds at most, whatever the repository's ``cache_ttl`` is.
+    With ``merges`` the responses of all routes are joined, each of which has its own key; otherwise the first route
+    that has it answers alone. ``route`` is the name of the only route that is asked, empty for all. A response is fresh
+    for ``most_ttl_s`` seconds at most, whatever the repository's ``cache_ttl`` is.
 
     With a ``section`` the document is about many packages: of this one are the entries whose ``sort`` begins with it,
     and if there are none, the upstream does not have the package. It is kept once for all of them.
@@ -123,12 +123,12 @@ class DocumentRequest:
 
     @property
     def owner(self) -> str:
-        """The key of the package that the answer is kept with; empty if it is about many, or none."""
+        """The key of the package that the response is kept with; empty if it is about many, or none."""
         return "" if self.section else self.package_key
 
     @property
     def tail_key(self) -> str:
-        """The key of what was appended to the answer that has the key of the question."""
+        """The key of what was appended to the response that has the key of the question."""
         return f"{self.key}+"
 
     def of_route(self, name: str) -> DocumentRequest:
@@ -156,10 +156,10 @@ class UnstoredParts:
 @frozen
 class Held:
     """
-    An answer as it is served: its row, and its parts while they are not stored.
+    A response as it is served: its row, and its parts while they are not stored.
 
-    ``failure`` is what happened when an upstream was asked again; then this is an old answer. What is not ``stored`` is
-    not cached by its row. This may continue another answer, its ``base``, whose parts come before these.
+    ``failure`` is what happened when an upstream was asked again; then this is an old response. What is not ``stored``
+    is not cached by its row. This may continue another response, its ``base``, whose parts come before these.
 
     ``listed_ms`` is when the list came that names the document (0: none is kept), and ``named`` whether that list is
     fresh and names these bytes; None if that is not known.
@@ -184,7 +184,7 @@ class Held:
         return evolve(self, document=document, failure=failure)
 
     def missing(self, name: str) -> PkgrepoError:
-        """The error that means this answer, which is that no upstream has the package ``name``."""
+        """The error that means this response, which is that no upstream has the package ``name``."""
         return NotFound("package", name) if self.failure is None else self.failure.with_traceback(None)
 
     def is_of(self, other: Held) -> bool:

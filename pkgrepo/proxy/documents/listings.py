@@ -14,7 +14,7 @@ from pkgrepo.model import Repository
 from pkgrepo.proxy.parts.layout import PartsDamaged
 
 from .held import DocumentRequest, Held, Listing
-from .kept_answers import KeptAnswers
+from .kept_responses import KeptResponses
 
 MOST_VERDICTS: Final = 20_000
 
@@ -22,7 +22,7 @@ MOST_VERDICTS: Final = 20_000
 class Listings:
     """Compares documents with their lists, once for each state of both."""
 
-    def __init__(self, kept: KeptAnswers) -> None:
+    def __init__(self, kept: KeptResponses) -> None:
         self._kept = kept
         self._verdicts: StampCache[tuple[int, str], bool | None] = StampCache(MOST_VERDICTS)
 
@@ -32,7 +32,7 @@ class Listings:
         return 0 if found is None else found.document.fetched_ms
 
     async def compare(self, repository: Repository, request: DocumentRequest, held: Held, now_ms: int) -> Held:
-        """An answer with what the list says of it."""
+        """A response with what the list says of it."""
         listing, document = request.listing, held.document
         found = None if listing is None or not document.found else await self._find(repository, listing)
         if found is None or listing is None:

@@ -29,10 +29,10 @@ from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .asking import ABSENT, Asker, Confirmed, Question, Received
 from .held import DocumentRequest, Held, Listing, UnstoredParts
-from .kept_answers import KeptAnswers
+from .kept_responses import KeptResponses
 from .listings import Listings
 
-STALE_RETRY_MS: Final = 10_000  # an old answer is served without asking for so long after a route has failed
+STALE_RETRY_MS: Final = 10_000  # an old response is served without asking for so long after a route has failed
 
 # What may be better at the next attempt: until then, what an upstream said before is served.
 FAILURES: Final = (UpstreamFailed, NormalisingFailed, StorageFull, StorageFailed)
@@ -43,7 +43,7 @@ log = Logger()
 
 
 class Answers(Protocol):
-    """The answers of all upstreams, see L{pkgrepo.proxy.documents.freshness.Documents}."""
+    """The responses of all upstreams, see L{pkgrepo.proxy.documents.freshness.Documents}."""
 
     async def answer(
         self, repository: Repository, request: DocumentRequest, trace: Trace, *, revalidate: bool = False
@@ -51,12 +51,12 @@ class Answers(Protocol):
         """The present answer to a question."""
 
     async def read(self, repository: Repository, request: DocumentRequest, held: Held, work: Callable[..., T]) -> T:
-        """The result of ``work``, which is called with the parts of an answer."""
+        """The result of ``work``, which is called with the parts of a response."""
 
 
 @frozen
 class Unknown:
-    """The outcome of asking when a route failed and there is no answer from before."""
+    """The outcome of asking when a route failed and there is no response from before."""
 
     failure: PkgrepoError
     steps: Sequence[Mapping[str, Any]]
@@ -67,7 +67,7 @@ class _Refresh:
     """
     One question whose routes are asked, and the steps so far.
 
-    ``before`` is the answer from before, which is ``old`` if it has content, and its route still exists.
+    ``before`` is the response from before, which is ``old`` if it has content, and its route still exists.
     """
 
     repository: Repository
@@ -78,7 +78,7 @@ class _Refresh:
 
     @property
     def replaces(self) -> bool:
-        """Whether a new answer takes the place of one with content."""
+        """Whether a new response takes the place of one with content."""
         return self.before is not None and self.before.document.found
 
     @property
@@ -99,7 +99,7 @@ class Refresher:
         self,
         answers: Answers,
         *,
-        kept: KeptAnswers,
+        kept: KeptResponses,
         asker: Asker,
         upstreams: Upstreams,
         clock: Clock,
@@ -114,7 +114,8 @@ class Refresher:
 
     async def refresh(self, repository: Repository, request: DocumentRequest, before: Held | None) -> Held | Unknown:
         """
-        Ask the routes in order; the first that has it is chosen. An old answer is used only if its route still exists.
+        Ask the routes in order; the first that has it is chosen. An old response is used only if its route still
+        exists.
 
         While a route fails, one after it is asked only if it has answered before, unless the routes are replicas: it
         could have a package of other people under the name of the first one's.
@@ -133,7 +134,7 @@ class Refresher:
                 this.trace.add(StepKind.WITHHELD, route=route.name)
                 continue
             try:
-                answer = await self._ask(this, route, mine)
+                response = await self._ask(this, route, mine)
             except FAILURES as error:
                 this.trace.add(failed_step(error), route=route.name, at_ms=self._clock.now_ms(), why=str(error))
                 is_decision = isinstance(error, UpstreamDenied)
@@ -141,18 +142,18 @@ class Refresher:
                 if is_decision or mine is not None:
                     break  # what a route said before is better than what another one says
                 continue
-            if isinstance(answer, Received):
-                return await self._settled(this, self._received(this, route, answer))
-            if answer is not None:
+            if isinstance(response, Received):
+                return await self._settled(this, self._received(this, route, response))
+            if response is not None:
                 assert mine is not None, "a route confirms only its own answer"
-                return self._confirmed(this, mine, answer)
+                return self._confirmed(this, mine, response)
             this.trace.add(StepKind.ABSENT, route=route.name, at_ms=self._clock.now_ms())
         if failure is None:
             return await self._settled(this, self._absent(this))
         return self._failed(this, failure)
 
     def _failed(self, this: _Refresh, failure: PkgrepoError) -> Held | Unknown:
-        """What is used while routes fail: the answer from before, if there is one."""
+        """What is used while routes fail: the response from before, if there is one."""
         before = this.before
         # What an upstream refuses of one package is not served from before; a list of many is, as after other failures.
         is_refused = isinstance(failure, UpstreamDenied) and bool(this.request.owner)
@@ -161,7 +162,7 @@ class Refresher:
         return Unknown(failure, this.trace.store())
 
     async def _ask(self, this: _Refresh, route: Route, mine: Held | None) -> Confirmed | Received | None:
-        """What a route has, or what is made of its other documents; ``mine`` is its own earlier answer."""
+        """What a route has, or what is made of its other documents; ``mine`` is its own earlier response."""
         repository, request = this.repository, this.request
 
         async def open_previous() -> int | None:
@@ -176,9 +177,9 @@ class Refresher:
 
         old = None if mine is None else mine.document
         question = Question(repository, route, request, old, open_previous, read_old)
-        answer = await self._asker.ask(question)
-        if answer is not None:
-            return answer
+        response = await self._asker.ask(question)
+        if response is not None:
+            return response
         if request.listing is not None and await self._is_listed(repository, route, request.listing, request.name):
             raise UpstreamFailed(route.name, f"its {request.listing.request.name} names {request.name}, which it lacks")
         if request.composition is None:
@@ -202,35 +203,35 @@ class Refresher:
         present = await self._answers.answer(repository, listing.request, Trace(), revalidate=True)
         return present.document.found and await self._listings.lists(repository, listing, present, name)
 
-    def _received(self, this: _Refresh, route: Route, answer: Received) -> Held:
-        """Serve a new answer. What it is staged in is handed over to the task that stores it."""
+    def _received(self, this: _Refresh, route: Route, response: Received) -> Held:
+        """Serve a new response. What it is staged in is handed over to the task that stores it."""
         now_ms, before = self._clock.now_ms(), this.before
         this.trace.add(StepKind.FETCHED, route=route.name, at_ms=now_ms)
         document = UpstreamDocument(
-            key=answer.key,
+            key=response.key,
             package_key=this.request.owner,
             route=route.name,
-            url=answer.url,
-            etag=answer.etag,
-            last_modified=answer.last_modified,
-            source=answer.source,
-            sha256=answer.parts.sha256,
-            meta={"release": __version__, "address": route.url, **answer.meta},
+            url=response.url,
+            etag=response.etag,
+            last_modified=response.last_modified,
+            source=response.source,
+            sha256=response.parts.sha256,
+            meta={"release": __version__, "address": route.url, **response.meta},
             trace=this.trace.store(),
             fetched_ms=this.later(now_ms),
             checked_ms=now_ms,
             fresh_until_ms=now_ms + ttl_ms(this.repository, this.request),
         )
-        held = Held(document, UnstoredParts(answer.content), stored=False)
-        if before is not None and answer.key == this.request.tail_key:
+        held = Held(document, UnstoredParts(response.content), stored=False)
+        if before is not None and response.key == this.request.tail_key:
             held = evolve(held, base=before.base or before)
-        return self._kept.put(this.repository, held, answer)
+        return self._kept.put(this.repository, held, response)
 
     async def _settled(self, this: _Refresh, held: Held) -> Held:
         """
-        A new answer; in the place of another one as it is stored, or as it is held if that fails.
+        A new response; in the place of another one as it is stored, or as it is held if that fails.
 
-        Files that are kept may be others now. All processes must know that before a client has the answer.
+        Files that are kept may be others now. All processes must know that before a client has the response.
         """
         if not this.replaces:
             return held
@@ -241,13 +242,13 @@ class Refresher:
         found = await self._kept.find_grown(this.repository, this.request)
         return found if found is not None and found.is_of(held) else held
 
-    def _confirmed(self, this: _Refresh, old: Held, answer: Confirmed) -> Held:
+    def _confirmed(self, this: _Refresh, old: Held, response: Confirmed) -> Held:
         now_ms, before = self._clock.now_ms(), old.document
         this.trace.add(StepKind.CONFIRMED, route=before.route, at_ms=now_ms, fetched_ms=before.fetched_ms)
         document = evolve(
             before,
-            etag=answer.etag,
-            last_modified=answer.last_modified,
+            etag=response.etag,
+            last_modified=response.last_modified,
             checked_ms=now_ms,
             fresh_until_ms=now_ms + ttl_ms(this.repository, this.request),
             trace=this.trace.store(),
@@ -255,7 +256,7 @@ class Refresher:
         return self._kept.renew(this.repository, evolve(old, document=document, failure=None))
 
     def _stale(self, this: _Refresh, before: Held, failure: PkgrepoError) -> Held:
-        """Use the answer from before for a while; one that there is no such package only for virtual repositories."""
+        """Use the response from before for a while; one that there is no such package only for virtual repositories."""
         document, error, path = before.document, str(failure), this.repository.path
         if document.found:  # one line for each document; of an upstream that fails the log has one line
             log.debug("stale: {key} of {repository}: {error}", key=document.key, repository=path, error=error)
@@ -284,10 +285,10 @@ class RouteSources:
     """
     The other documents and files of a route, of which a document is made.
 
-    ``before`` is the earlier answer of the route to the question itself; the failures of a route count as those of the
-    ``subject``, which is the package that the question is about.
+    ``before`` is the earlier response of the route to the question itself; the failures of a route count as those of
+    the ``subject``, which is the package that the question is about.
 
-    ``asked`` are the names of what was asked for, and how many files. ``failure`` is set if an old answer was read,
+    ``asked`` are the names of what was asked for, and how many files. ``failure`` is set if an old response was read,
     which may lack what the route has by now.
     """
 
@@ -360,12 +361,12 @@ class RouteSources:
 
 
 def has_route(repository: Repository, document: UpstreamDocument) -> bool:
-    """Whether the route of an answer still exists, at the address from which the answer came."""
+    """Whether the route of a response still exists, at the address from which the response came."""
     routes = (each for each in proxy_config_of(repository).routes if each.name == document.route)
     return any(document.meta.get("address", each.url) == each.url for each in routes)
 
 
 def ttl_ms(repository: Repository, request: DocumentRequest) -> int:
-    """For how long an answer is fresh."""
+    """For how long a response is fresh."""
     ttl_s = proxy_config_of(repository).ttl_s
     return 1000 * (ttl_s if request.most_ttl_s is None else min(ttl_s, request.most_ttl_s))

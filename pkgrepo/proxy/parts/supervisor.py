@@ -190,29 +190,29 @@ class _Worker(ProcessProtocol):
         self._cancel_timer()
         self._received, self._reply = 0, b""
         self._timer = self._reactor.callLater(time_limit_s, self._time_out)
-        reply = None
+        response = None
         try:
             self._send(job, descriptors)
-            while reply is None:
+            while response is None:
                 if self._waiting:
                     parts, self._waiting = b"".join(self._waiting), []
                     self._resume()
                     yield parts
                     continue
-                reply = self._complete()
-                if reply is None:
+                response = self._complete()
+                if response is None:
                     self._check_alive(time_limit_s)
                     self._changed = Deferred()
                     await self._changed
         finally:
             self._cancel_timer()
-            if reply is None:
+            if response is None:
                 self.kill()
-        self.memory = reply.memory
-        if reply.invalid is not None:
-            raise Invalid(reply.invalid, reply.pointer)
-        if reply.failed is not None:
-            raise NormalisingFailed(reply.failed)
+        self.memory = response.memory
+        if response.invalid is not None:
+            raise Invalid(response.invalid, response.pointer)
+        if response.failed is not None:
+            raise NormalisingFailed(response.failed)
 
     def close_after(self, idle_s: float) -> None:
         """Close the worker unless it gets a job before."""
@@ -279,8 +279,8 @@ class _Worker(ProcessProtocol):
         """Return the reply if the job has ended and all its bytes have arrived."""
         if not self._reply.endswith(b"\n"):
             return None
-        reply = msgspec.json.decode(self._reply, type=Reply)
-        return reply if reply.size == self._received else None
+        response = msgspec.json.decode(self._reply, type=Reply)
+        return response if response.size == self._received else None
 
     def _check_alive(self, time_limit_s: float) -> None:
         if self._timed_out:

@@ -48,8 +48,8 @@ def main(memory: int) -> None:
     Thread(target=_end_with_server, daemon=True).start()
     channel = socket.socket(fileno=CHANNEL)
     while (received := _receive(channel)) is not None:
-        reply = msgspec.structs.replace(_run(*received, memory), memory=_resident())
-        os.write(REPLIES, msgspec.json.encode(reply) + b"\n")
+        response = msgspec.structs.replace(_run(*received, memory), memory=_resident())
+        os.write(REPLIES, msgspec.json.encode(response) + b"\n")
 
 
 def _end_with_server() -> None:

@@ -130,9 +130,7 @@ class AddressedMembers:
                 failure = failure or error
             else:
                 if found is not None and flat.repository.id == search.repository.id:
-                    return (
-                        found  # no other repository decides; a change of its configuration ends all its cached answers
-                    )
+                    return found  # no other repository decides; a change of its configuration ends all its responses
                 if found is not None:
                     return _while(partial(places.unchanged, request, flat.repository), found)
         raise failure or reserved or NotFound("file", request.path)

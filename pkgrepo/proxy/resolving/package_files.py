@@ -29,7 +29,7 @@ from .resolver import Resolver
 from .serving import UpstreamMember
 from .upstream_members import requests_of
 
-LOST: Final = (NotFound, *FAILURES)  # when an answer is read that was lost here, and cannot be had again
+LOST: Final = (NotFound, *FAILURES)  # when a response is read that was lost here, and cannot be had again
 
 
 class PackageFiles:
@@ -148,12 +148,12 @@ class PackageFiles:
         return None if kept is None else await self._compare_with_documents(repository, key, path, kept)
 
     async def _compare_with_documents(self, proxy: Repository, key: str, path: str, kept: File) -> FoundFile | None:
-        answers: list[Held] = []
+        responses: list[Held] = []
         for request in self._requests(proxy, key, path):
             held = await self._documents.find_served(proxy, request)
             if held is None:
                 continue
-            answers.append(held)
+            responses.append(held)
             member = UpstreamMember(proxy, request, held)
             try:
                 found = await self._find_source(member, path)
@@ -165,7 +165,7 @@ class PackageFiles:
                 break
         else:
             return None  # the upstream may have removed it
-        stamps = [(each.document.key, each.document.fetched_ms) for each in answers]
+        stamps = [(each.document.key, each.document.fetched_ms) for each in responses]
 
         def unchanged(reader: Reader) -> bool:
             return all(upstream_documents.fetched_at(reader, proxy.id, each) == at_ms for each, at_ms in stamps)
@@ -173,7 +173,7 @@ class PackageFiles:
         return FoundFile(kept, same_file(kept, unchanged))
 
     def _requests(self, proxy: Repository, key: str, path: str) -> Sequence[DocumentRequest]:
-        """The questions whose answers may list a file."""
+        """The questions whose responses may list a file."""
         format_ = self._formats[proxy.format]
         return requests_of(format_.document_request(format_.document_of(key, path)), proxy)
 
@@ -209,7 +209,7 @@ class PackageFiles:
         if kept is not None and is_enough:
             return FoundFile(kept)
         if found is None:
-            # It may be of a version that is younger than the answer: a lock file can be ahead of it.
+            # It may be of a version that is younger than the response: a lock file can be ahead of it.
             held = await self._documents.get(proxy, member.request, trace, revalidate=True)
             if not held.is_of(member.held):
                 member = evolve(member, held=held)

@@ -286,7 +286,7 @@ def _published_times(parts: PartsFile, section: bytes) -> list[int | None]:
 def _upstream_parts(
     parts: PartsFile, section: bytes, kinds: Sequence[str], age: AgeRule | None, now_ms: int
 ) -> tuple[MemberParts, Sequence[HiddenVersion]]:
-    """What an upstream's answer has for some kinds of fragments, without the versions that are too young, and these."""
+    """What an upstream's response has for some kinds of fragments, without versions that are too young, and these."""
     fragments: dict[str, list[Fragment]] = {kind: [] for kind in kinds}
     versions: dict[str, bytes] = {}
     hidden: dict[str, HiddenVersion] = {}

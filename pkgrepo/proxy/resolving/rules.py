@@ -31,7 +31,7 @@ class TooYoung(PkgrepoError):  # noqa: N818 - named for what happened
 
     @property
     def header_reason(self) -> str:
-        """The reason for the header of an answer."""
+        """The reason for the header of a response."""
         return str(self)
 
     def __str__(self) -> str:

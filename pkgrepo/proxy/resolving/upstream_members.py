@@ -43,7 +43,7 @@ class Found:
     """
     The proxies that serve a package, in order. At ``recheck_ms`` others are asked again (None: never).
 
-    They are ``partial`` if a route failed or refused whose answer would be joined with theirs.
+    They are ``partial`` if a route failed or refused whose response would be joined with theirs.
     """
 
     serving: Sequence[UpstreamMember]
@@ -186,7 +186,7 @@ class UpstreamMembers:
         self, search: Search, proxy: Repository, requests: Sequence[DocumentRequest], traces: Sequence[Trace]
     ) -> Sequence[Outcome]:
         """
-        The answers of all routes: at once of those that have it, then of the others in turn until one fails.
+        The responses of all routes: at once of those that have it, then of the others in turn until one fails.
 
         What one after it would answer would be kept, and count as served before. Replicas are asked at once.
         """
@@ -200,11 +200,11 @@ class UpstreamMembers:
             Deferred.fromCoroutine(self._ask_for(search, proxy, requests[each], traces[each])) for each in at_once
         ]
         try:
-            answers: list[Outcome] = await gatherResults(asking, consumeErrors=True)
+            responses: list[Outcome] = await gatherResults(asking, consumeErrors=True)
         except FirstError as error:
             error.subFailure.raiseException()
             raise
-        known = dict(zip(at_once, answers, strict=True))
+        known = dict(zip(at_once, responses, strict=True))
         found: list[Outcome] = []
         for number, request in enumerate(requests):
             if number in known:
@@ -237,7 +237,7 @@ class UpstreamMembers:
         return NOTHING
 
     async def _has(self, proxy: Repository, request: DocumentRequest, held: Held | None) -> bool:
-        """Whether an answer has the package; that it is found is not enough if it is about many."""
+        """Whether a response has the package; that it is found is not enough if it is about many."""
         if held is None or not held.document.found:
             return False
         if not request.section:

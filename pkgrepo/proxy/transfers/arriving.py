@@ -31,7 +31,7 @@ class ArrivingBody:
     With ``holds_parts`` the last byte of a part is held back, too, until the file is verified: a part that is complete
     would look right. Otherwise only that of the file is, for clients that verify what they put together of parts.
 
-    It is for one reader, and the transfer goes on for it until ``close``. Not every answer sends its body: an object
+    It is for one reader, and the transfer goes on for it until ``close``. Not every response sends its body: an object
     that is freed closes itself, in whichever thread that happens.
     """
 

@@ -36,7 +36,7 @@ def _no_digests(_: object) -> Mapping[str, str]:
 
 
 class Headers(Protocol):
-    """Header fields of an upstream's answer."""
+    """Header fields of an upstream's response."""
 
     def get(self, name: str) -> str | None:
         """The value by a name without regard to case; fields of one name are joined by a comma."""
@@ -52,10 +52,10 @@ class Download(Generic[T]):
     the upstream's documents announce them. ``algorithms`` are further digests to compute.
 
     ``stage`` opens the storage. ``record`` publishes the verified blob and returns its row; the fields are those of the
-    first answer. When its caller stops, it is not cancelled before the publishing is done or undone.
+    first response. When its caller stops, it is not cancelled before the publishing is done or undone.
 
     Three things are for files that no document lists. ``announced`` asks for further digests to expect, with the fields
-    of the first answer, while the body arrives; they are among ``algorithms``. ``again`` is called with each failure,
+    of the first response, while the body arrives; they are among ``algorithms``. ``again`` is called with each failure,
     and says whether the next ``open`` may bring a better file, if no reader has bytes yet. Without ``shared`` no
     client reads before the file is verified. ``asked`` is the name of the route that is asked now, if that changes.
 
@@ -89,7 +89,7 @@ class Download(Generic[T]):
 @frozen
 class Origin:
     """
-    What the first answer says about the file: its fields, and its size in bytes if that is known.
+    What the first response says about the file: its fields, and its size in bytes if that is known.
 
     ``etag`` is strong and quoted; None if there is none. ``is_plain``: the body was sent as it is, not compressed, and
     with its length, so that positions in it are those in the file.
@@ -109,7 +109,7 @@ class Fields:
 
     @classmethod
     def of(cls, headers: Headers) -> Fields:
-        """Those of an answer."""
+        """Those of a response."""
         found = {name: headers.get(name) for name in _PASSED}
         return cls({name: value for name, value in found.items() if value is not None})
 
@@ -135,7 +135,7 @@ def check_first(download: Download[Any], path: str, response: IUpstreamResponse)
 
 def check_no_page(route: str, path: str, response: IUpstreamResponse) -> None:
     """
-    Check that an answer is no web page: captive portals, single sign-on and broken mirrors answer requests with one.
+    Check that a response is no web page: captive portals, single sign-on and broken mirrors answer requests with one.
 
     :raises UpstreamFailed: it is one, and the path is that of another file
     """
@@ -161,7 +161,7 @@ def check_rest(
     download: Download[Any], path: str, origin: Origin, offset: int, response: IUpstreamResponse
 ) -> int | None:
     """
-    How many bytes of this answer we have already, or None: it is another file, and whole.
+    How many bytes of this response we have already, or None: it is another file, and whole.
 
     :raises UpstreamMismatch: it is a part of another file; :raises UpstreamFailed: it is no file
     """

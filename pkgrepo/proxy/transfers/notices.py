@@ -96,7 +96,7 @@ class Growing(Notice, frozen=True):
     """
     The first ``readable`` bytes of the file are in the exposed upload ``upload``, see L{IGrowingFiles}.
 
-    ``size``, ``etag``, ``is_plain`` and ``fields`` are from the first answer, see L{Origin}; ``source`` is for
+    ``size``, ``etag``, ``is_plain`` and ``fields`` are from the first response, see L{Origin}; ``source`` is for
     L{Download.adopt}.
     """
 

@@ -260,7 +260,7 @@ class Transfer(Generic[T]):
             self._failure = Failure()
             if isinstance(error, UpstreamMismatch):
                 log.warn("{path!r} was not kept: {reason}", path=self._path, reason=str(error))
-            elif isinstance(error, PkgrepoError):  # in the answers; of upstreams that fail the log has one line
+            elif isinstance(error, PkgrepoError):  # in the responses; of upstreams that fail the log has one line
                 log.debug("{path!r} was not transferred: {reason}", path=self._path, reason=str(error))
             else:
                 log.failure("the transfer of {path!r} failed", path=self._path)

@@ -47,7 +47,7 @@ from .response import Reading, UpstreamResponse
 
 MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-NO_HEAD = frozenset({403, 405, 451, 501})  # the answer to a GET may be another one, or have the sentence of this one
+NO_HEAD = frozenset({403, 405, 451, 501})  # the response to a GET may be another one, or have the sentence of this one
 MOST_TRYING_S = 2.0  # seconds; a person waits for what was configured
 MOST_FAULTS = 100  # of the configuration, which are logged once
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
@@ -293,7 +293,7 @@ class Upstream:
             raise Invalid(f"upstream {self.name!r} has no such URL: {error}") from None
 
     async def _follow(self, request: _Request, target: Target, stack: AsyncExitStack) -> UpstreamResponse:
-        """The answer after redirects; ``stack`` closes it."""
+        """The response after redirects; ``stack`` closes it."""
         fields = {**request.fields, **request.credentials}
         for _ in range(MOST_REDIRECTS + 1):
             response = await self._send(request, target, fields, stack)
@@ -321,7 +321,7 @@ class Upstream:
     async def _send(
         self, request: _Request, target: Target, fields: Mapping[str, str], stack: AsyncExitStack
     ) -> UpstreamResponse:
-        """The answer of one host, after retries; ``stack`` closes it and gives its permit back."""
+        """The response of one host, after retries; ``stack`` closes it and gives its permit back."""
         health = self._health_of(target.origin, request.kind)
         tries = 0
         while True:
@@ -362,7 +362,7 @@ class Upstream:
         started = self._reactor.seconds()
         try:
             answering = self._client.request(request.method, target.text, fields, request.body)
-            answer = await request.deadline.wait(answering)  # connecting and the answer have time limits of their own
+            answer = await request.deadline.wait(answering)  # connecting and the response have time limits of their own
         except ERRORS as error:
             subject = request.subject if isinstance(error, ABOUT_ANSWER) else None
             unreachable = isinstance(error, ConnectingTimedOut)

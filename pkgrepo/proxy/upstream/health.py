@@ -13,8 +13,8 @@ half-open   one is sent, the probe; the others are         closed if it succeeds
                                                            failed already; half-open again if it is cancelled
 ==========  =============================================  ==========================================================
 
-A failure is of the host if there is no connection, or no answer in time. An error in an answer is one of a package: it
-tells little about others, and that the host which could not be reached can be reached again.
+A failure is of the host if there is no connection, or no response in time. An error in a response is one of a package:
+it tells little about others, and that the host which could not be reached can be reached again.
 
 Everything is in memory: each process learns by itself, and a restart begins with closed.
 """
@@ -94,7 +94,7 @@ class Health:
                 self._probing = False
 
     def succeeded(self, latency_s: float) -> None:
-        """Note an answer, whose head took ``latency_s`` seconds."""
+        """Note a response, whose head took ``latency_s`` seconds."""
         self._begin_again()
         self._successes += 1
         self._latency_s = latency_s
@@ -102,7 +102,7 @@ class Health:
 
     def failed(self, reason: str, subject: str | None = None, *, is_unreachable: bool = False) -> None:
         """
-        Note that there was no answer, or a bad one, or not to its end.
+        Note that there was no response, or a bad one, or not to its end.
 
         ``subject`` is the package that the failure is about; None: it is one of the host. A host that accepts no
         connection in time ``is_unreachable``, and down at once: all others would wait as long.

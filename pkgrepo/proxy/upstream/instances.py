@@ -61,7 +61,7 @@ class Upstreams:
 
     @property
     def document_timeout_s(self) -> float | None:
-        """How long the answer to a question may take in all."""
+        """How long the response to a question may take in all."""
         return self._settings.documents.total_s
 
     def check_settings(self) -> None:

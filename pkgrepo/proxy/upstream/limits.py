@@ -24,7 +24,7 @@ MOST_WAITING = 2000  # requests that wait for one host
 LONGEST_WAIT_S = 60.0  # seconds; clients give up after about as long
 
 MOST_TRIES = 3
-TRIES_WITH_OLD = 2  # of a question whose earlier answer is served if they all fail: a client waits for it
+TRIES_WITH_OLD = 2  # of a question whose earlier response is served if they all fail: a client waits for it
 FIRST_PAUSE_S = 0.25
 SHORT_S = 5.0  # a longer wait than this is for the client to decide
 UNKNOWN_LIMIT_S = 5.0  # for a 429 without Retry-After

@@ -30,7 +30,7 @@ MOST_MEMBERS = 1000  # gzip members in one body
 
 
 class ResponseHeaders:
-    """The fields of an answer, by name without regard to case."""
+    """The fields of a response, by name without regard to case."""
 
     def __init__(self, fields: Mapping[bytes, bytes]) -> None:
         self._fields = fields
@@ -44,7 +44,7 @@ class ResponseHeaders:
 @frozen(kw_only=True)
 class Reading:
     """
-    How an answer is read: the route's name, the limits, the deadline, and the longest pause with its setting.
+    How a response is read: the route's name, the limits, the deadline, and the longest pause with its setting.
 
     ``on_failure`` is called with the reason when the body ends early through the upstream's fault, and ``on_silence``
     when nothing of it comes for too long.
@@ -68,8 +68,8 @@ class UpstreamResponse(AsyncIterator[bytes]):
     end was, None before that.
     """
 
-    def __init__(self, answer: Response, url: str, reading: Reading, *, only_head: bool) -> None:
-        head = answer.head
+    def __init__(self, response: Response, url: str, reading: Reading, *, only_head: bool) -> None:
+        head = response.head
         self.status = head.status
         self.reason = head.reason.decode("utf-8", "replace")
         # The body is read without its coding.
@@ -86,7 +86,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
         self._inflated: Iterator[bytes] = iter(())
         self._inflated_in_turn = 0
         self._body = ReceivedBody(RECEIVED)
-        answer.deliverBody(self._body)
+        response.deliverBody(self._body)
 
     @property
     def complete(self) -> bool:
@@ -194,7 +194,7 @@ class UpstreamResponse(AsyncIterator[bytes]):
 
 @lru_cache(maxsize=100)
 def _on_the_wire(name: str) -> bytes:
-    """A name as heads have it. Each answer is asked for a dozen, always the same ones."""
+    """A name as heads have it. Each response is asked for a dozen, always the same ones."""
     return name.lower().encode("ascii")
 
 

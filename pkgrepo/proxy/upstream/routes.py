@@ -76,7 +76,7 @@ class UpstreamSettings:
     The settings ``proxy.*``, whose defaults are in ``pkgrepo.config``.
 
     ``connect_timeout_s`` is for name resolution, TCP and the tunnel through a proxy. After a request was sent, the head
-    of its answer must be complete in ``idle_timeout_s``, and the body may pause as long. A route may have others of
+    of its response must be complete in ``idle_timeout_s``, and the body may pause as long. A route may have others of
     both. ``proxies`` are URLs by scheme, and
     hosts without proxy under "no", as in the environment; they may contain passwords.
     """

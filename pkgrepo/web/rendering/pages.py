@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pkgrepo import __version__
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import NotFound
-from pkgrepo.gateway.content import choose_encoding, document_answer
+from pkgrepo.gateway.content import choose_encoding, document_response
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.model import Document
@@ -57,7 +57,7 @@ class Assets:
         document = self._documents.get(addressed)
         if document is None:
             raise NotFound("file", addressed)
-        return document_answer(document, choose_encoding(request.header(b"accept-encoding")), FOREVER)
+        return document_response(document, choose_encoding(request.header(b"accept-encoding")), FOREVER)
 
 
 def _read() -> Iterator[tuple[str, bytes]]:
@@ -100,6 +100,6 @@ class PageRenderer:
         text = self._environment.get_template(template).render(status=status, **values)
         document = render(HTML, text.encode("utf-8", "replace"), 0)
         encoding = choose_encoding(request.header(b"accept-encoding"))
-        answer = document_answer(document, encoding, (*SECURITY, *NO_STORE, *headers))
+        answer = document_response(document, encoding, (*SECURITY, *NO_STORE, *headers))
         # without an ETag: NO_STORE says that nothing is kept
         return Response(status, answer.body, answer.content_type, answer.headers)

@@ -23,7 +23,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.storage.pools import Pools
 
@@ -77,7 +77,7 @@ class Readmes:
 
     def __init__(self, pools: Pools) -> None:
         self._pools = pools
-        self._kept: ResponseCache[Markup] = ResponseCache(CACHE_SIZE)
+        self._kept: SizedCache[Markup] = SizedCache(CACHE_SIZE)
         self._flight: SingleFlight[bytes, Markup] = SingleFlight()
 
     async def render(self, text: str, media_type: str) -> Markup:

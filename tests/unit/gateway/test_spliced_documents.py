@@ -12,7 +12,7 @@ import zstandard
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.gateway.content import document_answer
+from pkgrepo.gateway.content import document_response
 from pkgrepo.gateway.long_bodies import UNPACKED
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.responses import Content
@@ -85,7 +85,7 @@ async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytes
     assert zstandard.ZstdDecompressor().decompressobj().decompress(large.zstd or b"") == plain.body
     pools = Pools(reactor, cpu_threads=2)
     pools.start()
-    answers = [document_answer(each, "identity", (), cpu=pools.cpu) for each in (plain, large)]
+    answers = [document_response(each, "identity", (), cpu=pools.cpu) for each in (plain, large)]
     assert (answers[0].size, answers[0].etag) == (answers[1].size, answers[1].etag)
     content = answers[1].body
     assert isinstance(content, Content)
@@ -112,7 +112,7 @@ async def test_document_is_not_unpacked_any_further_for_a_client_that_left(monke
     large = Renderer().render(spliced, "", content_type="text/plain", serial=1)
     pools = Pools(reactor, cpu_threads=1)
     pools.start()
-    content = document_answer(large, "identity", (), cpu=pools.cpu).body
+    content = document_response(large, "identity", (), cpu=pools.cpu).body
     assert isinstance(content, Content)
     assert content.deliver is not None
     reader = Reader()

@@ -258,8 +258,8 @@ async def _stage(context: ChannelContext, request: Request, target: FileTarget) 
         now_ms=services.clock.now_ms(),
     )
     url = f"{services.base_url(request)}{PREFIX}{deployment.uid}"
-    answer = {"post_url": url, "form_data": {TICKET: ticket}, "dist_id": deployment.uid}
-    return json_response(answer, headers=NO_STORE)
+    response = {"post_url": url, "form_data": {TICKET: ticket}, "dist_id": deployment.uid}
+    return json_response(response, headers=NO_STORE)
 
 
 async def _commit(context: ChannelContext, request: Request, target: FileTarget) -> Response:

@@ -30,7 +30,7 @@ import zstandard
 from attrs import Factory, evolve, frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.formats.conda.index import packages as channel
 from pkgrepo.formats.conda.index.packages import PackageRecords, Shard, make_index
 from pkgrepo.formats.conda.index.texts import channeldata_text, current_text, exports_text, repodata_text
@@ -69,7 +69,7 @@ class StoredDocument:
 
 
 def store(pieces: Iterable[bytes]) -> bytes | Content:
-    """Pieces as the body of an answer. Blocks. :raises StorageFull: there is no room for temporary files"""
+    """Pieces as the body of a response. Blocks. :raises StorageFull: there is no room for temporary files"""
     file: TemporaryFile | None = None
     written, waiting = 0, bytearray()
     for piece in pieces:
@@ -112,7 +112,7 @@ class BzippedPieces:
     """
 
     def __init__(self) -> None:
-        self._cache: ResponseCache[bytes] = ResponseCache(BZ2_CACHE_SIZE)
+        self._cache: SizedCache[bytes] = SizedCache(BZ2_CACHE_SIZE)
         self._lock = threading.Lock()
 
     def __call__(self, texts: Iterable[bytes], _size: int) -> Iterator[bytes]:

@@ -10,8 +10,8 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index.documents import BZ2, GZIP, PLAIN, ZSTD, ChannelLists, StoredDocument
 from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
-from pkgrepo.gateway.answer_cache import CachedResponse
 from pkgrepo.gateway.content import choose_encoding, document_cache_control, file_cache_control
+from pkgrepo.gateway.response_cache import CachedResponse
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, Fields, Response, json_response
@@ -66,7 +66,7 @@ async def get_document(context: Context[ChannelLists], request: Request, form: F
         found = lists.at_serial(repository, made.key, serial)
         return None if found is None else document_response(repository, found, made, negotiated=negotiated)
 
-    services.answer_cache.put(
+    services.response_cache.put(
         request,
         CachedResponse(
             repository,
@@ -112,7 +112,7 @@ async def get_shard(
         headers=((b"Cache-Control", file_cache_control(repository)),),
         ranges=True,
     )
-    services.answer_cache.put_answer(
+    services.response_cache.put_response(
         request, repository, response, package=name, fresh=lambda _: True, generation=generation
     )
     return response

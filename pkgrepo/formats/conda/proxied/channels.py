@@ -18,7 +18,7 @@ from typing import Final
 
 from attrs import Factory, define, field
 
-from pkgrepo.concurrency.lru import Lru, ResponseCache
+from pkgrepo.concurrency.lru import Lru, SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index import packages as channel
@@ -36,7 +36,7 @@ from pkgrepo.formats.conda.index.requests import document_response, in_coding_fo
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
 from pkgrepo.formats.conda.proxied.members import Hidden, Selection, find_hidden, has_age_rules
-from pkgrepo.gateway.answer_cache import CachedResponse
+from pkgrepo.gateway.response_cache import CachedResponse
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
@@ -85,7 +85,7 @@ class MemberChannels:
     def __init__(self) -> None:
         self._kept: Lru[tuple[int, str, str], Kept] = Lru(MOST_KEPT)
         self._in_flight: SingleFlight[tuple[int, str, str], Kept] = SingleFlight()
-        self._superseded: ResponseCache[tuple[str, bytes]] = ResponseCache(SUPERSEDED)
+        self._superseded: SizedCache[tuple[str, bytes]] = SizedCache(SUPERSEDED)
 
     async def get(
         self, services: Services, repository: Repository, state: ChannelState, form: Form
@@ -299,7 +299,7 @@ async def get_member_document(
 
     if state.cacheable:
         ends = [each for each in (state.ends_ms, opens_ms) if each is not None]
-        services.answer_cache.put(
+        services.response_cache.put(
             request,
             CachedResponse(
                 repository,

@@ -105,7 +105,7 @@ def _opening(age: AgeRule, published_ms: int | None) -> set[int]:
 
 @frozen(eq=False)
 class Answered:
-    """A question to an upstream, and its answer, which may be that it does not have the document."""
+    """A question to an upstream, and its response, which may be that it does not have the document."""
 
     question: DocumentRequest
     held: Held
@@ -190,7 +190,8 @@ async def find_members(
 
     For ``revalidate`` see L{Documents.answer}.
 
-    :raises UpstreamFailed: an upstream failed, and what it has is not known: others could have a stranger's package
+    :raises UpstreamFailed: an upstream failed, and what it has is not known: others could have a package of another
+    owner
     """
     config_serial = services.registry.serial  # before the configuration is read
     ways = services.proxy.resolver.ways(repository)

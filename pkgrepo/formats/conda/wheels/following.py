@@ -165,7 +165,7 @@ def _remove(tx: Transaction, channel: Repository, package: str, version: str, pa
 
 
 DOCUMENT: Final = "unconverted.json"
-MOST_SHOWN: Final = 1000  # wheels in an answer
+MOST_SHOWN: Final = 1000  # wheels in a response
 LONGEST_CURSOR: Final = 1000  # characters
 
 

@@ -9,7 +9,7 @@ from pkgrepo.formats.container.access import check_deletion
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
-from pkgrepo.formats.container.target import Target, cache_answer, renew_promise
+from pkgrepo.formats.container.target import Target, cache_response, renew_promise
 from pkgrepo.formats.container.trust.visibility import View
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
@@ -59,30 +59,30 @@ async def get_manifest(
     # a manifest can become hidden, so clients must revalidate it even by digest
     fixed = by_digest and len(view.audiences) == 1
     control = file_cache_control(target.shown) if fixed else document_cache_control(target.shown)
-    answer = await _present(context, repository, found, control if public else b"private, no-cache", more_headers)
+    response = await _present(context, repository, found, control if public else b"private, no-cache", more_headers)
 
     # clients request the manifests of an index after the index, and only the index counts as a pull
     part = await services.catalog.look(is_listed, found.package_id, found.digest)
     item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
-    if item is not None and counted and sends_all(request, answer):
+    if item is not None and counted and sends_all(request, response):
         services.downloads.record(item, identity)
 
     def fresh(r: Reader) -> bool:
         return _is_public(r, target, reference, view, found)
 
     if public and (request.method == b"GET" or not by_digest):
-        cache_answer(
-            services.answer_cache,
+        cache_response(
+            services.response_cache,
             request,
             target,
-            answer,
+            response,
             fresh=fresh,
             generation=generation,
             item=item,
             serves_head=not by_digest,
             ends_s=ends_s,
         )
-    return answer
+    return response
 
 
 async def _present(

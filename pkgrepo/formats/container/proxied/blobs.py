@@ -175,8 +175,8 @@ class UpstreamBlobs:
             async with AsyncExitStack() as stack:
 
                 async def ask(place: Place) -> IUpstreamResponse:
-                    answer = self._client.open(place, "GET", f"blobs/{digest}", headers, limits=self._limits)
-                    return await stack.enter_async_context(answer)
+                    response = self._client.open(place, "GET", f"blobs/{digest}", headers, limits=self._limits)
+                    return await stack.enter_async_context(response)
 
                 yield await self._places.first(repository, image, ask, by_digest=True)
 

@@ -60,13 +60,13 @@ class Confirmation:
 
 
 def recall(trace: Trace, repository: Repository, state: UpstreamDocument) -> None:
-    """Add the steps that led to a kept answer, and that it is used."""
+    """Add the steps that led to a kept response, and that it is used."""
     trace.recall(repository.path, state.trace)
     trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=state.fresh_until_ms, **times_of(state))
 
 
 def times_of(state: UpstreamDocument) -> dict[str, Any]:
-    """Fields of a step: which route gave a kept answer, and when."""
+    """Fields of a step: which route gave a kept response, and when."""
     return {"route": state.route, "at_ms": state.checked_ms, "fetched_ms": state.fetched_ms}
 
 
@@ -104,7 +104,7 @@ class Places:
         by_digest: bool = False,
     ) -> T:
         """
-        The first answer of ``ask``, which raises ``NotFound`` where the image has nothing of the kind.
+        The first response of ``ask``, which raises ``NotFound`` where the image has nothing of the kind.
 
         If an upstream fails, those after it are not asked: what they call by this name may be something else, except
         ``by_digest``, and if the routes are replicas. None is asked after the one that had the image has failed.
@@ -123,7 +123,7 @@ class Places:
                 step(StepKind.WITHHELD)
                 continue
             try:
-                answer = await ask(place)
+                response = await ask(place)
             except NotFound:
                 step(StepKind.ABSENT, at_ms=self._clock.now_ms())
                 continue
@@ -137,7 +137,7 @@ class Places:
                 continue
             if failure is None or proxy_config_of(repository).replicas:
                 self._note(repository, image, place)
-            return answer
+            return response
         raise failure or NotFound("image", image)
 
     async def find_route(self, repository: Repository, image: str) -> str | None:
@@ -227,7 +227,7 @@ class Holders:
         What the first repository behind the addressed one answers.
 
         If the first ones failed, a later one that has the image goes on serving it. One that does not have it could
-        serve a stranger's image under the name of the first one's, except ``by_digest``.
+        serve another owner's image under the name of the first one's, except ``by_digest``.
 
         :raises NotFound, Refusal: none has it; :raises UpstreamFailed: that is not known
         :raises RepositoryInactive: the only members that have it are switched off
@@ -241,7 +241,7 @@ class Holders:
                 trace.add(StepKind.WITHHELD, repository=repository.path)
                 continue
             try:
-                answer = await read(self._with_terms(target, asked, index, cacheable=failure is None))
+                response = await read(self._with_terms(target, asked, index, cacheable=failure is None))
             except NotFound:
                 continue
             except UpstreamDenied:
@@ -256,7 +256,7 @@ class Holders:
                 continue
             for each in asked[index + 1 :]:
                 trace.add(StepKind.UNNEEDED, repository=each.target.repository.path)
-            return answer
+            return response
         raise failure or refusal or NotFound("image", target.image)
 
     async def lenders(self, target: Target) -> list[Holder]:
@@ -329,7 +329,7 @@ class Holders:
         return serials
 
     def _with_terms(self, target: Target, asked: list[Holder], index: int, *, cacheable: bool) -> Holder:
-        """The holder with what its answer may be cached for: those before it may have it later."""
+        """The holder with what its response may be cached for: those before it may have it later."""
         holder, terms = asked[index], asked[index].target.terms
         if target.repository.type is not RepositoryType.VIRTUAL or terms is None:
             return evolve(holder, target=evolve(holder.target, terms=None))

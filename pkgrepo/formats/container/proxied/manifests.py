@@ -75,10 +75,10 @@ T = TypeVar("T")
 
 @frozen
 class _Ended(Generic[T]):
-    """The steps of a question, and its answer or the error instead."""
+    """The steps of a question, and its response or the error instead."""
 
     steps: Sequence[Mapping[str, Any]]
-    answer: T | None = None
+    response: T | None = None
     error: PkgrepoError | None = None
 
 
@@ -99,16 +99,16 @@ class TracedRequests(Generic[T]):
         async def traced() -> _Ended[T]:
             own = Trace()
             try:
-                answer = await work(own)
+                response = await work(own)
             except PkgrepoError as error:
                 return _Ended(own.store(), error=error)
-            return _Ended(own.store(), answer)
+            return _Ended(own.store(), response)
 
         ended = await self._in_flight.run((repository.id, key), traced)
         trace.recall(repository.path, ended.steps)
         if ended.error is not None:
             raise ended.error.with_traceback(None)
-        return ended.answer  # type: ignore[return-value]  # None only if that is what the work returns
+        return ended.response  # type: ignore[return-value]  # None only if that is what the work returns
 
 
 ACCEPT: Final = {"Accept": ", ".join((OCI_INDEX, OCI_IMAGE, DOCKER_LIST, DOCKER_IMAGE, OCI_ARTIFACT))}

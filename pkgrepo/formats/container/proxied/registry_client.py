@@ -89,8 +89,8 @@ STRANGE_SERVICE: Final = (
 LIFETIME_S: Final = 60  # if the service does not say more
 
 
-class _Answer(msgspec.Struct):
-    """The answer of a token service; registries give the token either name."""
+class _TokenResponse(msgspec.Struct):
+    """The response of a token service; registries give the token either name."""
 
     token: str = ""
     access_token: str = ""
@@ -200,14 +200,14 @@ class UpstreamTokens:
             accept=(401, 403),
             kind="tokens",
             subject=name,
-        ) as answer:
-            if answer.status in (401, 403):
-                if answer.status == 401 and route.credentials is not None:
+        ) as response:
+            if response.status in (401, 403):
+                if response.status == 401 and route.credentials is not None:
                     raise upstream.misconfigured("its token service refuses the credentials of the route")
                 raise NotFound("image", name)
-            if answer.status != 200:
-                raise UpstreamFailed(route.name, f"its token service answers {answer.status}")
-            token = _read_token(route, await answer.read(), self._seconds())
+            if response.status != 200:
+                raise UpstreamFailed(route.name, f"its token service answers {response.status}")
+            token = _read_token(route, await response.read(), self._seconds())
         self._tokens.put(key, token)
         return token.authorization
 
@@ -254,13 +254,13 @@ def _find_bearer(challenge: str | None) -> Challenge | None:
 
 def _read_token(route: Route, data: bytes, now_s: float) -> _Token:
     try:
-        answer = msgspec.json.decode(data, type=_Answer)
+        response = msgspec.json.decode(data, type=_TokenResponse)
     except (msgspec.DecodeError, msgspec.ValidationError):
         raise UpstreamFailed(route.name, "its token service sent no token") from None
-    token = answer.token or answer.access_token
+    token = response.token or response.access_token
     if not token or len(token) > MOST_CHARACTERS or not (token.isascii() and token.isprintable()):
         raise UpstreamFailed(route.name, "its token service sent no token")
-    lifetime_s = LIFETIME_S if answer.expires_in is None else answer.expires_in
+    lifetime_s = LIFETIME_S if response.expires_in is None else response.expires_in
     return _Token(f"Bearer {token}", now_s + max(lifetime_s - EARLY_S, 0))
 
 

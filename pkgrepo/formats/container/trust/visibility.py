@@ -236,7 +236,7 @@ class Visibility:
         return Quarantine(tuple(keys), self._services.clock.now_ms() + policy.window_s * 1000)
 
     async def warning(self, target: Target, digest: str) -> str | None:
-        """The warning in the answer to the push of a manifest that readers do not see yet, else None."""
+        """The warning in the response to the push of a manifest that readers do not see yet, else None."""
         keys = self._keyring.ids(target.repository)
         if keys is None or await self._services.catalog.look(
             _is_shown, target.repository.id, target.image, digest, keys

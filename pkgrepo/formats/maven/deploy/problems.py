@@ -29,7 +29,7 @@ class Problems:
     """
     The problems found so far, by path; those after the first ``MOST_ERRORS`` are only counted.
 
-    ``status`` is the HTTP status of an answer that waits for the result.
+    ``status`` is the HTTP status of a response that waits for the result.
     """
 
     by_path: dict[str, list[str]] = field(factory=dict)

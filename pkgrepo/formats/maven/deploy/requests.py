@@ -68,7 +68,7 @@ async def answer_deployment(  # noqa: PLR0911 - one return for each address
 async def _answer_known(  # noqa: PLR0911 - one return for each address
     context: MavenContext, request: Request, address: Address
 ) -> Response | None:
-    """The answer at an address with the id of a deployment, or None if the address has no id."""
+    """The response at an address with the id of a deployment, or None if the address has no id."""
     known = await find_deployment(context, address.uid) is not None
     if not known and request.method != b"POST" and request.header(HEADER) is None:
         return None

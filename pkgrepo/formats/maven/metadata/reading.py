@@ -100,14 +100,14 @@ def is_time(text: str) -> bool:
     return _TIME.fullmatch(text) is not None
 
 
-def time_of(moment: datetime) -> str:
+def time_of(at: datetime) -> str:
     """A time as metadata have it, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y%m%d%H%M%S")
+    return at.astimezone(UTC).strftime("%Y%m%d%H%M%S")
 
 
-def time_of_ms(moment_ms: int) -> str:
+def time_of_ms(time_ms: int) -> str:
     """The same for milliseconds since the epoch."""
-    return time_of(datetime.fromtimestamp(moment_ms // 1000, UTC))
+    return time_of(datetime.fromtimestamp(time_ms // 1000, UTC))
 
 
 def merge_plugins(lists: Iterable[Sequence[Plugin]]) -> tuple[Plugin, ...]:

@@ -24,7 +24,7 @@ from attrs import evolve
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.maven.caches import MavenContext
-from pkgrepo.formats.maven.files import checksum_answer, present_file
+from pkgrepo.formats.maven.files import checksum_response, present_file
 from pkgrepo.formats.maven.metadata.document import Uploaded, empty_document
 from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE, FOLDED, document_key, of_version, splice
 from pkgrepo.formats.maven.metadata.reading import VERSION
@@ -58,9 +58,9 @@ async def get_metadata(
         except NotFound:
             pass
     if context.repository.type is RepositoryType.HOSTED:
-        answer = await _plain(context, request, identity, key, target, algorithm)
-        if answer is not None:
-            return answer
+        response = await _plain(context, request, identity, key, target, algorithm)
+        if response is not None:
+            return response
         made = await context.services.catalog.look(_made, context.repository.id, target)
         if made is not None:
             return _answer(context, _render(made), target, algorithm)
@@ -82,15 +82,15 @@ async def _joined(
         ready = context.caches.documents.ready(rendered.state, form, "")
         return None if ready is None else _answer(context, ready, target, algorithm, warned)
 
-    answer = _answer(context, rendered.document, target, algorithm, warned)
-    services.answer_cache.put_document(
+    response = _answer(context, rendered.document, target, algorithm, warned)
+    services.response_cache.put_document(
         request,
         rendered,
         negotiate=negotiate,
         generation=generation,
-        expires_at=0 if answer.last_modified is not None else rendered.document.modified_s or 0,
+        expires_at=0 if response.last_modified is not None else rendered.document.modified_s or 0,
     )
-    return answer
+    return response
 
 
 def _hosted_members(context: MavenContext, target: Metadata) -> list[Repository]:
@@ -136,7 +136,7 @@ async def _plain(
     if file is None:
         return None
     if algorithm is not None:
-        return checksum_answer(repository, target, algorithm, file.digests, int(file.created_at.timestamp()))
+        return checksum_response(repository, target, algorithm, file.digests, int(file.created_at.timestamp()))
     present = partial(present_file, repository, target)
     return await answer_file(context.services, request, identity, repository, key, target.path, present=present)
 
@@ -146,7 +146,7 @@ def _answer(
 ) -> Response:
     modified_s = _last_modified(context, document)
     if algorithm is not None:
-        return checksum_answer(context.repository, target, algorithm, document.digests, modified_s)
+        return checksum_response(context.repository, target, algorithm, document.digests, modified_s)
     head = present_file(context.repository, target, document.digests)
     return Response(
         body=document.body,

@@ -99,7 +99,7 @@ def _time(text: str) -> str:
 
 def _milliseconds(text: str) -> int:
     try:
-        moment = datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        parsed = datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return 0
-    return round(moment.timestamp() * 1000)
+    return round(parsed.timestamp() * 1000)

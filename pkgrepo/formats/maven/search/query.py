@@ -4,7 +4,7 @@ The query of a search, in the part of Solr's syntax that build tools and editors
 Terms are words that the name contains, or fields: ``g:`` group, ``a:`` artifact, ``v:`` version, ``p:`` packaging,
 ``l:`` classifier, ``1:`` SHA-1 of a file. All of them must match (``AND`` between them may be left out). A ``*`` in a
 group or artifact stands for any text, and a value may be in quotes. Classes (``c:``, ``fc:``) are
-not indexed, and a query for them is refused: no answer would be a wrong one.
+not indexed, and a query for them is refused: no response would be a wrong one.
 
 A search looks into the repositories that the caller may read.
 """

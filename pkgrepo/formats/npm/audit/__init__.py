@@ -1,1 +1,1 @@
-"""``npm audit``: a client sends its installed versions; the answer lists vulnerabilities from a local OSV export."""
+"""``npm audit``: a client sends its installed versions; the response lists vulnerabilities from a local OSV export."""

@@ -37,19 +37,19 @@ def read_bulk(body: bytes) -> Mapping[str, list[str]]:
     return decode_as(body, dict[str, list[str]])
 
 
-def bulk_answer(asked: Mapping[str, list[str]], index: AdvisoryIndex) -> dict[str, list[dict[str, Any]]]:
+def bulk_response(asked: Mapping[str, list[str]], index: AdvisoryIndex) -> dict[str, list[dict[str, Any]]]:
     """
     The advisories by package; packages without any are left out.
 
     :raises Invalid: a limit of work is exceeded
     """
     work = _WorkLimit()
-    answer: dict[str, list[dict[str, Any]]] = {}
+    response: dict[str, list[dict[str, Any]]] = {}
     for name, versions in asked.items():
         entries = [_bulk_entry(each) for each in work.affecting(index.of(name), list(dict.fromkeys(versions)))]
         if entries:
-            answer[name] = entries
-    return answer
+            response[name] = entries
+    return response
 
 
 async def find_advisories(
@@ -174,7 +174,7 @@ def versions_in(tree: Node) -> dict[str, list[str]]:
     return {name: list(versions) for name, versions in found.items()}
 
 
-def quick_answer(tree: Node, index: AdvisoryIndex) -> dict[str, Any]:
+def quick_response(tree: Node, index: AdvisoryIndex) -> dict[str, Any]:
     """
     The advisories on a tree with the paths to the affected packages, and counts of the tree's packages.
 

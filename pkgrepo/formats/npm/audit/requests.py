@@ -56,7 +56,7 @@ async def bulk(context: Context[object], request: Request, advisories: AdvisoryC
     asked = await cpu(matching.read_bulk, body)
     index = await _index(context, advisories)
     found = await _ask_all(context, asked, has_export=advisories.has_export)
-    ours = await cpu(matching.bulk_answer, asked, index)
+    ours = await cpu(matching.bulk_response, asked, index)
     return await cpu(_answer, {**ours, **found})
 
 
@@ -71,7 +71,7 @@ async def quick(context: Context[object], request: Request, advisories: Advisory
         if asked and not tree.dependencies:
             # npm 7 to 10 with a lock file of version 3, after a bulk request that has failed.
             raise Refusal(400, "the tree has no versions of the packages that the project requires")
-        return await cpu(_quick_answer, tree, index, found)
+        return await cpu(_quick_response, tree, index, found)
     except RecursionError:
         raise Refusal(400, "the tree is nested too deeply") from None
 
@@ -125,14 +125,14 @@ async def _ask(context: Context[object], proxy: Repository, told: Mapping[str, S
     question = await cpu(bulk_question, told)
     body = await ask_routes(context.services.proxy.upstreams, proxy, question)
     try:
-        return await cpu(read_bulk_answer, body, told.keys())
+        return await cpu(read_bulk_response, body, told.keys())
     except Invalid as error:
         raise UpstreamFailed(proxy.path, str(error)) from None
 
 
-def _quick_answer(tree: matching.Node, index: AdvisoryIndex, found: Entries) -> Response:
+def _quick_response(tree: matching.Node, index: AdvisoryIndex, found: Entries) -> Response:
     theirs = {name: [read_advisory(name, each) for each in entries] for name, entries in found.items()}
-    return _answer(matching.quick_answer(tree, AdvisoryIndex({**index.by_package, **theirs})))
+    return _answer(matching.quick_response(tree, AdvisoryIndex({**index.by_package, **theirs})))
 
 
 def _answer(value: dict[str, Any]) -> Response:
@@ -144,7 +144,7 @@ def bulk_question(told: Mapping[str, Sequence[str]]) -> UncachedQuestion:
     return UncachedQuestion("audit", BULK, LIMITS, body=msgspec.json.encode(told))
 
 
-def read_bulk_answer(body: bytes, asked: Collection[str]) -> Entries:
+def read_bulk_response(body: bytes, asked: Collection[str]) -> Entries:
     """
     The advisories by package, of those that were asked about.
 
@@ -160,7 +160,7 @@ def read_bulk_answer(body: bytes, asked: Collection[str]) -> Entries:
 
 def read_advisory(package: str, entry: Mapping[str, Any]) -> Advisory:
     """
-    An advisory of a bulk answer, for an answer about a tree.
+    An advisory of a bulk answer, for a response about a tree.
 
     What it does not say is taken for the worst: an unknown severity, and versions in a form that is not understood.
     """

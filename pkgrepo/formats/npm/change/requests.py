@@ -43,7 +43,7 @@ from pkgrepo.untrusted.text import quoted
 CHANGE_TAGS = "change the tags of"
 BATCH = 200  # versions that are deprecated in one transaction, which takes the write lock for some 10 ms
 
-MOST_CHECKED = 20  # owners whose permissions are looked up for one answer
+MOST_CHECKED = 20  # owners whose permissions are looked up for one response
 AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reactor
 
 
@@ -203,12 +203,12 @@ async def show_access(context: Context[object], request: Request, name: str, wha
     await authorize_read(context, request, name)
     await state_of(context, request, name)  # it exists
     package, public = await find_package(context, name), not is_private(context.repository)
-    answers: dict[str, Any] = {
+    responses: dict[str, Any] = {
         "visibility": {"public": public},
         "access": {"access": "public" if public else "restricted", "publish_requires_tfa": False},
     }
-    value = answers.get(what, {})
-    if what not in answers and package is not None:
+    value = responses.get(what, {})
+    if what not in responses and package is not None:
         value = await _collaborators(context, request, package)
     return json_response(value, headers=NO_STORE)
 

@@ -1,8 +1,8 @@
 """
 Login with name and password, and the caller's own account.
 
-A login is a PUT of a user document, as in CouchDB, which the first registry ran on. The answer has a token, which gives
-access to this repository only, and to the one that packages published here go to.
+A login is a PUT of a user document, as in CouchDB, which the first registry ran on. The response has a token, which
+gives access to this repository only, and to the one that packages published here go to.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ async def login(context: Context[object], request: Request, username: str) -> Re
         _, token = await context.services.accounts.issue(
             identity, "npm login", limits_for(context), actor_of(request, identity)
         )
-    answer = {
+    response = {
         "ok": True,
         "id": f"org.couchdb.user:{identity.username}",
         "rev": f"1-{identity.user_id}",
         "token": token,
     }
-    return json_response(answer, 201, headers=NO_STORE)
+    return json_response(response, 201, headers=NO_STORE)
 
 
 async def authenticate(context: Context[object], request: Request, username: str, password: str) -> Identity:
@@ -88,7 +88,7 @@ async def user_document(context: Context[object], request: Request, username: st
     user = await context.services.accounts.find_user(username)
     if user is None:
         raise user_not_found(username)
-    answer = {
+    response = {
         "_id": f"org.couchdb.user:{user.username}",
         "name": user.username,
         "email": user.email if may_see_email(identity, user) else "",
@@ -96,7 +96,7 @@ async def user_document(context: Context[object], request: Request, username: st
         "roles": [],
         "date": format_time(user.created_at),
     }
-    return json_response(answer, headers=NO_STORE)
+    return json_response(response, headers=NO_STORE)
 
 
 async def whoami(context: Context[object], request: Request) -> Response:

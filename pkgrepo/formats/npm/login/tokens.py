@@ -46,7 +46,7 @@ async def list_tokens(context: Context[object], request: Request) -> Response:
 
 async def create_token(context: Context[object], request: Request) -> Response:
     """
-    A new token, for a caller who sends the password again. The token's text is in this answer only.
+    A new token, for a caller who sends the password again. The token's text is in this response only.
 
     :raises Refusal: the password is wrong
     :raises Invalid: a limit of the token is malformed, or not supported here; no limit is ever ignored

@@ -65,11 +65,11 @@ async def begin_login(context: Context[object], request: Request) -> Response:
     secret = secrets.token_urlsafe(32)
     done = seal(key, "done", until_ms, secret)
     opened = seal(key, "login", until_ms, _digest(secret))
-    answer = {
+    response = {
         "loginUrl": f"{context.url(request)}/-/v1/login?session={opened}",
         "doneUrl": f"{context.url(request)}/-/v1/done?session={done}",
     }
-    return json_response(answer, headers=NO_STORE)
+    return json_response(response, headers=NO_STORE)
 
 
 async def poll_login(context: Context[object], request: Request) -> Response:

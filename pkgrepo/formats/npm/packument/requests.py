@@ -15,9 +15,9 @@ from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.formats.npm.search.listing import Listings
-from pkgrepo.gateway.answer_cache import CachedResponse
-from pkgrepo.gateway.content import SAFE, Encoding, document_answer, document_cache_control
+from pkgrepo.gateway.content import SAFE, Encoding, document_cache_control, document_response
 from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.response_cache import CachedResponse
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
@@ -60,22 +60,22 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
 
     def negotiate(again: Request) -> Response | None:
         ready = context.caches.packuments.ready(state, _form(again), context.url(again))
-        return None if ready is None else _document_answer(context, again, ready)
+        return None if ready is None else _document_response(context, again, ready)
 
-    answer = _document_answer(context, request, document)
-    context.services.answer_cache.put_document(
+    response = _document_response(context, request, document)
+    context.services.response_cache.put_document(
         request,
         rendered,
         negotiate=negotiate,
         generation=generation,
         by_address=True,
-        expires_at=0 if answer.last_modified is not None else document.modified_s or 0,
+        expires_at=0 if response.last_modified is not None else document.modified_s or 0,
     )
     if writing:
         # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.
-        headers = (*NO_STORE, *answer.headers[1:])
-        return evolve(answer, etag=None, last_modified=None, headers=headers)
-    return answer
+        headers = (*NO_STORE, *response.headers[1:])
+        return evolve(response, etag=None, last_modified=None, headers=headers)
+    return response
 
 
 async def version(context: Context[object], request: Request, path: VersionPath) -> Response:
@@ -111,7 +111,7 @@ async def version(context: Context[object], request: Request, path: VersionPath)
             by_address=True,
             ends_s=state.expires_s,
         )
-        context.services.answer_cache.put(request, entry)
+        context.services.response_cache.put(request, entry)
     return negotiate(request)
 
 
@@ -131,10 +131,12 @@ async def dist_tags(context: Context[object], request: Request, name: str) -> Re
 async def tarball(context: Context[object], request: Request, path: TarballPath) -> Response:
     """The tarball of a version. :raises NotFound: no tarball has this name"""
     identity = await authorize_read(context, request, path.name)
-    answer = await answer_file(context.services, request, identity, context.repository, path.name, _tarball_path(path))
-    if answer is None:
+    response = await answer_file(
+        context.services, request, identity, context.repository, path.name, _tarball_path(path)
+    )
+    if response is None:
         raise NotFound("tarball", path.filename)
-    return answer
+    return response
 
 
 async def exists(context: Context[object], request: Request, path: PackagePath | VersionPath | TarballPath) -> bool:
@@ -218,7 +220,7 @@ def _tarball_path(path: TarballPath) -> str:
     return tarball_path(path.name, version.text)
 
 
-def _document_answer(context: Context[object], request: Request, document: Document) -> Response:
+def _document_response(context: Context[object], request: Request, document: Document) -> Response:
     headers: Fields = (
         (b"Cache-Control", document_cache_control(context.repository)),
         (b"Vary", b"Accept, Accept-Encoding"),
@@ -230,7 +232,7 @@ def _document_answer(context: Context[object], request: Request, document: Docum
     coding: Encoding = (
         "gzip" if best_encoding(request.header(b"accept-encoding"), (b"gzip", b"identity")) == b"gzip" else "identity"
     )
-    return document_answer(document, coding, headers, last_modified=modified_s, cpu=context.services.pools.cpu)
+    return document_response(document, coding, headers, last_modified=modified_s, cpu=context.services.pools.cpu)
 
 
 def find_version_fragment(reader: Reader, package_id: int, selector: str) -> bytes | None:

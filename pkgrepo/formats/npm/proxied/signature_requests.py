@@ -65,9 +65,9 @@ async def attestations(context: Context[object], request: Request, name: str, ve
             return Response(body=body.encode(), content_type=FULL_TYPE.encode(), headers=_HEADERS)
         file = await context.services.catalog.look(_find_bundle, member.repository.id, name, version.key)
         if file is not None:
-            answer = await context.services.files.answer(member.repository, file)
-            assert isinstance(answer.body, bytes), "a publish accepts no larger bundle"
-            bundle = attestations_document(answer.body, str(file.attrs.get("predicate_type", "")))
+            response = await context.services.files.answer(member.repository, file)
+            assert isinstance(response.body, bytes), "a publish accepts no larger bundle"
+            bundle = attestations_document(response.body, str(file.attrs.get("predicate_type", "")))
             return Response(body=bundle, content_type=FULL_TYPE.encode(), headers=_HEADERS)
     raise NotFound("attestation of", what)
 

@@ -30,7 +30,7 @@ from pkgrepo.formats.npm.search.requests import (
     sees_all_packages,
     work,
 )
-from pkgrepo.formats.npm.search.rows import ROW, Row, read_entry, read_rows, render_answer
+from pkgrepo.formats.npm.search.rows import ROW, Row, read_entry, read_rows, render_response
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
@@ -57,10 +57,10 @@ async def search(context: Context[object], request: Request) -> Response:
     shown = dict(list(present.items())[page.start : page.start + page.size])
     found = await _search_upstreams(context, members, text, evolve(page, start=max(0, page.start - count)))
     now = from_ms(context.services.clock.now_ms())
-    answer = render_answer(list(shown.values()), count + found.total, now, context.url(request))
-    ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, answer["objects"], strict=True)]
+    response = render_response(list(shown.values()), count + found.total, now, context.url(request))
+    ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, response["objects"], strict=True)]
     others = [each for name, each in found.objects.items() if name not in present]
-    return json_response({**answer, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
+    return json_response({**response, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
 
 
 async def _search_here(
@@ -101,13 +101,13 @@ async def _search_upstreams(
     find = partial(context.services.proxy.resolver.flat_member, context.repository)
     active = [each for each in members if each.type is RepositoryType.PROXY and each.active]
     proxies = [each for each in active if passes_searches(members, find(each))]
-    answers = await gatherResults(
+    responses = await gatherResults(
         [Deferred.fromCoroutine(_ask(context, members, each, text, page)) for each in proxies]
     )
     objects: dict[str, msgspec.Raw] = {}
-    for each in answers:
+    for each in responses:
         objects = {**each.objects, **objects}
-    return UpstreamResults(objects, sum(each.total for each in answers))
+    return UpstreamResults(objects, sum(each.total for each in responses))
 
 
 async def _ask(
@@ -148,7 +148,7 @@ class _Object(msgspec.Struct):
     package: _Package
 
 
-class _Answer(msgspec.Struct):
+class _SearchResponse(msgspec.Struct):
     objects: list[msgspec.Raw]
     total: int = 0
 
@@ -160,18 +160,18 @@ def search_question(text: str, page: Page) -> UncachedQuestion:
 
 
 def read_results(body: bytes) -> UpstreamResults:
-    """The results in an answer; none in an answer that cannot be read. Results without a name are left out."""
+    """The results in a response; none in a response that cannot be read. Results without a name are left out."""
     try:
         body.decode()
-        answer = msgspec.json.decode(body, type=_Answer)
+        response = msgspec.json.decode(body, type=_SearchResponse)
     except ERRORS:
         return UpstreamResults()
     found: dict[str, msgspec.Raw] = {}
-    for each in answer.objects[:MOST_SIZE]:
+    for each in response.objects[:MOST_SIZE]:
         try:
             name = msgspec.json.decode(each, type=_Object).package.name
         except ERRORS:
             continue
         if names.is_readable(name):
             found.setdefault(name, each)
-    return UpstreamResults(found, max(answer.total, len(found)))
+    return UpstreamResults(found, max(response.total, len(found)))

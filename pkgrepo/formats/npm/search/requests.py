@@ -27,7 +27,7 @@ from pkgrepo.formats.npm.search.rows import (
     Row,
     read_entry,
     read_rows,
-    render_answer,
+    render_response,
 )
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -243,4 +243,4 @@ def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, add
     scores = dict(found.keys)
     rows = read_rows(reader, repository_id, scores)
     results = [(scores[row.name], row) for row in rows]
-    return json_response(render_answer(results, found.total, now, address), headers=NO_STORE)
+    return json_response(render_response(results, found.total, now, address), headers=NO_STORE)

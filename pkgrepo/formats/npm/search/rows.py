@@ -151,7 +151,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def render_answer(results: Sequence[tuple[float, Row]], total: int, now: datetime, base_url: str) -> dict[str, Any]:
+def render_response(results: Sequence[tuple[float, Row]], total: int, now: datetime, base_url: str) -> dict[str, Any]:
     """The document of a search's results; ``base_url`` is the repository's address without a slash at the end."""
     return {"objects": [_object(*each, base_url) for each in results], "total": total, "time": format_time(now)}
 

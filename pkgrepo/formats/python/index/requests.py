@@ -22,9 +22,9 @@ from pkgrepo.formats.python.names import (
     split_companion,
     version_key,
 )
-from pkgrepo.gateway.answer_cache import CachedResponse
-from pkgrepo.gateway.content import SAFE, choose_encoding, document_answer, document_cache_control
+from pkgrepo.gateway.content import SAFE, choose_encoding, document_cache_control, document_response
 from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.response_cache import CachedResponse
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
@@ -64,7 +64,7 @@ _CONCRETE = {JSON_V1: JSON_V1, JSON_LATEST: JSON_V1, HTML_V1: HTML_V1, HTML_LATE
 
 def choose_page_type(accept: bytes | None, format_parameter: str | None) -> bytes:
     """
-    The content type of the answer, always with a concrete version.
+    The content type of the response, always with a concrete version.
 
     ``format_parameter`` (``?format=``) wins over Accept. JSON wins among types of equal quality. A wildcard alone, no
     Accept, or only unknown types get HTML: some tools parse HTML without asking for it.
@@ -107,10 +107,10 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
     def negotiate(again: Request) -> Response | None:
         wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
         ready = index.ready(rendered.state, _form(wanted), "")
-        return None if ready is None else _page_answer(context, again, ready, wanted)
+        return None if ready is None else _page_response(context, again, ready, wanted)
 
-    services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-    return _page_answer(context, request, rendered.document, wanted)
+    services.response_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
+    return _page_response(context, request, rendered.document, wanted)
 
 
 async def project_list(context: Context[IndexCaches], request: Request) -> Response:
@@ -125,14 +125,14 @@ async def project_list(context: Context[IndexCaches], request: Request) -> Respo
     if repository.type is not RepositoryType.HOSTED:
         merged = context.caches.merged_lists
         document = await merged.get(services, repository, kind, revalidate=request.revalidates)
-        return _page_answer(context, request, document, wanted)
+        return _page_response(context, request, document, wanted)
     document = await lists.get(services.catalog, services.pools, repository, kind)
 
     def negotiate(again: Request) -> Response | None:
         wanted = choose_page_type(again.header(b"accept"), None)
-        return _page_answer(context, again, document, wanted) if _form(wanted) == kind else None
+        return _page_response(context, again, document, wanted) if _form(wanted) == kind else None
 
-    services.answer_cache.put(
+    services.response_cache.put(
         request,
         CachedResponse(
             repository,
@@ -143,7 +143,7 @@ async def project_list(context: Context[IndexCaches], request: Request) -> Respo
             generation=generation,
         ),
     )
-    return _page_answer(context, request, document, wanted)
+    return _page_response(context, request, document, wanted)
 
 
 async def file(context: Context[object], request: Request, project: str, version: str, filename: str) -> Response:
@@ -274,8 +274,8 @@ async def _file_at(
 ) -> Response:
     """The file at a path of the repository. :raises NotFound: there is none"""
     package, _, _ = path.removeprefix("packages/").partition("/")
-    answer = await answer_file(context.services, request, identity, context.repository, package, path, headers)
-    return existing(answer, "file", path.rsplit("/", 1)[-1])
+    response = await answer_file(context.services, request, identity, context.repository, package, path, headers)
+    return existing(response, "file", path.rsplit("/", 1)[-1])
 
 
 async def _distributions_of(context: Context[object], project: str, version: str) -> list[tuple[str, str]]:
@@ -301,15 +301,15 @@ def _rank(candidate: tuple[str, str]) -> tuple[int, str]:
     return (0 if pure else 1 if kind == "sdist" else 2), path
 
 
-def _page_answer(context: Context[object], request: Request, document: Document, content_type: bytes) -> Response:
+def _page_response(context: Context[object], request: Request, document: Document, content_type: bytes) -> Response:
     headers: Fields = (
         (b"Cache-Control", document_cache_control(context.repository)),
         (b"Vary", b"Accept, Accept-Encoding"),
         (b"X-PyPI-Last-Serial", b"%d" % document.serial),
     )
     encoding = choose_encoding(request.header(b"accept-encoding"))
-    answer = document_answer(document, encoding, headers, cpu=context.services.pools.cpu)
-    return answer if answer.content_type == content_type else evolve(answer, content_type=content_type)
+    response = document_response(document, encoding, headers, cpu=context.services.pools.cpu)
+    return response if response.content_type == content_type else evolve(response, content_type=content_type)
 
 
 def _moved(request: Request, location: bytes) -> Response:

@@ -19,7 +19,7 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, project_json, read_document, read_listed
 from pkgrepo.formats.python.names import METADATA, file_path, parse_filename, project_key, split_companion, version_key
 from pkgrepo.formats.python.proxied.upstream import read_fields
-from pkgrepo.gateway.content import choose_encoding, document_answer, document_cache_control, is_private
+from pkgrepo.gateway.content import choose_encoding, document_cache_control, document_response, is_private
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response
@@ -66,7 +66,7 @@ async def _answer(
     )
     if not is_private(context.repository):  # pages of other origins may read it
         headers += ((b"Access-Control-Allow-Origin", b"*"),)
-    return document_answer(document, choose_encoding(request.header(b"accept-encoding")), headers)
+    return document_response(document, choose_encoding(request.header(b"accept-encoding")), headers)
 
 
 async def _read_hosted(

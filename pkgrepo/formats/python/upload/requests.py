@@ -31,9 +31,9 @@ from pkgrepo.formats.python.refusals import misplaced
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
-from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.uploads import SentFile, Uploaded
+from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader

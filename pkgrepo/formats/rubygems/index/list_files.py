@@ -32,7 +32,7 @@ class ListFile:
     file: TemporaryFile
 
     def content(self) -> Content:
-        """The list as the body of an answer."""
+        """The list as the body of a response."""
         return self.file.content(self.size)
 
     def read(self, start: int = 0, count: int | None = None) -> bytes:

@@ -22,9 +22,9 @@ from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.names import is_name
 from pkgrepo.formats.rubygems.paths import GemPath, InfoPath, QuickPath, gem_path, quick_path
-from pkgrepo.gateway.answer_cache import CachedResponse
 from pkgrepo.gateway.content import SMALL, document_cache_control, is_private, plain_body
 from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.response_cache import CachedResponse
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding
@@ -44,7 +44,7 @@ MAX_AGE: Final = b"max-age=60, public"
 MOST_NAMES: Final = 4  # that are asked of upstreams for one file
 
 
-def text_document_answer(request: Request, repository: Repository, document: Document, cpu: Pool) -> Response:
+def text_document_response(request: Request, repository: Repository, document: Document, cpu: Pool) -> Response:
     """A document in the coding that the client wants. Only the plain form has ranges. ``cpu``: see L{plain_body}."""
     headers = (*_headers(repository, bytes.fromhex(document.digests["sha256"])), (b"Vary", b"Accept-Encoding"))
     packed = document.gzip
@@ -61,7 +61,7 @@ def text_document_answer(request: Request, repository: Repository, document: Doc
     )
 
 
-def list_answer(repository: Repository, found: ListFile) -> Response:
+def list_response(repository: Repository, found: ListFile) -> Response:
     """A long list, always in the plain form."""
     return Response(
         body=found.read() if found.size <= SMALL else found.content(),
@@ -72,7 +72,7 @@ def list_answer(repository: Repository, found: ListFile) -> Response:
     )
 
 
-def packed_answer(repository: Repository, document: Document) -> Response:
+def packed_response(repository: Repository, document: Document) -> Response:
     """A list of the legacy index as a gzip file."""
     return Response(
         body=document.gzip or gzip.compress(document.body, mtime=0),
@@ -119,16 +119,16 @@ async def info(context: Context[IndexCaches], request: Request, path: InfoPath) 
 
     def negotiate(again: Request) -> Response | None:
         ready = index.ready(rendered.state, INFO, "")
-        return None if ready is None else text_document_answer(again, repository, ready, services.pools.cpu)
+        return None if ready is None else text_document_response(again, repository, ready, services.pools.cpu)
 
-    services.answer_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-    return text_document_answer(request, repository, rendered.document, services.pools.cpu)
+    services.response_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
+    return text_document_response(request, repository, rendered.document, services.pools.cpu)
 
 
 async def names(context: Context[IndexCaches], request: Request) -> Response:
     """The names of all gems with live versions in a hosted repository."""
     document = await _list(context, request, NAMES)
-    return text_document_answer(request, context.repository, document, context.services.pools.cpu)
+    return text_document_response(request, context.repository, document, context.services.pools.cpu)
 
 
 async def specs(context: Context[IndexCaches], request: Request, file: str) -> Response:
@@ -137,7 +137,7 @@ async def specs(context: Context[IndexCaches], request: Request, file: str) -> R
 
     It has no Last-Modified: clients compare that with their own clock, and would keep an old list.
     """
-    return packed_answer(context.repository, await _list(context, request, file.removesuffix(".gz")))
+    return packed_response(context.repository, await _list(context, request, file.removesuffix(".gz")))
 
 
 async def versions(context: Context[IndexCaches], request: Request) -> Response:
@@ -145,16 +145,16 @@ async def versions(context: Context[IndexCaches], request: Request) -> Response:
     services, repository = context.services, context.repository
     generation = services.catalog.generation()
     found = await context.caches.versions.get(services.catalog, repository)
-    answer = list_answer(repository, found.file)
-    services.answer_cache.put_answer(
+    response = list_response(repository, found.file)
+    services.response_cache.put_response(
         request,
         repository,
-        answer,
+        response,
         package=None,
         fresh=lambda r: index_documents.find_list(r, repository.id) == found.state,
         generation=generation,
     )
-    return answer
+    return response
 
 
 async def _list(context: Context[IndexCaches], request: Request, form: str) -> Document:
@@ -164,10 +164,10 @@ async def _list(context: Context[IndexCaches], request: Request, form: str) -> D
 
     def negotiate(again: Request) -> Response:
         if form == NAMES:
-            return text_document_answer(again, repository, document, services.pools.cpu)
-        return packed_answer(repository, document)
+            return text_document_response(again, repository, document, services.pools.cpu)
+        return packed_response(repository, document)
 
-    services.answer_cache.put(
+    services.response_cache.put(
         request,
         CachedResponse(
             repository,
@@ -194,11 +194,11 @@ async def file(context: Context[object], request: Request, path: GemPath | Quick
     for package in await _packages(context, public, full_name):
         identity = await context.admit(request, Action.READ, package)
         try:
-            answer = await answer_file(services, request, identity, repository, package, public)
+            response = await answer_file(services, request, identity, repository, package, public)
         except NotFound:
             continue
-        if answer is not None:
-            return answer
+        if response is not None:
+            return response
     await context.admit(request, Action.READ)
     raise NotFound("file", public.rsplit("/", 1)[-1])
 

@@ -12,7 +12,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index import requests as hosted
 from pkgrepo.formats.rubygems.index.gem_lists import BINARY_TYPE, NAMES
 from pkgrepo.formats.rubygems.index.list_files import ListFile
-from pkgrepo.formats.rubygems.index.requests import list_answer
+from pkgrepo.formats.rubygems.index.requests import list_response
 from pkgrepo.formats.rubygems.paths import CompactPath, SpecsPath
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Context
@@ -31,7 +31,7 @@ async def compact(context: Context[Caches], request: Request, path: CompactPath)
     if path.document == NAMES:
         merged = context.caches.merged
         found = await merged.names(context.services, context.repository, revalidate=request.revalidates)
-        return list_answer(context.repository, found)
+        return list_response(context.repository, found)
     return await _versions(context, request)
 
 
@@ -51,12 +51,12 @@ async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> 
     if repository.type is RepositoryType.VIRTUAL:
         with suppress(NotFound):
             found = await merged.joined_specs(services, repository, file, revalidate=request.revalidates)
-            return _specs_answer(context, found)
+            return _specs_response(context, found)
     for member in services.proxy.resolver.flat_members(repository):
         if member.active and member.type is RepositoryType.PROXY:
             with suppress(NotFound):
                 found = await merged.specs(services, member, file, revalidate=request.revalidates)
-                return _specs_answer(context, found)
+                return _specs_response(context, found)
     raise NotFound("file", file)
 
 
@@ -64,21 +64,21 @@ async def _versions(context: Context[Caches], request: Request) -> Response:
     services, repository = context.services, context.repository
     generation, config_serial = services.catalog.generation(), services.registry.serial
     state, found = await context.caches.merged.versions(services, repository, revalidate=request.revalidates)
-    answer = list_answer(repository, found)
+    response = list_response(repository, found)
     if state.cacheable:
-        services.answer_cache.put_answer(
+        services.response_cache.put_response(
             request,
             repository,
-            answer,
+            response,
             package=None,
             fresh=lambda r: state.fresh(r, config_serial),
             ends_s=state.ends_s,
             generation=generation,
         )
-    return answer
+    return response
 
 
-def _specs_answer(context: Context[Caches], found: ListFile) -> Response:
+def _specs_response(context: Context[Caches], found: ListFile) -> Response:
     return Response(
         body=found.content(),
         content_type=BINARY_TYPE.encode(),

@@ -18,9 +18,9 @@ from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
-from pkgrepo.gateway.new_names import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.uploads import SentFile, Uploaded
+from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response

@@ -57,11 +57,11 @@ class Bucket:
     async def put(self, key: str, body: Body) -> bool:
         """Store an object that is not there yet. Returns whether it was absent; an existing one is never changed."""
         headers = {"x-amz-checksum-sha256": base64_of(body.sha256), "Content-Type": "application/octet-stream"}
-        reply = await self._write_new("PUT", key, (), headers, body)
-        if reply.status == 412:
+        response = await self._write_new("PUT", key, (), headers, body)
+        if response.status == 412:
             # Our own, if the response to an earlier try was lost: keys are random.
             return False
-        self._check(reply, "PUT", key)
+        self._check(response, "PUT", key)
         return True
 
     async def stat(self, key: str) -> tuple[int, datetime] | None:
@@ -106,9 +106,9 @@ class Bucket:
 
     async def delete(self, key: str) -> None:
         """Remove an object; none is fine."""
-        reply = await self._send("DELETE", key)
-        if reply.status != 404:
-            self._check(reply, "DELETE", key)
+        response = await self._send("DELETE", key)
+        if response.status != 404:
+            self._check(response, "DELETE", key)
 
     async def list_page(self, prefix: str, after: str = "", limit: int = PAGE) -> Sequence[StoredObject]:
         """At most ``limit`` objects whose keys begin with ``prefix`` and are after ``after``, in the order of keys."""
@@ -132,10 +132,10 @@ class Bucket:
     async def begin_parts(self, key: str) -> str:
         """Begin to send an object in parts. Returns the id of that."""
         headers = {"x-amz-checksum-algorithm": "SHA256", "Content-Type": "application/octet-stream"}
-        reply = await self._send("POST", key, [("uploads", "")], headers)
-        self._check(reply, "POST", key)
+        response = await self._send("POST", key, [("uploads", "")], headers)
+        self._check(response, "POST", key)
         try:
-            return read_upload_id(reply.body)
+            return read_upload_id(response.body)
         except DocumentBroken as error:
             self._fail("POST", key, reason_of(error))
 
@@ -143,26 +143,28 @@ class Bucket:
         """Send a part; ``number`` counts from 1. An earlier one of this number is replaced."""
         checksum = base64_of(body.sha256)
         query = [("partNumber", str(number)), ("uploadId", parts_id)]
-        reply = await self._send("PUT", key, query, {"x-amz-checksum-sha256": checksum}, body)
-        self._check(reply, "PUT", key)
-        etag = reply.fields.get(b"etag", b"").decode("latin-1")
+        response = await self._send("PUT", key, query, {"x-amz-checksum-sha256": checksum}, body)
+        self._check(response, "PUT", key)
+        etag = response.fields.get(b"etag", b"").decode("latin-1")
         return Part(number, etag, len(body.data), checksum)
 
     async def complete_parts(self, key: str, parts_id: str, parts: Sequence[Part], body: Body) -> None:
         """Make the object of its parts; ``body`` is their document, rendered by ``render_parts``."""
-        reply = await self._write_new("POST", key, [("uploadId", parts_id)], {"Content-Type": "application/xml"}, body)
-        if reply.status in (404, 412):
+        response = await self._write_new(
+            "POST", key, [("uploadId", parts_id)], {"Content-Type": "application/xml"}, body
+        )
+        if response.status in (404, 412):
             # The response to an earlier try may have been lost; its object has all the parts.
             found = await self.stat(key)
             if found is not None and found[0] == sum(part.size for part in parts):
                 return
-        self._check(reply, "POST", key)
+        self._check(response, "POST", key)
 
     async def abort_parts(self, key: str, parts_id: str) -> None:
         """Remove what was sent; none is fine."""
-        reply = await self._send("DELETE", key, [("uploadId", parts_id)])
-        if reply.status != 404:
-            self._check(reply, "DELETE", key)
+        response = await self._send("DELETE", key, [("uploadId", parts_id)])
+        if response.status != 404:
+            self._check(response, "DELETE", key)
 
     async def list_parts(self, key: str, parts_id: str) -> list[Part]:
         """All parts that were sent. :raises BlobMissing: there is no such upload"""
@@ -197,13 +199,13 @@ class Bucket:
     async def _page(self, query: Query, read: Callable[[bytes], Page], key: str | None = None) -> Page:
         try:
             if key is None:
-                reply = await self._requests.send("GET", "", sorted(query))
+                response = await self._requests.send("GET", "", sorted(query))
             else:
-                reply = await self._requests.send("GET", self._prefix + key, sorted(query))
-                if reply.status == 404 and reply.code in _ABSENT:
+                response = await self._requests.send("GET", self._prefix + key, sorted(query))
+                if response.status == 404 and response.code in _ABSENT:
                     raise BlobMissing(key)
-            self._check(reply, "GET", key or "")
-            return read(reply.body)
+            self._check(response, "GET", key or "")
+            return read(response.body)
         except (Unanswered, DocumentBroken) as error:
             self._fail("GET", key or "", reason_of(error))
 
@@ -211,9 +213,9 @@ class Bucket:
         self, method: str, key: str, query: Query, headers: dict[str, str], body: Body
     ) -> WholeResponse:
         if self._conditional:
-            reply = await self._send(method, key, query, {**headers, "If-None-Match": "*"}, body)
-            if reply.status != 501:
-                return reply
+            response = await self._send(method, key, query, {**headers, "If-None-Match": "*"}, body)
+            if response.status != 501:
+                return response
             self._conditional = False
             log.warn("the store of storage {storage} knows no conditional writes", storage=self._storage)
         return await self._send(method, key, query, headers, body)
@@ -226,9 +228,9 @@ class Bucket:
         except Unanswered as error:
             self._fail(method, key, str(error))
 
-    def _check(self, reply: WholeResponse, method: str, key: str) -> None:
-        if reply.status // 100 != 2:
-            self._fail(method, key, f"it answered {reply.status} {read_error_code(reply.body)}".rstrip())
+    def _check(self, response: WholeResponse, method: str, key: str) -> None:
+        if response.status // 100 != 2:
+            self._fail(method, key, f"it answered {response.status} {read_error_code(response.body)}".rstrip())
 
     def _fail(self, method: str, key: str, reason: str) -> NoReturn:
         log.error(

@@ -108,13 +108,13 @@ class Incoming:
     ``fields`` of its head are by lower-case name, and ``length`` is that of its body in bytes, if it is known.
     """
 
-    def __init__(self, answer: Response, reactor: Any) -> None:
-        self.status = answer.head.status
-        self.fields = answer.head.fields
-        self.length = answer.head.length
+    def __init__(self, response: Response, reactor: Any) -> None:
+        self.status = response.head.status
+        self.fields = response.head.fields
+        self.length = response.head.length
         self._reactor = reactor
         self._body = ReceivedBody()
-        answer.deliverBody(self._body)
+        response.deliverBody(self._body)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body. :raises Unanswered: the connection ended before it, or it stalled"""
@@ -187,17 +187,17 @@ class Requests:
         async for _ in self._tries():
             try:
                 incoming = await self._send(method, key, query, headers or {}, body)
-                reply = WholeResponse(incoming.status, incoming.fields, await incoming.read())
+                response = WholeResponse(incoming.status, incoming.fields, await incoming.read())
             except (*_BROKEN, Unanswered) as error:
                 reason = reason_of(error)
                 continue
             except CredentialsMissing as error:
                 raise Unanswered(str(error)) from None
             # CompleteMultipartUpload may answer 200 before it has failed.
-            late = read_error_code(reply.body) if method == "POST" and reply.status == 200 else ""
-            if reply.status not in PASSING and not late:
-                return reply
-            reason = f"it answered {reply.status} {late or reply.code}"
+            late = read_error_code(response.body) if method == "POST" and response.status == 200 else ""
+            if response.status not in PASSING and not late:
+                return response
+            reason = f"it answered {response.status} {late or response.code}"
         raise Unanswered(reason)
 
     async def open(self, key: str, headers: Mapping[str, str]) -> Incoming:

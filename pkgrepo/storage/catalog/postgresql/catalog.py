@@ -161,10 +161,10 @@ class PostgresCatalog:
     async def _ask(
         self, replica: Replica, commit: int, query: Callable[..., object], call: Callable[[Reader], T], *, brief: bool
     ) -> T:
-        answer = await replica.ask(query, call, commit, brief=brief)
-        if isinstance(answer, Declined):
+        response = await replica.ask(query, call, commit, brief=brief)
+        if isinstance(response, Declined):
             return await self._primary.pool(brief=brief)(self._read, query, call)
-        return answer
+        return response
 
     def _read(self, query: Callable[..., object], call: Callable[[Reader], T]) -> T:
         try:

@@ -127,7 +127,7 @@ class ServerClock:
         """
         Use the server's answer to a question between two times of the steady clock, unless an earlier one is better.
 
-        The answer is wrong by half of the time that it took at most. One that contradicts an earlier answer counts:
+        The response is wrong by half of the time that it took at most. One that contradicts an earlier response counts:
         the server's clock was set, or it is another server.
         """
         ahead_ms = server_ms - (asked_s + answered_s) * 500

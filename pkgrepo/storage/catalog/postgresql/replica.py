@@ -160,7 +160,7 @@ class Replica:
         self._running.add(running)
         try:
             work: Deferred[T] = self.readers.pool(brief=brief)(self.readers.read, query, call, prepare)
-            answer = await within(limit_s, work, self._reactor, f"it said nothing for {limit_s:g} s")
+            response = await within(limit_s, work, self._reactor, f"it said nothing for {limit_s:g} s")
         except _Behind:
             self._pause(LAG_S)
         except (psycopg.Error, TimedOut) as error:
@@ -169,7 +169,7 @@ class Replica:
             self._failures.failed(error)
         else:
             self._failures.succeeded()
-            return answer
+            return response
         finally:
             self._running.discard(running)
             running.end()

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.interfaces import IConsumer
 
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Response, text_response
@@ -99,7 +99,7 @@ def test_prepared_refusal_is_sent_with_its_status() -> None:
 
 
 def test_cache_keeps_what_was_used_last_within_its_bytes() -> None:
-    cache: ResponseCache[str] = ResponseCache(limit=10_000)
+    cache: SizedCache[str] = SizedCache(limit=10_000)
     for key in range(3):
         cache.put(key, "entry", 1200)
     assert cache.get(0) == "entry"
@@ -112,7 +112,7 @@ def test_cache_keeps_what_was_used_last_within_its_bytes() -> None:
 
 
 def test_cache_replaces_and_forgets_without_losing_count() -> None:
-    cache: ResponseCache[str] = ResponseCache(limit=10_000)
+    cache: SizedCache[str] = SizedCache(limit=10_000)
     cache.put("big", "x", 5000)
     assert cache.get("big") is None
     cache.put("a", "old", 100)

@@ -10,7 +10,7 @@ import pytest_twisted
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit import requests
 from pkgrepo.formats.npm.audit.export import CHECK_EVERY_MS, AdvisoriesUnreadable, AdvisoryCache, AdvisoryIndex
-from pkgrepo.formats.npm.audit.matching import quick_answer, read_tree, versions_in
+from pkgrepo.formats.npm.audit.matching import quick_response, read_tree, versions_in
 from pkgrepo.formats.npm.semver import parse_version
 from pkgrepo.storage.pools import Pools
 from tests.support.proxy_world import ManualClock
@@ -78,7 +78,7 @@ def test_versions_in_a_tree_are_those_of_all_levels_that_a_registry_knows() -> N
 
 def test_answers_about_other_packages_are_ignored() -> None:
     body = json.dumps({"a": [{}], "unasked": [{}]}).encode()
-    assert list(requests.read_bulk_answer(body, ["a"])) == ["a"]
+    assert list(requests.read_bulk_response(body, ["a"])) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_answers_about_other_packages_are_ignored() -> None:
 )
 def test_answer_that_is_none_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
-        requests.read_bulk_answer(body, ["a"])
+        requests.read_bulk_response(body, ["a"])
 
 
 def test_tree_is_answered_with_the_advisories_of_an_upstream() -> None:
     tree = read_tree(json.dumps(TREE).encode())
-    answer = quick_answer(tree, AdvisoryIndex({"a": [requests.read_advisory("a", ENTRY)]}))
+    answer = quick_response(tree, AdvisoryIndex({"a": [requests.read_advisory("a", ENTRY)]}))
     (advisory,) = answer["advisories"].values()
     assert answer["advisories"].keys() == {"1094544"}
     assert [(each["version"], each["paths"], each["dev"]) for each in advisory["findings"]] == [

@@ -11,7 +11,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit import advisories, matching
 from pkgrepo.formats.npm.audit.advisories import Advisory, affecting, read_record
 from pkgrepo.formats.npm.audit.export import EMPTY, AdvisoryIndex, read_export
-from pkgrepo.formats.npm.audit.matching import bulk_answer, quick_answer, read_bulk, read_tree
+from pkgrepo.formats.npm.audit.matching import bulk_response, quick_response, read_bulk, read_tree
 from pkgrepo.formats.npm.semver import parse_version
 
 VECTOR = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H"
@@ -200,7 +200,7 @@ BOOK = book(
 
 def test_bulk_audit_lists_matching_advisories() -> None:
     asked = read_bulk(b'{"x":["1.2.0","2.0.0"],"@sc/evil":["9.9.9"],"fine":["1.0.0"],"odd":["*"]}')
-    answer = bulk_answer(asked, BOOK)
+    answer = bulk_response(asked, BOOK)
     assert set(answer) == {"x", "@sc/evil"}
     (entry,) = answer["x"]
     assert entry.pop("id") == BOOK.of("x")[0].number
@@ -212,9 +212,9 @@ def test_bulk_audit_lists_matching_advisories() -> None:
         "cwe": ["CWE-79"],
         "cvss": {"score": 0.0, "vectorString": None},
     }
-    assert bulk_answer({"x": ["0.1.0"]}, BOOK).keys() == {"x"}
-    assert len(bulk_answer({"x": ["2.0.0", "0.1.0"]}, BOOK)["x"]) == 2
-    assert bulk_answer(asked, EMPTY) == {}
+    assert bulk_response({"x": ["0.1.0"]}, BOOK).keys() == {"x"}
+    assert len(bulk_response({"x": ["2.0.0", "0.1.0"]}, BOOK)["x"]) == 2
+    assert bulk_response(asked, EMPTY) == {}
 
 
 def test_numbers_of_advisories_are_stable_and_exact_in_javascript() -> None:
@@ -243,7 +243,7 @@ TREE = {
 
 
 def test_quick_audit_lists_the_paths() -> None:
-    answer = quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
+    answer = quick_response(read_tree(json.dumps(TREE).encode()), BOOK)
     assert answer["muted"] == []
     assert [each["path"] for action in answer["actions"] for each in action["resolves"]] == ["tool>x", "x"]
     assert answer["metadata"] == {
@@ -269,14 +269,14 @@ def test_quick_audit_lists_the_paths() -> None:
 
 def test_quick_audit_of_an_empty_tree_has_all_keys() -> None:
     for body in (b"{}", json.dumps({"dependencies": {"fine": {"version": "1.0.0"}}}).encode()):
-        answer = quick_answer(read_tree(body), BOOK)
+        answer = quick_response(read_tree(body), BOOK)
         assert answer["advisories"] == {}
         assert set(answer["metadata"]["vulnerabilities"]) == {"info", "low", "moderate", "high", "critical"}
 
 
 def test_number_of_paths_is_limited() -> None:
     wide = {f"d{n}": {"version": "1.0.0", "dependencies": {"x": {"version": "1.0.0"}}} for n in range(200)}
-    answer = quick_answer(read_tree(json.dumps({"dependencies": wide}).encode()), BOOK)
+    answer = quick_response(read_tree(json.dumps({"dependencies": wide}).encode()), BOOK)
     (entry,) = answer["advisories"].values()
     assert len(entry["findings"][0]["paths"]) == 50
     assert answer["metadata"]["vulnerabilities"]["high"] == 200
@@ -314,22 +314,22 @@ def test_work_of_an_audit_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Invalid, match="more than 20 values"):
             read(json.dumps({"x": ["1.0.0"] * 21}).encode())
     monkeypatch.setattr(matching, "MOST_COMPARED", 6)
-    assert bulk_answer({"x": ["1.0.0", "1.1.0", "1.2.0"], "fine": ["1.0.0"] * 9}, BOOK)
-    assert bulk_answer({"x": ["1.0.0"] * 100}, BOOK)
+    assert bulk_response({"x": ["1.0.0", "1.1.0", "1.2.0"], "fine": ["1.0.0"] * 9}, BOOK)
+    assert bulk_response({"x": ["1.0.0"] * 100}, BOOK)
     with pytest.raises(Invalid, match="6 versions held against advisories at most"):
-        bulk_answer({"x": ["1.0.0", "1.1.0", "1.2.0"], "@sc/evil": ["1.0.0"]}, BOOK)
+        bulk_response({"x": ["1.0.0", "1.1.0", "1.2.0"], "@sc/evil": ["1.0.0"]}, BOOK)
     monkeypatch.setattr(matching, "MOST_ADVISORIES", 2)
-    assert len(bulk_answer({"x": ["0.1.0"]}, BOOK)["x"]) == 2
+    assert len(bulk_response({"x": ["0.1.0"]}, BOOK)["x"]) == 2
     with pytest.raises(Invalid, match="told 2 advisories at most"):
-        bulk_answer({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK)
+        bulk_response({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK)
 
 
 def test_size_of_a_tree_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matching, "MOST_NODES", 5)
-    assert quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
+    assert quick_response(read_tree(json.dumps(TREE).encode()), BOOK)
     monkeypatch.setattr(matching, "MOST_NODES", 4)
     with pytest.raises(Invalid, match="more than 4 packages"):
-        quick_answer(read_tree(json.dumps(TREE).encode()), BOOK)
+        quick_response(read_tree(json.dumps(TREE).encode()), BOOK)
 
 
 def test_length_of_all_paths_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,9 +339,9 @@ def test_length_of_all_paths_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     made: list[str] = []
     path = matching._Place.path
     monkeypatch.setattr(matching._Place, "path", lambda place: made.append(path(place)) or made[-1])
-    (entry,) = quick_answer(tree, BOOK)["advisories"].values()
+    (entry,) = quick_response(tree, BOOK)["advisories"].values()
     assert entry["findings"][0]["paths"] == made == ["n" * 1000 + ">x"]
     monkeypatch.setattr(matching, "PATHS_SIZE", 1001)
-    (entry,) = quick_answer(tree, BOOK)["advisories"].values()
+    (entry,) = quick_response(tree, BOOK)["advisories"].values()
     assert entry["findings"][0]["paths"] == []
     assert len(made) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.formats.npm.search.listing import Listings, listing_of
-from pkgrepo.formats.npm.search.rows import LISTED, Person, Row, render_answer, render_member
+from pkgrepo.formats.npm.search.rows import LISTED, Person, Row, render_member, render_response
 from pkgrepo.http.responses import Content
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import index_documents as documents
@@ -40,7 +40,7 @@ def test_answer_has_the_fields_that_npm_prints() -> None:
         links={"homepage": "https://example.org"},
         downloads=999,
     )
-    document = render_answer([(101.0, found)], 7, AT, "https://h/repositories/main/npm")
+    document = render_response([(101.0, found)], 7, AT, "https://h/repositories/main/npm")
     assert document == {
         "objects": [
             {
@@ -68,7 +68,7 @@ def test_answer_has_the_fields_that_npm_prints() -> None:
 
 
 def test_unscoped_and_deprecated_packages_are_marked() -> None:
-    (found,) = render_answer([(1.0, row("paddle", description="Boats", deprecated=True))], 1, AT, "")["objects"]
+    (found,) = render_response([(1.0, row("paddle", description="Boats", deprecated=True))], 1, AT, "")["objects"]
     assert found["package"]["scope"] == "unscoped"
     assert found["flags"]["deprecated"] is True
 

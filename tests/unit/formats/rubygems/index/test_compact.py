@@ -15,7 +15,7 @@ from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, Dependency
 from pkgrepo.formats.rubygems.index import gem_lists, indexing
 from pkgrepo.formats.rubygems.index.gem_lists import NAMES, VersionsLists
 from pkgrepo.formats.rubygems.index.info import info_line, info_md5, without_time
-from pkgrepo.formats.rubygems.index.requests import text_document_answer
+from pkgrepo.formats.rubygems.index.requests import text_document_response
 from pkgrepo.formats.rubygems.legacy import LATEST, PRERELEASES, SPECS, join_rows, list_row
 from pkgrepo.http.responses import Content
 from pkgrepo.model import Document
@@ -221,7 +221,7 @@ class Public:
 def answer(document: Document, coding: bytes | None, cpu: Any) -> Any:
     request: Any = Asking(coding)
     repository: Any = Public()
-    return text_document_answer(request, repository, document, cpu)
+    return text_document_response(request, repository, document, cpu)
 
 
 @pytest.fixture

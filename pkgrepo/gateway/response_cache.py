@@ -1,5 +1,5 @@
 """
-Cached answers of repository reads.
+Cached responses of repository reads.
 
 An entry is made by the handler that answered a read. It has a query that tells whether it is still valid.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import Factory, define
 
-from pkgrepo.concurrency.lru import ResponseCache
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.gateway.spliced_documents import Rendered
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
@@ -32,15 +32,15 @@ class CachedResponse:
     """
     One resource in its variants.
 
-    ``repository`` is the repository as it was configured then, which decides who may cache the answer. ``package`` is
-    the key that token globs are matched with. ``negotiate`` makes the answer for a request. ``fresh`` is a query
+    ``repository`` is the repository as it was configured then, which decides who may cache the response. ``package`` is
+    the key that token globs are matched with. ``negotiate`` makes the response for a request. ``fresh`` is a query
     that tells whether the entry is still valid; it is asked when ``generation``, which is the catalog's from before the
     data was read, is not the present one.
 
-    ``size`` is the bytes of the documents for one address, without variants. ``item`` is what a whole answer counts as
-    a download of. ``by_address`` says that answers hold absolute links, and so differ by the address that the client
-    used. Without ``serves_head`` a HEAD always goes to the handler, which then also promises that the client need not
-    upload what is there. At ``expires_at`` (Unix seconds; 0 for never) the variants are made again, with a
+    ``size`` is the bytes of the documents for one address, without variants. ``item`` is what a whole response counts
+    as a download of. ``by_address`` says that responses hold absolute links, and so differ by the address that the
+    client used. Without ``serves_head`` a HEAD always goes to the handler, which then also promises that the client
+    need not upload what is there. At ``expires_at`` (Unix seconds; 0 for never) the variants are made again, with a
     Last-Modified that was in the future until then.
 
     At ``ends_s`` (Unix seconds; 0 for never) the handler is asked again, since an upstream may have something newer;
@@ -61,17 +61,17 @@ class CachedResponse:
     variants: dict[tuple[bytes | None, bytes | None, str], PreparedResponse] = Factory(dict)
 
 
-class AnswerCache:
+class ResponseCache:
     """
-    Cached answers by repository and request target.
+    Cached responses by repository and request target.
 
-    ``on_replace`` is called when an answer replaces another one: an upstream's may do so without a commit.
+    ``on_replace`` is called when a response replaces another one: an upstream's may do so without a commit.
     """
 
     def __init__(
         self,
         catalog: ICatalog,
-        cache: ResponseCache[CachedResponse],
+        cache: SizedCache[CachedResponse],
         clock: Clock,
         on_replace: Callable[[], object] = lambda: None,
     ) -> None:
@@ -93,10 +93,10 @@ class AnswerCache:
         if self._cache.put((entry.repository.id, request.uri), entry, size=entry.size):
             self._on_replace()
 
-    def put_answer(self, request: Request, repository: Repository, answer: Response, **rest: Any) -> None:
-        """Cache an answer that is the same for all clients; ``rest`` are further fields of L{CachedResponse}."""
-        size = len(answer.body) if isinstance(answer.body, bytes) else 0
-        self.put(request, CachedResponse(repository, negotiate=lambda _: answer, size=size, **rest))
+    def put_response(self, request: Request, repository: Repository, response: Response, **rest: Any) -> None:
+        """Cache a response that is the same for all clients; ``rest`` are further fields of L{CachedResponse}."""
+        size = len(response.body) if isinstance(response.body, bytes) else 0
+        self.put(request, CachedResponse(repository, negotiate=lambda _: response, size=size, **rest))
 
     def put_document(self, request: Request, rendered: Rendered, **rest: Any) -> None:
         """Cache a package's document, which ``rest`` negotiates, while its state is the present one."""
@@ -152,10 +152,10 @@ class AnswerCache:
         wanted = (request.header(b"accept"), request.header(b"accept-encoding"), address)
         prepared = entry.variants.get(wanted)
         if prepared is None:
-            answer = entry.negotiate(request)
-            if answer is None:
+            response = entry.negotiate(request)
+            if response is None:
                 return None
-            prepared = PreparedResponse(answer)
+            prepared = PreparedResponse(response)
             if len(entry.variants) >= VARIANTS:
                 entry.variants.clear()
             entry.variants[wanted] = prepared

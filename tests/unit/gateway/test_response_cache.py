@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
-from pkgrepo.concurrency.lru import ResponseCache
-from pkgrepo.gateway.answer_cache import VARIANTS, AnswerCache, CachedResponse
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.content import sends_all
 from pkgrepo.gateway.mounts import Entry
+from pkgrepo.gateway.response_cache import VARIANTS, CachedResponse, ResponseCache
 from pkgrepo.http.repeats import LONGEST_S
 from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import NOT_NOW
@@ -93,9 +93,9 @@ class Scene:
         self.catalog = MemoryCatalog()
         self.repository = self.catalog.do(add_repository)
         self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
-        self.cache = ResponseCache(1_000_000)
+        self.cache = SizedCache(1_000_000)
         self.replaced = []
-        self.answer_cache = AnswerCache(self.catalog, self.cache, self, lambda: self.replaced.append(1))
+        self.response_cache = ResponseCache(self.catalog, self.cache, self, lambda: self.replaced.append(1))
         self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
         self.mounts.mount = Mount(self.repository)
         self.fresh = True
@@ -107,8 +107,8 @@ class Scene:
             images=Images(),
             access=self.access,
             downloads=self.noted,
-            answer_cache=self.answer_cache,
-            ping_answers={b"/v2/": Response(body=b"welcome")},
+            response_cache=self.response_cache,
+            ping_responses={b"/v2/": Response(body=b"welcome")},
         )
 
     def keep(self, request, **options):
@@ -119,7 +119,7 @@ class Scene:
             "generation": self.catalog.generation(),
             **options,
         }
-        self.answer_cache.put(
+        self.response_cache.put(
             request,
             CachedResponse(negotiate=self.negotiate, fresh=self.is_fresh, **values),
         )
@@ -260,7 +260,7 @@ def test_endless_variants_take_bounded_memory(scene):
     scene.keep(Asked())
     for n in range(5 * VARIANTS):
         assert scene.body(Asked(accept=f"a/{n}")) == b"a/%d" % n
-    entry = scene.answer_cache.find(Asked(), scene.repository)
+    entry = scene.response_cache.find(Asked(), scene.repository)
     assert len(entry.variants) <= VARIANTS
 
 

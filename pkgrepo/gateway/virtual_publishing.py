@@ -1,7 +1,7 @@
 """
 Names that are published through a virtual repository for the first time, and that an upstream of it has, too.
 
-From then on no upstream is asked for the name: a publish takes it over. So the answer says it, or the publish is
+From then on no upstream is asked for the name: a publish takes it over. So the response says it, or the publish is
 refused with ``policy.refuse_upstream_names`` of the virtual repository. Upstreams are asked by the first publish of a
 name only, unless the name is reserved.
 """
@@ -80,13 +80,13 @@ def member_context(
 
 async def check_new_name(services: Services, request: Request, virtual: Repository, key: str, ask: Ask) -> None:
     """
-    Note in the answer to a publish that an upstream has its name, too, unless a hosted member had it before.
+    Note in the response to a publish that an upstream has its name, too, unless a hosted member had it before.
 
     :raises Forbidden: the repository refuses such names; :raises UpstreamFailed: it does, and that is not known
     """
-    leaves = services.proxy.resolver.flat_members(virtual)
-    hosted = [each.id for each in leaves if each.type is RepositoryType.HOSTED]
-    if len(hosted) == len(leaves) or rules_of(virtual).merges(key):
+    members = services.proxy.resolver.flat_members(virtual)
+    hosted = [each.id for each in members if each.type is RepositoryType.HOSTED]
+    if len(hosted) == len(members) or rules_of(virtual).merges(key):
         return
     for each in hosted:
         if await services.catalog.look(ownership, each, key) is not None:

@@ -1,8 +1,8 @@
 """
-The answers of upstreams that this server keeps: in memory until they are stored, and in the catalog.
+The responses of upstreams that this server keeps: in memory until they are stored, and in the catalog.
 
 ==============  ===================================================================  ==================================
-an answer       is in                                                                until
+a response       is in                                                                until
 ==============  ===================================================================  ==================================
 new             memory, with a descriptor of its staged parts                        it is stored; if that fails, it is
                                                                                      forgotten, and asked for again
@@ -52,11 +52,11 @@ LARGEST: Final = 64 * 1024  # bytes of a parts file; nearly all packages have le
 MEMORY: Final = 32 * 1024 * 1024  # bytes; some 2,000 packages
 
 
-class KeptAnswers:
+class KeptResponses:
     """
     Finds, reads and stores answers, by repository and key. With a ``delay`` more are stored together, later.
 
-    ``on_forget`` is called with what was removed, for other processes; ``on_absent`` with an answer that no upstream
+    ``on_forget`` is called with what was removed, for other processes; ``on_absent`` with a response that no upstream
     has it, which is nowhere else.
     """
 
@@ -100,7 +100,7 @@ class KeptAnswers:
         return held
 
     async def find_grown(self, repository: Repository, request: DocumentRequest) -> Held | None:
-        """The same for a question; with what was appended to the answer, if it is about a growing document."""
+        """The same for a question; with what was appended to the response, if it is about a growing document."""
         base = await self.find(repository, request.key)
         if base is None or not base.document.found or request.growing is None:
             return base
@@ -112,7 +112,7 @@ class KeptAnswers:
 
     async def read(self, repository: Repository, held: Held, work: Callable[..., T]) -> T:
         """
-        The result of ``work``, which is called with the parts of an answer: on a thread unless they are few.
+        The result of ``work``, which is called with the parts of a response: on a thread unless they are few.
 
         Those of its base, if it has one, are the first argument.
 
@@ -132,7 +132,7 @@ class KeptAnswers:
         return result
 
     async def descriptor(self, repository: Repository, held: Held) -> int:
-        """A new descriptor of the parts of an answer. :raises BlobMissing: they are not there"""
+        """A new descriptor of the parts of a response. :raises BlobMissing: they are not there"""
         content = await self._open(repository, held)
         return memory_file(content) if isinstance(content, bytes) else content
 
@@ -162,7 +162,7 @@ class KeptAnswers:
         return self._storing.without_delay()
 
     def when_stored(self, repository: Repository, key: str, then: Callable[[], None]) -> None:
-        """Call a function when nothing of an answer is being stored any more: at once, if nothing is."""
+        """Call a function when nothing of a response is being stored any more: at once, if nothing is."""
         under_way = self._under_way.get((repository.id, key))
         if under_way is None:
             then()
@@ -170,7 +170,7 @@ class KeptAnswers:
             under_way.addCallback(lambda _: then())
 
     async def settle(self) -> None:
-        """Wait until all answers are stored that were given to clients already, which is soon."""
+        """Wait until all responses are stored that were given to clients already, which is soon."""
         with self.without_delay():
             for storing in list(self._under_way.values()):
                 ended: Deferred[None] = Deferred()
@@ -178,7 +178,7 @@ class KeptAnswers:
                 await ended
 
     def hold(self, repository: Repository, held: Held) -> Held:
-        """Keep an answer in memory."""
+        """Keep a response in memory."""
         return self._hold(repository.id, held)
 
     def hold_absent(self, repository: Repository, held: Held) -> Held:
@@ -187,7 +187,7 @@ class KeptAnswers:
         return self.hold(repository, held)
 
     def add_absent(self, repository_id: int, document: UpstreamDocument) -> None:
-        """Keep such an answer that another process got, unless there is a later one here."""
+        """Keep such a response that another process got, unless there is a later one here."""
         key = (repository_id, document.key)
         held = self._held.get(key)
         if held is None or (held.unstored is None and held.document.checked_ms < document.checked_ms):
@@ -199,20 +199,20 @@ class KeptAnswers:
         return held
 
     def put(self, repository: Repository, held: Held, received: Received) -> Held:
-        """Keep a new answer, and store it in the background."""
+        """Keep a new response, and store it in the background."""
         if isinstance(received.content, bytes):
             self._recent.add(received.parts.sha256, received.content)
         self._spawn(repository, held, self._store(repository, held, received))
         return held
 
     def put_absent(self, repository: Repository, held: Held) -> Held:
-        """Keep, in the place of a stored answer, the one that no upstream has it."""
+        """Keep, in the place of a stored response, the one that no upstream has it."""
         change = self._publisher.change(upstream_documents.put_document, repository, held.document, None)
         self._spawn(repository, held, change)
         return held
 
     def renew(self, repository: Repository, held: Held) -> Held:
-        """Keep an answer that was confirmed, with its new times."""
+        """Keep a response that was confirmed, with its new times."""
         if not held.stored:
             return self.hold(repository, held)  # it is renewed as soon as it is stored
         renewal = self._publisher.change(upstream_documents.renew_document, repository, held.document)
@@ -220,7 +220,7 @@ class KeptAnswers:
         return held
 
     async def distrust(self, repository: Repository, held: Held) -> None:
-        """Forget an answer whose parts are lost or damaged, so that they are stored when they are received again."""
+        """Forget a response whose parts are lost or damaged, so that they are stored when they are received again."""
         document = held.document
         self.changes += 1
         self._held.pop((repository.id, document.key))
@@ -248,14 +248,14 @@ class KeptAnswers:
                 self._held.pop(key)
 
     async def forget_unused(self, repository: Repository, before_ms: int) -> None:
-        """Remove the answers not confirmed since a time, about packages of which nothing else is kept."""
+        """Remove the responses not confirmed since a time, about packages of which nothing else is kept."""
         remove = upstream_documents.remove_unused_documents
         while await self._publisher.change(remove, repository, before_ms, BATCH):
             pass
 
-    async def _store(self, repository: Repository, held: Held, answer: Received) -> None:
-        async with answer.stack:
-            await self._storing.add(repository.id, (repository, held.document, answer), answer.parts.size)
+    async def _store(self, repository: Repository, held: Held, response: Received) -> None:
+        async with response.stack:
+            await self._storing.add(repository.id, (repository, held.document, response), response.parts.size)
 
     async def _store_together(self, items: Sequence[tuple[Repository, UpstreamDocument, Received]]) -> None:
         """Store answers of one repository: an install brings hundreds, and they share the wait for the disk."""
@@ -271,7 +271,7 @@ class KeptAnswers:
         )
 
     def _spawn(self, repository: Repository, held: Held, work: Coroutine[Any, Any, object]) -> None:
-        """Keep an answer while ``work``, which begins now, stores it; then it is read from its row."""
+        """Keep a response while ``work``, which begins now, stores it; then it is read from its row."""
         key = (repository.id, held.document.key)
         self.hold(repository, held)
 
