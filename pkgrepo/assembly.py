@@ -105,7 +105,7 @@ class Assembly:
         branches = management.branches()
         for each in formats:
             branches.update(each.branches(services, tokens))
-        branches["ui"] = WebApp(management.dispatcher, services.access, core.pools).resource()
+        branches.update(WebApp(management.dispatcher, services.access, core.pools).branches())
         self.site.resource = RootResource(RootApp(mounts=mounts, access=services.access, branches=branches))
         self.site.request_context = core.catalog.pinned
         self.site.repeats.generation = core.catalog.generation

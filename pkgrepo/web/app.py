@@ -12,13 +12,14 @@ from pkgrepo.auth.login.sessions import is_csrf
 from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.browsers import session_secret
+from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
-from pkgrepo.web import account, docs, home, jobs, login, packages, projects, repositories, trash
+from pkgrepo.web import account, docs, feeds, home, jobs, login, packages, projects, repositories, trash
 from pkgrepo.web.administration import groups, server, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
@@ -27,7 +28,7 @@ from pkgrepo.web.visits import read_file_form, read_form
 from .refusals import error_table
 from .rendering.pages import PageRenderer
 from .rendering.readme import Readmes
-from .tables import PageRoute
+from .tables import PageRoute, PageTable
 from .visits import Visit
 
 ROOMS = (
@@ -64,9 +65,34 @@ class WebApp:
             for route in room.pages.routes:
                 self._serve(route, route.handler)
 
-    def resource(self) -> IResource:
-        """The application's resource."""
-        return SegmentResource(self._app)
+    def branches(self) -> dict[str, IResource]:
+        """The pages, and what is for other programs than browsers, by the first segment of the path."""
+        return {
+            "ui": SegmentResource(self._app),
+            "badge": self._documents(feeds.badges),
+            "feed": self._documents(feeds.feeds),
+        }
+
+    def _documents(self, table: PageTable) -> IResource:
+        """Documents whose refusals are those of the repositories: a program sends credentials when it is asked."""
+        app = new_app()
+        refuse_unrouted(app, ERRORS)
+        for route in table.routes:
+            app.route(route.path, methods=["GET"], endpoint=route.path)(self._document(route))
+        return SegmentResource(app)
+
+    def _document(self, route: PageRoute) -> Callable[..., Awaitable[None]]:
+        async def handle(request: Request, **raw: str) -> None:
+            parameters = {name: unquote(value) for name, value in raw.items()}
+
+            async def answer() -> Response:
+                visit = self._visit(request)
+                visit.identity = await self._access.identify(request)
+                return await route.handler(visit, **parameters)
+
+            await answer_with(request, ERRORS, answer)
+
+        return handle
 
     def _serve(self, route: PageRoute, handler: Callable[..., Awaitable[Response]]) -> None:
         async def handle(request: Request, **raw: str) -> None:

@@ -93,6 +93,15 @@ class VersionSummaryRecord(Record):
         return cls.from_attributes(summary, version=summary.text)
 
 
+class ReleaseRecord(Record):
+    """A version that was published, or fetched for the first time; of images, a tag."""
+
+    package: str
+    version: str
+    published_at: datetime
+    publisher: str
+
+
 class OriginRecord(Record):
     """
     Where a cached file came from.

@@ -17,15 +17,17 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT, Page
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.model import Repository
+from pkgrepo.model import Action, Repository
 from pkgrepo.storage.catalog.packages import dependencies
 from pkgrepo.storage.catalog.packages.dependencies import spelling_of
+from pkgrepo.storage.catalog.packages.events import Event, last_published
 from pkgrepo.storage.catalog.packages.name_search import search_packages
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages
 
-from .schema import DependentRecord, Hits, PackageHit
+from .schema import DependentRecord, Hits, PackageHit, ReleaseRecord
 
 MOST_WORDS = 8
+MOST_EVENTS = 1000  # of a repository that are read for its last versions
 WHERE = (
     Parameter("format", "Only packages in repositories of this format."),
     Parameter("repository", "Only packages in this repository: its id, or storage/name."),
@@ -125,6 +127,33 @@ def _dependent(found: dependencies.Dependent, repository: Repository) -> Depende
         text=found.needed.text,
         kind=found.needed.kind,
     )
+
+
+@table.get(
+    "/repository/<repository>/releases",
+    CONTENT_READERS,
+    "List the versions that were published last",
+    query=(WHERE[-1],),
+)
+async def list_releases(call: Call) -> list[ReleaseRecord]:
+    """
+    The latest first; each version once, with the time of its last file. Of proxies, those that were fetched last.
+
+    At most 1,000 events of the repository are read: a version with many files counts for each.
+    """
+    limit, repository = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT), call.repository
+    happened: list[Event] = await call.catalog.look(last_published, repository.id, MOST_EVENTS)
+    names = list(dict.fromkeys(each.package_key for each in happened))
+    allowed = set(await call.shared.access.allowed(call.identity, Action.READ, repository, names))
+    found: dict[tuple[str, str], ReleaseRecord] = {}
+    for each in happened:
+        for version in [each.data["version"]] if "version" in each.data else each.data.get("tags", ()):
+            if each.package_key in allowed and len(found) < limit:
+                record = ReleaseRecord(
+                    package=each.package_key, version=version, published_at=each.at, publisher=each.actor
+                )
+                found.setdefault((each.package_key, version), record)
+    return list(found.values())
 
 
 async def _hits(call: Call, find: Find) -> Hits:

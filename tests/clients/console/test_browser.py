@@ -93,7 +93,9 @@ def test_hostile_texts_run_and_load_nothing(window: Chromium, pages: tuple[str, 
     for path in pages:
         window.show(path)
         assert window.driver.execute_script("return window.hacked") is None
-        assert all(each.startswith(f"{window.url}/ui/static/") for each in window.requested()), path
+        assert all(
+            each.startswith((f"{window.url}/ui/static/", f"{window.url}/badge/")) for each in window.requested()
+        ), path
     window.show("/ui/repositories/main/py/packages/demo")
     assert "click" in window.find(".prose").text
 

@@ -111,6 +111,19 @@ def last_seq_of_repository(r: Reader, repository_id: int) -> int:
     return number(r, "SELECT MAX(seq) FROM event WHERE repository_id = ?", (repository_id,))
 
 
+def last_published(r: Reader, repository_id: int, limit: int) -> list[Event]:
+    """The last events of a repository by which versions came, the latest first."""
+    return every(
+        r,
+        _event,
+        f"""
+        {_EVENT} WHERE repository_id = ? AND kind IN ('published', 'cached', 'imported') AND package_key <> ''
+        ORDER BY seq DESC LIMIT ?
+        """,
+        (repository_id, limit),
+    )
+
+
 def changed_repositories(r: Reader, seq: int) -> set[int]:
     """The catalog keys of the repositories that have an event after ``seq``."""
     return set(column(r, "SELECT DISTINCT repository_id FROM event WHERE seq > ?", (seq,)))

@@ -1,0 +1,143 @@
+"""Badges and Atom feeds, for readmes and feed readers: beside the pages, with the same operations and permissions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+from attrs import frozen
+
+from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid, NotFound, RepositoryInactive
+from pkgrepo.gateway.badges import render_badge
+from pkgrepo.gateway.content import choose_encoding, document_response
+from pkgrepo.http.responses import Response
+from pkgrepo.repositories.publish.splicing import render
+from pkgrepo.web.tables import PageTable
+from pkgrepo.web.visits import PREFIX, Visit, find_repository
+
+ENTRIES: Final = 30  # versions in a feed
+SVG: Final = "image/svg+xml; charset=utf-8"
+ATOM: Final = "application/atom+xml; charset=utf-8"
+UNKNOWN: Final = "unknown"
+GREY: Final = "9f9f9f"
+VARY: Final = (b"Vary", b"Cookie, Authorization, Accept-Encoding")
+SHORT: Final = b"public, max-age=300"  # of what everybody may see: sites with badges ask often
+PRIVATE: Final = b"private, no-cache"
+SEALED: Final = (b"Content-Security-Policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox")
+_NO_XML: Final = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")  # XML 1.0, section 2.2
+
+badges = PageTable()
+feeds = PageTable()
+
+
+@frozen
+class Entry:
+    """A version in a feed."""
+
+    package: str
+    version: str
+    at: datetime
+    author: str
+
+
+@badges.get("/<storage>/<name>/<path:file>")
+async def show_badge(visit: Visit, storage: str, name: str, file: str) -> Response:
+    """
+    A picture of the latest version of a package, with the texts ``label`` and ``color`` of the query.
+
+    One of a package that is absent, or that the caller may not see, says that it is unknown, with 404 in both cases.
+    """
+    package, dot, _ = file.rpartition(".svg")
+    label, color = visit.query("label"), visit.query("color") or None
+    try:
+        if not dot or not package:
+            raise NotFound("badge", file)
+        repository = await find_repository(visit, storage, name)
+        place = {"repository": f"{storage}/{name}", "package": package}
+        latest = (await visit.api("GET", "/package/<repository>/<package>", place)).latest
+    except (AuthenticationRequired, Forbidden, Invalid, NotFound, RepositoryInactive):
+        return _document(visit, SVG, render_badge(label or "package", UNKNOWN, GREY), PRIVATE, status=404)
+    value = f"v{latest}" if latest and latest[0].isdigit() else latest or "no version"
+    text = render_badge(label or repository.format, value, color)
+    return _document(visit, SVG, text, _caching(repository))
+
+
+@feeds.get("/<storage>/<file>")
+async def show_repository_feed(visit: Visit, storage: str, file: str) -> Response:
+    """The versions that were published in a repository last."""
+    name = _stem(file)
+    repository = await find_repository(visit, storage, name)
+    place = {"repository": f"{storage}/{name}"}
+    found = await visit.api("GET", "/repository/<repository>/releases", place, query={"limit": ENTRIES})
+    entries = [Entry(each.package, each.version, each.published_at, each.publisher) for each in found]
+    return _feed(visit, repository, f"{storage}/{name}", "", entries)
+
+
+@feeds.get("/<storage>/<name>/<path:file>")
+async def show_package_feed(visit: Visit, storage: str, name: str, file: str) -> Response:
+    """The versions of a package that were published last."""
+    package = _stem(file)
+    repository = await find_repository(visit, storage, name)
+    found = await visit.api(
+        "GET",
+        "/package/<repository>/<package>/versions",
+        {"repository": f"{storage}/{name}", "package": package},
+        query={"limit": ENTRIES, "sort": "-published_at"},
+    )
+    entries = [Entry(package, each.version, each.published_at, each.publisher) for each in found.items]
+    title = f"{package} in {storage}/{name}"
+    return _feed(visit, repository, title, f"/packages/{quote(package, safe='')}", entries)
+
+
+def _stem(file: str) -> str:
+    """:raises NotFound: it is not the name of a feed"""
+    stem, dot, _ = file.rpartition(".atom")
+    if not dot or not stem:
+        raise NotFound("feed", file)
+    return stem
+
+
+def _feed(visit: Visit, repository: Any, title: str, place: str, entries: Sequence[Entry]) -> Response:
+    """A feed (RFC 4287); ``place`` is its page below that of the repository."""
+    home = f"{visit.base_url}{PREFIX}/repositories/{quote(repository.storage_name)}/{quote(repository.name)}"
+    updated = max((each.at for each in entries), default=repository.created_at)
+    parts = [
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">\n'
+        f"<id>{escape(visit.base_url + visit.path)}</id>\n<title>{_text(title)}</title>\n"
+        f"<updated>{_time(updated)}</updated>\n<author><name>{_text(repository.storage_name)}</name></author>\n"
+        f'<link rel="self" type="application/atom+xml" href={quoteattr(visit.base_url + visit.path)}/>\n'
+        f'<link rel="alternate" type="text/html" href={quoteattr(home + place)}/>\n'
+    ]
+    for each in entries:
+        page = f"{home}/packages/{quote(each.package, safe='')}/versions/{quote(each.version, safe='')}"
+        author = f"<author><name>{_text(each.author)}</name></author>" if each.author else ""
+        parts.append(
+            f"<entry><id>{escape(page)}</id><title>{_text(f'{each.package} {each.version}')}</title>"
+            f"<updated>{_time(each.at)}</updated>{author}"
+            f'<link rel="alternate" type="text/html" href={quoteattr(page)}/></entry>\n'
+        )
+    return _document(visit, ATOM, "".join((*parts, "</feed>\n")), _caching(repository))
+
+
+def _text(text: str) -> str:
+    """A text as content of an element; characters that XML cannot have are replaced."""
+    return escape(_NO_XML.sub("\ufffd", text))
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _caching(repository: Any) -> bytes:
+    return SHORT if repository.visibility == "public" else PRIVATE
+
+
+def _document(visit: Visit, kind: str, text: str, caching: bytes, *, status: int = 200) -> Response:
+    document = render(kind, text.encode("utf-8", "replace"), 0)
+    headers = ((b"Cache-Control", caching), VARY, SEALED)
+    answer = document_response(document, choose_encoding(visit.request.header(b"accept-encoding")), headers)
+    return answer if status == 200 else Response(status, answer.body, answer.content_type, answer.headers)

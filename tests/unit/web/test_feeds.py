@@ -1,0 +1,105 @@
+"""Badges and feeds: what they say, to whom, and that texts of packages cannot break them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.memory_server import OTHER_PASSWORD
+from tests.support.npm_packages import make_publish
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def entries(reply: Any) -> list[str]:
+    """The titles of the entries of a feed."""
+    assert reply.headers["content-type"].startswith("application/atom+xml")
+    return [each.findtext(f"{ATOM}title") or "" for each in ET.fromstring(reply.body).iter(f"{ATOM}entry")]
+
+
+async def test_a_badge_shows_the_latest_version(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py")
+    await stack.publish("main/py", "demo", "1.0")
+    await stack.publish("main/py", "demo", "1.10")
+    reply = await stack.call("GET", "/badge/main/py/demo.svg", who=None)
+    assert (reply.status, reply.headers["cache-control"]) == (200, "public, max-age=300")
+    assert ">v1.10<" in reply.body.decode()
+    etag = {"If-None-Match": reply.headers["etag"]}
+    assert (await stack.call("GET", "/badge/main/py/demo.svg", who=None, headers=etag)).status == 304
+    hostile = quote('"><script>alert(1)</script>')
+    reply = await stack.call("GET", f"/badge/main/py/demo.svg?label={hostile}&color={hostile}", who=None)
+    assert "script" not in {each.tag.rpartition("}")[2] for each in ET.fromstring(reply.body).iter()}
+
+
+async def test_absent_and_forbidden_are_alike(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py", visibility="private")
+    await stack.publish("main/py", "demo", "1.0")
+    await stack.add_user("ada")
+    for who in (None, "ada"):
+        paths = ("main/py/demo.svg", "main/none/demo.svg", "main/py/none.svg", "main/py/demo.png", "x/y/z.svg")
+        replies = [await stack.call("GET", f"/badge/{path}", who=who) for path in paths]
+        assert {(each.status, each.body, each.headers["cache-control"]) for each in replies} == {
+            (404, replies[0].body, "private, no-cache")
+        }
+        feeds = [await stack.call("GET", f"/feed/main/{name}/demo.atom", who=who) for name in ("py", "no")]
+        assert {each.status for each in feeds} == {401 if who is None else 404}
+    assert (await stack.call("GET", "/feed/main/py.atom", who=None)).headers["www-authenticate"].startswith("Basic")
+    await browser.log_in()
+    assert ">v1.0<" in (await browser.raw("GET", "/badge/main/py/demo.svg")).body.decode()
+    assert (await stack.call("GET", "/badge/main/py/demo.svg")).headers["cache-control"] == "private, no-cache"
+
+
+async def test_feeds_have_the_versions_that_came_last(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py")
+    assert entries(await stack.call("GET", "/feed/main/py.atom", who=None)) == []
+    for version in ("1.0", "2.0", "1.1"):
+        await stack.publish("main/py", "demo", version)
+    await stack.publish("main/py", "demo", "1.1", sdist=True)
+    await stack.publish("main/py", "other", "1")
+    reply = await stack.call("GET", "/feed/main/py.atom", who=None)
+    assert entries(reply) == ["other 1", "demo 1.1", "demo 2.0", "demo 1.0"]
+    links = [each.get("href") for each in ET.fromstring(reply.body).iter(f"{ATOM}link")]
+    assert links[-1] == "http://registry.example/ui/repositories/main/py/packages/demo/versions/1.0"
+    unchanged = {"If-None-Match": reply.headers["etag"]}
+    assert (await stack.call("GET", "/feed/main/py.atom", who=None, headers=unchanged)).status == 304
+    reply = await stack.call("GET", "/feed/main/py/demo.atom", who=None)
+    assert sorted(entries(reply)) == ["demo 1.0", "demo 1.1", "demo 2.0"]
+    for path in ("/feed/main/py", "/feed/main/py/demo", "/feed/main/py/none.atom", "/feed/x"):
+        assert (await stack.call("GET", path)).status == 404
+    assert (await stack.call("POST", "/feed/main/py.atom")).status == 405
+
+
+async def test_a_private_repository_has_feeds_for_its_readers(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py", visibility="private")
+    await stack.publish("main/py", "demo", "1.0")
+    await stack.publish("main/py", "other", "1.0")
+    await stack.add_user("ada")
+    await stack.grant("ada", "main/py", "read")
+    assert entries(await stack.call("GET", "/feed/main/py.atom", who="ada")) == ["other 1.0", "demo 1.0"]
+    assert (await stack.call("GET", "/feed/main/py.atom", who=None)).status == 401
+    await browser.log_in("ada", OTHER_PASSWORD)
+    page = await browser.get("/ui/repositories/main/py/packages/demo")
+    assert "/feed/main/py/demo.atom" in page.links
+    assert "og:title" not in page.html  # nothing of a private package is for other sites
+
+
+@pytest.mark.parametrize("name", ["app", "@acme/app"])
+async def test_names_with_slashes_have_badges_and_feeds(browser: Browser, name: str) -> None:
+    stack = browser.stack
+    await stack.add_repository("js", format="npm")
+    document = make_publish(name, "1.0.0")
+    reply = await stack.call("PUT", f"/repositories/main/js/{quote(name, safe='@')}", raw=document)
+    assert reply.status == 201, reply.body
+    for path in (name, quote(name, safe="")):
+        assert b">v1.0.0<" in (await stack.call("GET", f"/badge/main/js/{path}.svg", who=None)).body
+        assert entries(await stack.call("GET", f"/feed/main/js/{path}.atom", who=None)) == [f"{name} 1.0.0"]
+    page = await browser.get(f"/ui/repositories/main/js/packages/{quote(name, safe='')}")
+    assert f'<meta property="og:title" content="{name} 1.0.0">' in page.html
