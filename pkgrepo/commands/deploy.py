@@ -20,33 +20,27 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
-from urllib.parse import urlencode
+from typing import Any, Final
+from urllib.parse import quote
 
 import click
-import msgspec
 from attrs import frozen
-from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.task import deferLater, react
-from twisted.web.client import Agent
-from twisted.web.http_headers import Headers
-from twisted.web.iweb import IBodyProducer
 
 from pkgrepo.commands.http import (
-    BROKEN,
     Failed,
     IteratorBody,
+    Unreachable,
     check_token,
     exit_code,
-    is_certificate_error,
     is_plain,
     parse_address,
-    raise_if_cancelled,
     read_token,
-    reason_of,
 )
+from pkgrepo.commands.remote.client import Client, Response
+from pkgrepo.commands.remote.profiles import Target as Server
 from pkgrepo.commands.staging import Staging, read_staging, zip_pieces
 from pkgrepo.commands.terminal import EXIT_CODES, fail, make_progress, printable
 from pkgrepo.errors import Invalid, NotFound
@@ -54,13 +48,11 @@ from pkgrepo.startup.announcements import sentence_of
 
 SHOWN = 20  # files that are left out, and errors
 
-T = TypeVar("T")
-CONNECT_S: Final = 30.0
 ATTEMPTS: Final = 4
 FIRST_PAUSE_S: Final = 1.0  # before the second attempt; doubled before each further one
 POLL_S: Final = 0.2  # before the state is asked again; grows to ``MOST_POLL_S``
 MOST_POLL_S: Final = 5.0
-RESPONSE_SIZE: Final = 4 * 1024 * 1024  # bytes
+TIMEOUT_S: Final = 3600.0
 RUNNING: Final = ("PENDING", "VALIDATING", "PUBLISHING")
 
 
@@ -70,7 +62,7 @@ RUNNING: Final = ("PENDING", "VALIDATING", "PUBLISHING")
 @click.option("--name", default="", help="What people see as the name of the deployment.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="Read the access token from a file.")
 @click.option("--hold", is_flag=True, help="Let the server check everything, and publish later, by a second request.")
-@click.option("--timeout", "minutes", default=60.0, show_default=True, help="Give up after so many minutes.")
+@click.option("--timeout", "minutes", default=TIMEOUT_S / 60, show_default=True, help="Give up after so many minutes.")
 def deploy(folder: Path, url: str, name: str, token_file: Path | None, *, hold: bool, minutes: float) -> None:
     """
     Publish all artifacts of FOLDER at once, or none.
@@ -104,7 +96,9 @@ def _main(reactor: Any, *, target: Target, staging: Staging, timeout_s: float) -
 
 
 async def _run(reactor: Any, target: Target, staging: Staging, timeout_s: float) -> None:
-    work = Deferred.fromCoroutine(DeployClient(reactor, target).deploy(partial(_pieces, staging), _tell_state))
+    work = Deferred.fromCoroutine(
+        DeployClient(reactor, target, timeout_s).deploy(partial(_pieces, staging), _tell_state)
+    )
     work.addTimeout(timeout_s, reactor)
     try:
         found = await work
@@ -188,12 +182,13 @@ class Target:
 
 
 class DeployClient:
-    """Deploys bundles to one repository."""
+    """Deploys bundles to one repository; no request takes longer than ``timeout_s`` seconds."""
 
-    def __init__(self, reactor: Any, target: Target) -> None:
+    def __init__(self, reactor: Any, target: Target, timeout_s: float = TIMEOUT_S) -> None:
         self._reactor = reactor
         self._target = target
-        self._http = HTTPClient(Agent(reactor, connectTimeout=CONNECT_S))
+        server = Server(target.url, target.authorization)
+        self._client = Client(reactor, server, call_s=timeout_s, idle_s=timeout_s)
 
     async def deploy(self, pieces: Callable[[], Iterator[bytes]], on_state: Callable[[str], None]) -> dict[str, Any]:
         """
@@ -203,31 +198,35 @@ class DeployClient:
 
         :raises Failed: the server refused it, or was not reached
         """
-        query = {"publishing_type": "AUTOMATIC" if self._target.automatic else "USER_MANAGED"}
-        if self._target.name:
-            query["name"] = self._target.name
-        address = f"{self._target.url}/deploy?{urlencode(query)}"
-        begun = await self._repeat(lambda: self._send(address, pieces))
-        uid = begun.get("deployment_id")
-        if not isinstance(uid, str):
-            raise Failed("the server's answer has no id of a deployment; is this the address of a Maven repository?")
-        return await self._wait(uid, on_state)
-
-    async def _send(self, address: str, pieces: Callable[[], Iterator[bytes]]) -> Any:
-        body = IteratorBody(pieces(), self._reactor)
         try:
-            return await self._ask("POST", address, body)
+            begun = await self._repeat(lambda: self._send(pieces))
+            uid = begun.get("deployment_id")
+            if not isinstance(uid, str):
+                raise Failed(
+                    "the server's answer has no id of a deployment; is this the address of a Maven repository?"
+                )
+            return await self._wait(uid, on_state)
+        finally:
+            await self._client.close()
+
+    async def _send(self, pieces: Callable[[], Iterator[bytes]]) -> Response:
+        body = IteratorBody(pieces(), self._reactor)
+        query = {
+            "publishing_type": "AUTOMATIC" if self._target.automatic else "USER_MANAGED",
+            "name": self._target.name,
+        }
+        fields = {"Accept": "application/json", "Content-Type": "application/zip"}
+        try:
+            return await self._client.send("POST", "/deploy", body, fields, query=query)
         except Exception:
             if body.error is not None:  # a file could not be read
                 raise Failed(str(body.error)) from None
             raise
-        finally:
-            body.stopProducing()
 
     async def _wait(self, uid: str, on_state: Callable[[str], None]) -> dict[str, Any]:
         pause, told = POLL_S, ""
         while True:
-            found: dict[str, Any] = await self._repeat(lambda: self._ask("GET", f"{self._target.url}/deploy/{uid}"))
+            found = await self._repeat(lambda: self._client.call("GET", f"/deploy/{quote(uid, safe='')}"))
             state = str(found.get("state"))
             if state != told:
                 on_state(state)
@@ -237,46 +236,20 @@ class DeployClient:
             await deferLater(self._reactor, pause)
             pause = min(pause * 1.5, MOST_POLL_S)
 
-    async def _repeat(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """The result of an attempt, repeated while the connection breaks or the server is overloaded."""
+    async def _repeat(self, attempt: Callable[[], Awaitable[Response]]) -> dict[str, Any]:
+        """The JSON of the response, of an attempt that is repeated after broken connections and by a busy server."""
         pause = FIRST_PAUSE_S
         for left in reversed(range(ATTEMPTS)):
             try:
-                return await attempt()
+                value = (await attempt()).value
+            except Unreachable as error:
+                if not left or not error.again:
+                    raise
             except Failed as error:
                 if error.status != 503 or not left:
-                    raise
-            except BROKEN as error:
-                raise_if_cancelled(error)
-                if not left or is_certificate_error(error):
-                    raise Failed(f"{self._target.url} cannot be reached: {reason_of(error)}") from None
+                    raise Failed(f"{error.status or ''} {error}".strip(), error.status) from None
+            else:
+                return value if isinstance(value, dict) else {}
             await deferLater(self._reactor, pause)
             pause *= 2
         raise AssertionError("the last attempt returns or raises")
-
-    async def _ask(self, method: str, address: str, body: IBodyProducer | None = None) -> Any:
-        headers = Headers({"Accept": ["application/json"], "Authorization": [self._target.authorization]})
-        if body is not None:
-            headers.setRawHeaders("Content-Type", ["application/zip"])
-        response = await self._http.request(method, address, data=body, headers=headers, allow_redirects=False)
-        parts: list[bytes] = []
-
-        def collect(data: bytes) -> None:
-            parts.append(data)
-            if sum(map(len, parts)) > RESPONSE_SIZE:
-                raise Failed("the server's answer is too long")
-
-        await response.collect(collect)
-        value = _decode(b"".join(parts))
-        if response.code >= 300:
-            phrase = response.phrase.decode("latin-1")
-            sentence = str(value.get("detail") or phrase) if isinstance(value, dict) else phrase
-            raise Failed(f"{response.code} {sentence}", response.code)
-        return value if isinstance(value, dict) else {}
-
-
-def _decode(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return None

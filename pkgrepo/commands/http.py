@@ -60,6 +60,14 @@ class Failed(PkgrepoError):  # noqa: N818 - named for what happened
         self.status = status
 
 
+class Unreachable(Failed):
+    """There was no connection, or it broke; ``again`` is whether another attempt may succeed."""
+
+    def __init__(self, url: str, error: BaseException) -> None:
+        super().__init__(f"{url} cannot be reached: {reason_of(error)}")
+        self.again = not is_certificate_error(error)
+
+
 def exit_code(status: int) -> int:
     """The exit code of a command after a refusal with this HTTP status, 0 if there was no response."""
     return _CODES.get(status, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import requests
 
 from tests.support.data_folder import DataFolder, environment_of
+from tests.support.forked_programs import run_pkgrepo
 from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
@@ -21,14 +21,8 @@ FIRST, SECOND = "a first long pass phrase", "a second long pass phrase"
 @pytest.fixture
 def pkgrepo(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str, told: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
-            env=environment_of(DataFolder(tmp_path / "data")),
-            cwd=tmp_path,
-            input=told,
-            capture_output=True,
-            text=True,
-            check=False,
+        return run_pkgrepo(
+            *arguments, environ=environment_of(DataFolder(tmp_path / "data")), folder=tmp_path, told=told
         )
 
     return run

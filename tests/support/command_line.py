@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
+from tests.support.forked_programs import run_pkgrepo
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import clean_environment
 from tests.support.timeouts import TIMEOUT_S
@@ -28,16 +29,7 @@ class Program:
 
     def run(self, *arguments: str | Path, told: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
         """Run it until it exits."""
-        result = subprocess.run(
-            [PROGRAM, *map(str, arguments)],
-            env=self.environ(**variables),
-            cwd=self.folder,
-            input=told,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        result = run_pkgrepo(*arguments, environ=self.environ(**variables), folder=self.folder, told=told)
         assert "Traceback" not in result.stderr, result.stderr
         return result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import requests
 
 from pkgrepo.repositories.layout.marker import MARKER
 from tests.support import server_buckets, server_databases
+from tests.support.forked_programs import run_pkgrepo
 from tests.support.server_process import ROOT, ServerProcess, clean_environment
 from tests.support.timeouts import TIMEOUT_S
 
@@ -150,12 +150,4 @@ def pkgrepo(
     data: DataFolder, *arguments: str, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run an administrator's command on the data folder; its output is not a terminal."""
-    return subprocess.run(
-        [sys.executable, "-c", "from pkgrepo.cli import main; main()", *arguments],
-        env=environment_of(data, **(environ or {})),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return run_pkgrepo(*arguments, environ=environment_of(data, **(environ or {})))

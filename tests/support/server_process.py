@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import server_databases
-from tests.support.forked_twistd import ForkedTwistd
+from tests.support.forked_programs import ForkedTwistd
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.workers import kill, workers_of
 

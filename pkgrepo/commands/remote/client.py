@@ -1,5 +1,5 @@
 """
-An HTTP client of one server: calls of its API, and transfers of files.
+The HTTP client of the command line: calls of the API of one server, and transfers of files.
 
 Every refusal, and every connection that breaks, is raised as ``Failed`` with a sentence for people. Neither the
 sentences nor the addresses contain the token.
@@ -20,7 +20,7 @@ from twisted.web.client import Agent, HTTPConnectionPool, RequestGenerationFaile
 from twisted.web.http_headers import Headers
 
 from pkgrepo import __version__
-from pkgrepo.commands.http import BROKEN, Failed, IdleTimeout, IteratorBody, raise_if_cancelled, reason_of
+from pkgrepo.commands.http import BROKEN, Failed, IdleTimeout, IteratorBody, Unreachable, raise_if_cancelled
 from pkgrepo.commands.remote.profiles import Target
 from pkgrepo.outbound.tls import make_policy
 
@@ -55,11 +55,15 @@ class Client:
     """
     Sends requests to the server of ``target``, in the reactor's thread.
 
+    A call fails after ``call_s`` seconds, a transfer after ``idle_s`` seconds without a byte.
+
     :raises Invalid: the file of certificates cannot be used
     """
 
-    def __init__(self, reactor: Any, target: Target) -> None:
+    def __init__(self, reactor: Any, target: Target, *, call_s: float = CALL_S, idle_s: float = IDLE_S) -> None:
         self._reactor = reactor
+        self._call_s = call_s
+        self._idle_s = idle_s
         self.url = target.url
         self._authorization = target.authorization
         pool = HTTPConnectionPool(reactor, persistent=True)
@@ -119,7 +123,7 @@ class Client:
         body = None
         if value is not None:
             body, fields["Content-Type"] = msgspec.json.encode(value), "application/json"
-        reply: Response = await self._within(CALL_S, self._call(method, path + _query(query), body, fields))
+        reply: Response = await self._within(self._call_s, self._call(method, path + _query(query), body, fields))
         return reply
 
     async def send(
@@ -132,7 +136,7 @@ class Client:
         query: Query | None = None,
     ) -> Response:
         """Send a request with a body that may be long. :raises Failed: the server refused, or was not reached"""
-        idle = IdleTimeout(self._reactor, IDLE_S)
+        idle = IdleTimeout(self._reactor, self._idle_s)
         if isinstance(body, IteratorBody):
             body.on_piece = idle.progress
         try:
@@ -149,7 +153,7 @@ class Client:
         self, path: str, write: Callable[[bytes], None], headers: Mapping[str, str] | None = None
     ) -> Mapping[str, str]:
         """GET a file; ``write`` gets its pieces. Returns the header fields. :raises Failed: as for ``call``"""
-        idle = IdleTimeout(self._reactor, IDLE_S)
+        idle = IdleTimeout(self._reactor, self._idle_s)
 
         def take(data: bytes) -> None:
             idle.progress()
@@ -208,7 +212,7 @@ class Client:
         except BROKEN as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise  # of a local file
-            raise Failed(f"{self.url} cannot be reached: {reason_of(error)}") from None
+            raise Unreachable(self.url, error) from None
 
 
 def problem_of(value: Any, fallback: str) -> str:
@@ -265,7 +269,8 @@ async def _read(response: Any) -> bytes:
 def _refusal(response: Any, fields: Mapping[str, str], data: bytes) -> Failed:
     phrase = response.phrase.decode("latin-1")
     if 300 <= response.code < 400:
-        return Failed(f"the server redirects to {fields.get('location', 'nowhere')}; is this its address?")
+        sentence = f"the server redirects to {fields.get('location', 'nowhere')}; is this its address?"
+        return Failed(sentence, response.code)
     value = _decode(data)
     text = data.decode("utf-8", "replace").strip()
     is_text = fields.get("content-type", "").startswith("text/plain") and 0 < len(text) <= 1000

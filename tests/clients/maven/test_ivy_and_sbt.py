@@ -13,6 +13,7 @@ from tests.clients.maven.conftest import MakeBench, OpenRepository
 from tests.support.client_programs import ROOT, program, run_client
 from tests.support.maven_clients import MAVENS, MavenBench, MavenRepository, java_client
 from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess
 
 COURSIER = ROOT / "tests" / "clients" / "java" / "Coursier.java"
 SBT_PROJECT = ROOT / "tests" / "clients" / "maven" / "sbt-project"
@@ -192,15 +193,22 @@ class Sbt:
         return run_client(command, environ=environ, folder=self._project, status=status).stdout
 
 
-def test_sbt_publishes_and_fetches(open_repository: OpenRepository, make_bench: MakeBench) -> None:
+def test_sbt_publishes_and_fetches(
+    server: ServerProcess, open_repository: OpenRepository, make_bench: MakeBench
+) -> None:
     """Releases once, and the same snapshot again and again, into a private repository by its realm."""
     repository = open_repository("private")
     sbt = Sbt(make_bench(repository.url))
-    for version in ("0.1-SNAPSHOT", "0.1-SNAPSHOT", "0.2"):
-        sbt.run(version, "publish")
+    sbt.run("0.1-SNAPSHOT", "publish", "publish", 'set version := "0.2"', "publish")  # a start takes ten seconds
+    snapshot = "PUT /repositories/main/private/com/example/sbt/app/0.1-SNAPSHOT/app-0.1-SNAPSHOT.jar 20"
+    assert len(server.lines(snapshot, 2)) == 2
     assert repository.versions("com/example/sbt/app") == ["0.1-SNAPSHOT", "0.2"]
+    show, other = (
+        "export Compile/dependencyClasspath",
+        'set libraryDependencies := Seq("com.example.sbt" % "app" % "0.2")',
+    )
+    shown = sbt.run("9", show, other, show, dependency="com.example.sbt:app:0.1-SNAPSHOT")
     for version in ("0.1-SNAPSHOT", "0.2"):
         jar = f"app-{version}.jar"
         repository.check_checksums(path := f"com/example/sbt/app/{version}/{jar}", repository.get(path))
-        shown = sbt.run("9", "export Compile/dependencyClasspath", dependency=f"com.example.sbt:app:{version}")
         assert jar in shown

@@ -38,7 +38,7 @@ def install(server: ServerProcess, folder: Path) -> list[str]:
     bench = PythonBench(folder)
     python = bench.venv()
     index = PythonIndex(server.url, "main/mirror").simple
-    bench.pip(python, "install", "--only-binary=:all:", "--index-url", index, *WANTED)
+    bench.pip(python, "install", "--no-compile", "--only-binary=:all:", "--index-url", index, *WANTED)
     return sorted(bench.pip(python, "freeze", "--all").split())
 
 

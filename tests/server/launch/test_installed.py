@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from tests.support.timeouts import TIMEOUT_S
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
 
+# pip compiles no module of what it installs, which would take half of its time: the programs compile what they import.
+UNCOMPILED = {"PIP_NO_COMPILE": "0"}  # the value of pip's option "compile"
 ABSENT = "postgresql://user@127.0.0.1:1/name"  # nothing listens there
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "bin", "pkgrepo", "twisted")
 
@@ -35,7 +38,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def serve(command: list[str], folder: Path) -> ServerProcess:
     folder.mkdir(exist_ok=True)
-    environ = clean_environment(PKGREPO_SERVER__LISTEN="tcp:0:interface=127.0.0.1")
+    environ = clean_environment(PKGREPO_SERVER__LISTEN="tcp:0:interface=127.0.0.1", **UNCOMPILED)
     return ServerProcess(command, environ=environ, folder=folder)
 
 
@@ -51,8 +54,9 @@ def test_the_wheel_serves_from_a_clean_environment(checkout, tmp_path):
     wheels, venv = tmp_path / "wheels", tmp_path / "venv"
     # Builds the source distribution, and the wheel from it, so that the test covers both.
     subprocess.run([sys.executable, "-m", "build", "--outdir", wheels, checkout], check=True)
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    subprocess.run([venv / "bin" / "pip", "install", "--quiet", *wheels.glob("*.whl")], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", venv / "bin" / "python"]
+    subprocess.run([*pip, "install", "--quiet", *wheels.glob("*.whl")], check=True, env={**os.environ, **UNCOMPILED})
     units = subprocess.run([venv / "bin" / "pkgrepo", "init", "--systemd"], check=True, capture_output=True, text=True)
     for unit in (ROOT / "pkgrepo" / "systemd").iterdir():
         assert unit.read_text() in units.stdout

@@ -1,21 +1,17 @@
 """The command that a CI job runs: a staging folder is published whole, or its exit code and output say why not."""
 
 import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
+from tests.support.forked_programs import run_pkgrepo
 from tests.support.maven_bundles import artifact, make_pom, with_checksums
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import clean_environment
-from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
-PROGRAM = str(Path(sys.executable).with_name("pkgrepo"))
 BASIC = {"PKGREPO_DEPLOY_USER": USER, "PKGREPO_DEPLOY_PASSWORD": PASSWORD}
 
 
@@ -35,14 +31,7 @@ def fill(folder, members):
 
 
 def run(folder, url, *options, **variables):
-    return subprocess.run(
-        [PROGRAM, "deploy", str(folder), "--to", url, *options],
-        env=clean_environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return run_pkgrepo("deploy", folder, "--to", url, *options, environ=clean_environment(**variables))
 
 
 def modules(name, count=3):

@@ -8,7 +8,6 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.commands.http import Failed, IteratorBody, exit_code
-from pkgrepo.commands.remote import client as client_module
 from pkgrepo.commands.remote.client import Client, at, problem_of
 from pkgrepo.commands.remote.profiles import Target
 from tests.support.raw_server import RawServer
@@ -22,7 +21,7 @@ def answer(status, body, *fields):
     return f"{head}Connection: close\r\n\r\n".encode() + data
 
 
-async def ask(reply, work, *, end=True):
+async def ask(reply, work, *, end=True, **limits):
     """What ``work`` does with a client of a server that sends these bytes; the heads of the requests."""
 
     def respond(connection, head):
@@ -31,7 +30,7 @@ async def ask(reply, work, *, end=True):
             connection.end()
 
     server = RawServer(respond)
-    client = Client(reactor, Target(server.url, f"Bearer {SECRET}"))
+    client = Client(reactor, Target(server.url, f"Bearer {SECRET}"), **limits)
     try:
         result = await work(client)
     except Failed as error:
@@ -78,11 +77,10 @@ async def test_a_broken_connection_is_one_sentence_without_the_token():
     assert error.status == 0
 
 
-async def test_a_download_that_stalls_is_given_up(monkeypatch):
-    monkeypatch.setattr(client_module, "IDLE_S", 2.0)
+async def test_a_download_that_stalls_is_given_up():
     parts = []
     begun = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"
-    error, _ = await ask(begun, lambda client: client.fetch("/f", parts.append), end=False)
+    error, _ = await ask(begun, lambda client: client.fetch("/f", parts.append), end=False, idle_s=2)
     assert str(error) == "the server has sent and taken nothing for 2 seconds"
     assert parts == [b"half"]
 
