@@ -17,6 +17,21 @@ SPANS: Final = (30, 90, 365)  # days of downloads that a page shows; the second 
 PER_PAGE: Final = 100  # on the page of all versions
 CHANGES: Final = 300  # files that differ between versions
 FILES: Final = 50  # of a version that are shown on its page
+LABEL: Final = "org.opencontainers.image."
+LABELS: Final = (
+    "title",
+    "description",
+    "version",
+    "licenses",
+    "authors",
+    "vendor",
+    "created",
+    "revision",
+    "url",
+    "source",
+    "documentation",
+)
+LABEL_LINKS: Final = {"Homepage": "url", "Source": "source", "Documentation": "documentation"}
 REPOSITORY: Final = "/repositories/<storage>/<name>"
 PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
 VERSION: Final = f"{PACKAGE}/versions/<version>"
@@ -44,10 +59,12 @@ async def show_package(visit: Visit, storage: str, name: str, package: str) -> R
 async def show_versions(visit: Visit, storage: str, name: str, package: str) -> Response:
     """All versions of a package."""
     repository = await find_repository(visit, storage, name)
-    listed = await _versions(visit, storage, name, package, limit=PER_PAGE, **_order(visit))
-    usual = "-published_at" if repository.format == "docker" else "-version"
+    images = repository.format == "docker"
+    more: dict[str, str | int] = {"platforms": True, "without_statements": True} if images else {}
+    listed = await _versions(visit, storage, name, package, limit=PER_PAGE, **more, **_order(visit))
+    usual = "-published_at" if images else "-version"
     return visit.page(
-        "packages/versions.html",
+        "packages/tags.html" if images else "packages/versions.html",
         repository=repository,
         package=package,
         listed=listed,
@@ -67,13 +84,15 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         query={"files": FILES},
     )
     summary = await visit.api("GET", "/package/<repository>/<package>", place)
-    listed = await _versions(visit, storage, name, package, limit=VERSIONS)
+    listed = await _versions(visit, storage, name, package, limit=VERSIONS, without_statements=True)
     snippets = await visit.api(
         "GET",
         "/repository/<repository>/setup",
         {"repository": f"{storage}/{name}"},
         query={"package": found.package, "version": found.version},
     )
+    image = await _image(visit, {**place, "version": version}) if repository.format == "docker" else None
+    labels = _labels(found, image)
     advisories = await _advisories(visit, {**place, "version": version})
     downloads = await _downloads(visit, place, SPANS[1])
     return visit.page(
@@ -87,12 +106,13 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         snippets=snippets,
         needs=NEEDS,
         readme=await _readme(visit, place, version),
-        image=await _image(visit, {**place, "version": version}) if repository.format == "docker" else None,
+        image=image,
+        labels=labels,
         advisories=advisories,
         severities=_severities(advisories),
         requires=_requires(found.metadata),
         vouchers=await _attestations(visit, {**place, "version": version}) if repository.format != "docker" else None,
-        links=_web_links(found.links),
+        links=_web_links({label: labels[name] for label, name in LABEL_LINKS.items()} | found.links),
         downloads=downloads,
         counted=_counted(downloads),
     )
@@ -244,6 +264,13 @@ def _counted(found: Any) -> list[tuple[str, int]]:
 def _severities(advisories: Any) -> list[tuple[str, int]]:
     """How many of the advisories that are shown have which severity, the most frequent one first."""
     return [] if advisories is None else Counter(each.severity for each in advisories.items).most_common()
+
+
+def _labels(found: Any, image: Any) -> dict[str, str]:
+    """What an image says of itself: annotations of its manifest, and labels of its first platform."""
+    labels = image.platforms[0].labels if image is not None and image.platforms else {}
+    said = {**labels, **(found.metadata.get("annotations", {}) if image is not None else {})}
+    return {name: str(said.get(f"{LABEL}{name}", "")) for name in LABELS}
 
 
 def _requires(metadata: dict[str, Any]) -> list[str]:

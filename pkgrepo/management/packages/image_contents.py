@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, Invalid, NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
@@ -18,6 +19,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.packages import images
 from pkgrepo.management.packages.schema import ImageRecord, ImageStep, PlatformRecord, ReferrerRecord
+from pkgrepo.model import Package
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
 from pkgrepo.storage.catalog.images.summaries import Referrer, list_referrers, signers_of
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
@@ -31,6 +33,10 @@ LONGEST: Final = 2000  # characters of a command or a label
 _COMMAND_PREFIXES: Final = ("/bin/sh -c #(nop) ", "/bin/sh -c ")
 MOST_REFERRERS: Final = 50
 MOST_BYTES: Final = 8 * 1024 * 1024  # of manifests and configurations that a request reads; usual ones have 10 KiB
+
+_PREDICATES: Final = ("dev.sigstore.bundle.predicateType", "in-toto.io/predicate-type", "predicateType")
+# The platforms of manifests by their digests, which their bytes decide; a page of tags would read them each time.
+_PLATFORMS: Final[Lru[str, list[str]]] = Lru(20_000)
 
 table = Table("packages")
 
@@ -202,6 +208,26 @@ async def show_image(call: Call, version: str) -> ImageRecord:
     )
 
 
+async def platforms_of(call: Call, package: Package, digests: Sequence[str]) -> dict[str, list[str]]:
+    """The platforms of manifests and indexes, such as linux/arm64/v8, as far as so many documents may be read."""
+    found: dict[str, list[str]] = {}
+    budget, unread = _Budget(), [each for each in dict.fromkeys(digests) if each not in _PLATFORMS]
+    for held in await _stored(call, package.id, unread):
+        document = await _document(call, held, budget)
+        if document is None:
+            continue
+        if document.manifests:
+            listed = [each for each in document.manifests if not is_attestation(each)]
+            named = [describe_platform(each.digest, None, None, each.platform) for each in listed]
+        else:
+            named = [await _platform(call, held.digest, held, document, None, budget)]
+        names = ("/".join(filter(None, (each.os, each.architecture, each.variant))) for each in named)
+        _PLATFORMS.put(held.digest, sorted({each for each in names if each and not each.startswith("unknown")}))
+    for each in digests:
+        found[each] = _PLATFORMS.get(each) or []
+    return found
+
+
 async def _signers(call: Call, package_id: int, digest: str) -> list[str]:
     trusted = images.signature_keys(call) or ()
     signers = await call.catalog.look(signers_of, package_id, digest)
@@ -265,4 +291,8 @@ def _find(r: Reader, storage_id: int, package_id: int, digests: Sequence[str]) -
 
 
 def _referrer(found: Referrer) -> ReferrerRecord:
-    return ReferrerRecord.from_attributes(found, annotations=dict(found.annotations))
+    annotations = dict(found.annotations)
+    says = next((str(annotations[key]) for key in _PREDICATES if key in annotations), "")
+    return ReferrerRecord.from_attributes(
+        found, annotations=annotations, kind=images.kind_of(found), says=says[:LONGEST]
+    )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
 from functools import partial
+
+from attrs import frozen
 
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.interfaces import Reader, Transaction
@@ -19,12 +22,15 @@ from pkgrepo.storage.catalog.images.summaries import (
     IMAGE_ORDERS,
     ImagePart,
     ImageVersion,
+    Referrer,
     count_image_versions,
     find_image_version,
     image_parts,
     list_image_versions,
+    list_referrers,
     most_pulled_tags,
     pulls_of_manifest,
+    signers_of,
     tags_of_manifest,
 )
 from pkgrepo.storage.catalog.images.trust import Keys
@@ -35,8 +41,38 @@ from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, documen
 from .records import file_url, repository_url
 from .schema import FileRecord, VersionRecord, VersionSummaryRecord
 
-_Listed = tuple[ImageVersion, list[ImagePart], UpstreamDocument | None, int]
+MOST_STATEMENTS = 20  # about a version that a list reads
+# What artifact and media types, tags and annotations have in them, and what such a manifest is.
+_KINDS = (
+    ("in-toto", "attestation"),
+    ("dsse", "attestation"),
+    (".att", "attestation"),
+    ("sig", "signature"),
+    ("spdx", "SBOM"),
+    ("cyclonedx", "SBOM"),
+    ("sbom", "SBOM"),
+)
 
+
+@frozen
+class _Listed:
+    """A version in a list, and what is about it."""
+
+    version: ImageVersion
+    parts: list[ImagePart]
+    origin: UpstreamDocument | None
+    pulls: int
+    pulled_day: int | None
+    statements: list[str]
+    signers: list[str]
+
+
+EPOCH = date(1970, 1, 1)
+_LINKS = {
+    "Homepage": "org.opencontainers.image.url",
+    "Source": "org.opencontainers.image.source",
+    "Documentation": "org.opencontainers.image.documentation",
+}
 _PEOPLE = ("org.opencontainers.image.authors", "org.opencontainers.image.vendor")
 LIVE = "live"
 WAITING = "waiting"
@@ -53,9 +89,11 @@ async def versions(call: Call, package: Package) -> Page[VersionSummaryRecord]:
     page_request, keys = call.page_request, await _keys(call, package.key)
     order = call.order(IMAGE_ORDERS, "-published_at")
     after = page_request.after_position(order)
-    found = await call.catalog.scan(_list, call.repository, package, after, page_request.limit + 1, order.name, keys)
-    total = await call.catalog.scan(count_image_versions, package.id, keys) if page_request.count else None
-    return page_request.page(found, lambda each: order.place(each[0]), _summary, total)
+    limit, alone = page_request.limit + 1, call.flag("without_statements")
+    found = await call.catalog.scan(_list, call.repository, package, after, limit, order.name, keys, alone=alone)
+    trusted = signature_keys(call) or ()
+    total = await call.catalog.scan(count_image_versions, package.id, keys, alone=alone) if page_request.count else None
+    return page_request.page(found, lambda each: order.place(each.version), lambda each: _summary(each, trusted), total)
 
 
 async def version(call: Call, package: Package, name: str) -> VersionRecord:
@@ -76,7 +114,7 @@ async def version(call: Call, package: Package, name: str) -> VersionRecord:
         publisher=found.publisher,
         license=found.annotations.get("org.opencontainers.image.licenses", ""),
         keywords=[],
-        links={},
+        links={label: url for label, key in _LINKS.items() if (url := found.annotations.get(key))},
         dependencies=[],
         requirements=[],
         maintainers=[text for key in _PEOPLE if (text := found.annotations.get(key))],
@@ -175,21 +213,42 @@ def signature_keys(call: Call) -> Keys:
 
 
 def _list(
-    r: Reader, repository: Repository, package: Package, after: Position, limit: int, order: str, keys: Keys
+    r: Reader,
+    repository: Repository,
+    package: Package,
+    after: Position,
+    limit: int,
+    order: str,
+    keys: Keys,
+    *,
+    alone: bool,
 ) -> list[_Listed]:
     """Versions with their parts, and with what the upstream said that has this digest for a tag."""
     said = documents_of_package(r, repository.id, package.key)
     origins = {str(each.meta["digest"]): each for each in said if each.found and "digest" in each.meta}
-    found = list_image_versions(r, package.id, after=after, limit=limit, order=order, keys=keys)
+    found = list_image_versions(r, package.id, after=after, limit=limit, order=order, keys=keys, alone=alone)
     return [
-        (
+        _Listed(
             each,
             image_parts(r, repository.storage_id, package.id, each.digest),
             origins.get(each.digest),
-            pulls_of_manifest(r, package.id, each.digest),
+            *pulls_of_manifest(r, package.id, each.digest),
+            _kinds(list_referrers(r, package.id, each.digest, MOST_STATEMENTS)),
+            signers_of(r, package.id, each.digest),
         )
         for each in found
     ]
+
+
+def _kinds(referrers: Sequence[Referrer]) -> list[str]:
+    return sorted({kind_of(each) for each in referrers})
+
+
+def kind_of(referrer: Referrer) -> str:
+    """What a manifest about another one is: signature, attestation, SBOM, or its type."""
+    types = [str(text) for key, text in referrer.annotations.items() if key.startswith("dev.sigstore.bundle")]
+    said = " ".join((*types, referrer.tag, referrer.artifact_type or referrer.media_type)).lower()
+    return next((kind for mark, kind in _KINDS if mark in said), referrer.artifact_type or referrer.media_type)
 
 
 def _parts(r: Reader, storage_id: int, package_id: int, digest: str) -> tuple[list[ImagePart], list[str]]:
@@ -200,8 +259,8 @@ def _delete_blob(tx: Transaction, repository: Repository, image: str, digest: st
     delete_blob(tx, repository, image, digest, now_ms)
 
 
-def _summary(found: _Listed) -> VersionSummaryRecord:
-    version, parts, origin, pulls = found
+def _summary(found: _Listed, trusted: Sequence[str]) -> VersionSummaryRecord:
+    version, parts, origin = found.version, found.parts, found.origin
     return VersionSummaryRecord(
         version=version.name,
         state=WAITING if version.waiting else LIVE,
@@ -210,8 +269,12 @@ def _summary(found: _Listed) -> VersionSummaryRecord:
         publisher=version.publisher,
         files=len(parts),
         size=sum(part.size for part in parts),
-        downloads=pulls,
+        downloads=found.pulls,
         digest=version.digest,
+        artifact_type=version.artifact_type,
+        pulled_on=None if found.pulled_day is None else EPOCH + timedelta(days=found.pulled_day),
+        statements=found.statements,
+        signed_by=[each for each in found.signers if each in trusted],
         route=None if origin is None else origin.route,
         fetched_at=None if origin is None else from_ms(origin.fetched_ms),
     )

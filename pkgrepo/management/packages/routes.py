@@ -14,6 +14,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.packages import images
+from pkgrepo.management.packages.image_contents import platforms_of
 from pkgrepo.management.packages.records import file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.schema import (
     Advisories,
@@ -212,13 +213,24 @@ async def list_packages(call: Call) -> Page[PackageRecord]:
     query=(
         Parameter("q", "Only versions whose text contains this; ignored for images."),
         sorting(VERSION_ORDERS, "-version, for images -published_at,"),
+        Parameter(
+            "without_statements",
+            "For images, whether to leave out manifests about others: signatures, attestations, SBOMs...",
+            "boolean",
+        ),
+        Parameter("platforms", "For images, whether to return the platforms; their documents are read.", "boolean"),
     ),
 )
 async def list_versions(call: Call) -> Page[VersionSummaryRecord]:
     """Versions are compared as the format orders them; those of images by their names."""
     package = await call.find_package()
     if images.are_in(call):
-        return await images.versions(call, package)
+        listed = await images.versions(call, package)
+        if call.flag("platforms"):
+            named = await platforms_of(call, package, [each.digest for each in listed.items if each.digest])
+            for each in listed.items:
+                each.platforms = named.get(each.digest or "", [])
+        return listed
     search = call.query("q")
     return await call.page(
         list_version_summaries,

@@ -71,8 +71,10 @@ class VersionSummaryRecord(Record):
     A version in a list; size in bytes.
 
     The versions of an image are its tags, and the digests of manifests that no tag and no other manifest refers to;
-    digest is that of the manifest, and downloads are its pulls, also those by other tags. route and fetched_at are
-    those of the last fetch of a file from an upstream.
+    digest is that of the manifest, and downloads are its pulls, also those by other tags, the last of them on the day
+    pulled_on. statements are the kinds of manifests about it: signature, attestation, SBOM or another type; signed_by
+    are the ids of the keys that the repository trusts, and whose signatures the server has verified. platforms is null
+    unless the request has platforms. route and fetched_at are those of the last fetch of a file from an upstream.
     """
 
     version: str
@@ -84,6 +86,11 @@ class VersionSummaryRecord(Record):
     size: int
     downloads: int
     digest: str | None = None
+    artifact_type: str | None = None
+    pulled_on: date | None = None
+    statements: list[str] = []
+    signed_by: list[str] = []
+    platforms: list[str] | None = None
     route: str | None = None
     fetched_at: datetime | None = None
 
@@ -398,9 +405,15 @@ class PlatformRecord(Record):
 
 
 class ReferrerRecord(Record):
-    """A manifest about an image: a signature, an attestation, an SBOM... tag is the one by which it refers to that."""
+    """
+    A manifest about an image; kind is signature, attestation, SBOM or its type.
+
+    tag is the one by which it refers to the image, says the type of what an attestation states.
+    """
 
     digest: str
+    kind: str
+    says: str
     artifact_type: str
     media_type: str
     size: int

@@ -186,3 +186,12 @@ async def test_an_image_shows_what_it_is_made_of(browser: Browser) -> None:
     assert digest_of(one.blobs[1]) in page.text
     page = await browser.get("/ui/repositories/main/images/packages/app/versions?sort=version")
     assert "/ui/repositories/main/images/packages/app/versions/v1" in page.links
+    assert "linux/amd64 linux/arm64" in page.text
+    labels = {"description": "An <i>app</i>", "source": "https://git.example/app", "licenses": "MIT", "vendor": "Acme"}
+    settings = {"Labels": {f"org.opencontainers.image.{name}": text for name, text in labels.items()}}
+    await registry.push(make_image("labelled", settings=settings), "v2")
+    page = await browser.get("/ui/repositories/main/images/packages/app/versions/v2")
+    assert "An <i>app</i>" in page.text
+    assert "MIT" in page.text
+    assert "Acme" in page.text
+    assert "https://git.example/app" in page.links

@@ -13,7 +13,7 @@ from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.storage.catalog.images.linked_blobs import find_in_package
 from pkgrepo.storage.catalog.images.trust import Keys, visible
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import at, column, every, find, load, number
+from pkgrepo.storage.catalog.rows import at, column, every, find, load, number, only_row
 
 MAX_PARTS = 10_000  # manifests and blobs that one call of image_parts reads
 
@@ -28,6 +28,9 @@ _UNREFERENCED = """
     )
 """
 TAG_SUFFIXES = ("sig", "att", "sbom")  # of cosign 1 and 2, behind the digest with a dash for its colon
+_NO_STATEMENT_TAG = """
+    AND t.name NOT LIKE 'sha256-%.sig' AND t.name NOT LIKE 'sha256-%.att' AND t.name NOT LIKE 'sha256-%.sbom'
+"""
 _TAG = re.compile(rf"sha256-([0-9a-f]{{64}})\.(?:{'|'.join(TAG_SUFFIXES)})")
 _REFERRER = "m.digest, COALESCE(m.artifact_type, ''), m.media_type, m.size"
 
@@ -80,22 +83,23 @@ def list_image_versions(
     limit: int = 50,
     order: str = "-published_at",
     keys: Keys = None,
+    alone: bool = False,
 ) -> list[ImageVersion]:
     """
     A page of an image's versions in one of the ``IMAGE_ORDERS``, where ``version`` is the name.
 
     It starts after the position of the last one of the page before. With ``keys`` only what readers may
-    see, see L{trust}.
+    see, see L{trust}. With ``alone`` without manifests about others, and the tags of cosign.
     """
     sorting = IMAGE_ORDERS[order]
     beyond = f"WHERE {sorting.beyond}" if after else ""
-    sql = f"SELECT * FROM ({_versions_sql(keys)}) x {beyond} ORDER BY {sorting.by} LIMIT ?"
+    sql = f"SELECT * FROM ({_versions_sql(keys, alone)}) x {beyond} ORDER BY {sorting.by} LIMIT ?"
     return every(r, _version, sql, (*_versions_parameters(package_id, keys), *after, limit))
 
 
-def count_image_versions(r: Reader, package_id: int, keys: Keys = None) -> int:
+def count_image_versions(r: Reader, package_id: int, keys: Keys = None, *, alone: bool = False) -> int:
     """The number of versions that ``list_image_versions`` returns over all pages."""
-    return number(r, f"SELECT COUNT(*) FROM ({_versions_sql(keys)}) x", _versions_parameters(package_id, keys))
+    return number(r, f"SELECT COUNT(*) FROM ({_versions_sql(keys, alone)}) x", _versions_parameters(package_id, keys))
 
 
 def find_image_version(r: Reader, package_id: int, name: str, keys: Keys = None) -> ImageVersion | None:
@@ -112,14 +116,15 @@ def tags_of_manifest(r: Reader, package_id: int, digest: str) -> list[str]:
     return column(r, "SELECT name FROM tag WHERE package_id = ? AND digest = ? ORDER BY name", (package_id, digest))
 
 
-def pulls_of_manifest(r: Reader, package_id: int, digest: str) -> int:
-    """How often a manifest was pulled, by whatever tag."""
+def pulls_of_manifest(r: Reader, package_id: int, digest: str) -> tuple[int, int | None]:
+    """How often a manifest was pulled, by whatever tag, and the last day since the epoch; None if it never was."""
     sql = """
-        SELECT COALESCE(SUM(d.count), 0) FROM manifest m
+        SELECT COALESCE(SUM(d.count), 0), MAX(d.day) FROM manifest m
         JOIN download_count d ON d.kind = 'manifest' AND d.item_id = m.id
         WHERE m.package_id = ? AND m.digest = ?
     """
-    return number(r, sql, (package_id, digest))
+    count, day = only_row(r, sql, (package_id, digest))
+    return int(count), day
 
 
 def most_pulled_tags(r: Reader, package_id: int, from_day: int, limit: int, keys: Keys = None) -> list[tuple[str, int]]:
@@ -173,12 +178,15 @@ def image_parts(r: Reader, storage_id: int, package_id: int, digest: str) -> lis
     return found
 
 
-def _versions_sql(keys: Keys) -> str:
+def _versions_sql(keys: Keys, alone: bool) -> str:
     shown = visible(keys)
+    tags = _NO_STATEMENT_TAG if alone else ""
+    manifests = "AND m.subject IS NULL" if alone else ""
     return f"""
-        {_tags_sql(keys)}{shown}
+        {_tags_sql(keys)} {tags}{shown}
         UNION ALL
-        SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m WHERE m.package_id = ? AND {_UNREFERENCED}{shown}
+        SELECT m.digest, m.created_at, '', {_COLUMNS} FROM manifest m
+        WHERE m.package_id = ? AND {_UNREFERENCED} {manifests}{shown}
     """
 
 

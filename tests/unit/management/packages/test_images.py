@@ -63,6 +63,8 @@ async def test_tags_are_listed_with_their_manifests(registry: Registry) -> None:
     assert (found["v1"]["digest"], found["v1"]["publisher"], found["v1"]["state"]) == (BOTH.digest, "admin", "live")
     assert (found["v1"]["size"], found["v1"]["files"]) == (size_of(ONE, TWO, BOTH), 7)
     assert (found["amd64"]["size"], found["amd64"]["files"]) == (size_of(ONE), 3)
+    assert found["v1"]["platforms"] is None
+    assert (found["v1"]["statements"], found["v1"]["signed_by"], found["v1"]["pulled_on"]) == ([], [], None)
     times = [each["published_at"] for each in listed["items"]]
     assert times == sorted(times, reverse=True)
     paged: list[str] = []
@@ -273,3 +275,37 @@ async def test_no_more_documents_are_read_than_a_request_may(
     assert (second["stored"], second["architecture"], second["steps"]) == (False, "arm64", [])
     monkeypatch.setattr("pkgrepo.management.packages.image_contents.MOST_BYTES", 1)
     assert (await registry.stack.api("GET", f"{APP}/versions/v1/image")).status == 404
+
+
+async def test_a_list_says_platforms_pulls_and_what_is_about_each_tag(registry: Registry) -> None:
+    stack = registry.stack
+    signature = {"dev.sigstore.bundle.content": "message-signature"}
+    statement = {
+        "dev.sigstore.bundle.content": "dsse-envelope",
+        "dev.sigstore.bundle.predicateType": "https://slsa.dev",
+    }
+    bundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
+    for kind, said in (("application/spdx+json", {}), (bundle, signature), (bundle, statement), ("x/y", {})):
+        await registry.push(make_artifact(BOTH, kind, annotations=said))
+    await registry.push(make_artifact(None, "x/z"), signature_tag(ONE.digest))
+    for _ in range(2):
+        await stack.call("GET", "/v2/main/images/app/manifests/v1")
+    await stack.assembly.core.downloads.flush()
+    listed = await stack.ok("GET", f"{APP}/versions?platforms=true&without_statements=true&count=true")
+    items = listed["items"]
+    assert (len(items), listed["total"]) == (4, 4)
+    assert len((await stack.ok("GET", f"{APP}/versions"))["items"]) == 9
+    found = {each["version"]: each for each in items}
+    assert found["v1"]["platforms"] == ["linux/amd64", "linux/arm64"]
+    assert found["amd64"]["platforms"] == found[LOOSE.digest]["platforms"] == ["linux/amd64"]
+    assert found["v1"]["statements"] == ["SBOM", "attestation", "signature", "x/y"]
+    assert found["amd64"]["statements"] == ["signature"]
+    assert found["v1"]["downloads"] == found["latest"]["downloads"] == 2
+    assert found["v1"]["pulled_on"] == found["latest"]["pulled_on"]
+    assert found["v1"]["pulled_on"]
+    assert found["amd64"]["pulled_on"] is None
+    image = await stack.ok("GET", f"{APP}/versions/v1/image")
+    kinds = {(each["kind"], each["says"]) for each in image["referrers"]}
+    assert kinds == {("SBOM", ""), ("signature", ""), ("attestation", "https://slsa.dev"), ("x/y", "")}
+    downloads = await stack.ok("GET", f"{APP}/downloads")
+    assert downloads["versions"] == [{"version": "latest", "count": 2}, {"version": "v1", "count": 2}]
