@@ -12,6 +12,7 @@ from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
 from pkgrepo.composition.core import Core
+from pkgrepo.composition.events import make_events
 from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
@@ -95,6 +96,7 @@ class Assembly:
         if first:
             await self._release_leases()
         identification = await make_identification(core, config, reactor)
+        self._events = await make_events(core, config, identification.authorizer, reactor)
         self._proxies = ProxyParts(core, config, reactor)
         self._proxies.check_settings()
         services = self._services(identification, self._proxies)
@@ -123,6 +125,7 @@ class Assembly:
         for service in (
             core.follower,
             self._proxies.upkeep(),
+            self._events.sender,
             *maintenance(core, identification, config, reactor),
             *(service for each in formats for service in each.background(services, reactor)),
             *self._commit_watch(),
@@ -160,6 +163,7 @@ class Assembly:
         if self._running.running:
             await self._running.stopService()
             await self._proxies.stop()
+            await self._events.poster.close()
             if stop_receiving is not None:
                 stop_receiving()
             await wait_for_spawned(self._reactor, max(1.0, ends_at - self._reactor.seconds()))
@@ -275,6 +279,9 @@ class Assembly:
                 passwords=core.passwords,
                 bearer=identification.bearer,
                 audit_log=identification.audit_log,
+                poster=self._events.poster,
+                feed=self._events.feed,
+                event_source=self._events.source,
                 database_dir=self._database_dir,
                 open_install=config.compat.open_install,
                 token_max_days=config.auth.token_max_days,

@@ -52,6 +52,8 @@ COMMANDS = {
     "token": ("remote.tokens", "token"),
     "project": ("remote.projects", "project"),
     "trash": ("remote.trash", "trash"),
+    "webhook": ("remote.webhooks", "webhook"),
+    "events": ("remote.events", "events"),
     "stats": ("remote.server", "stats"),
     "jobs": ("remote.server", "jobs"),
     "audit": ("remote.server", "audit"),

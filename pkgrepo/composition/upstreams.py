@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.request import getproxies_environment
 
 from twisted.application.service import IService
 
+from pkgrepo.concurrency.services import spawn
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.model import ReadLimits
@@ -39,6 +41,7 @@ from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
+from pkgrepo.storage.catalog.server.upstream_states import is_down, note_upstream
 
 from .core import Core
 from .shared_news import (
@@ -79,6 +82,7 @@ class ProxyParts:
             reactor,
             authorize=lambda route: authorization_of(route, core.secrets),
             on_traffic=self.counters.add_traffic,
+            on_health=partial(announce_health, core),
         )
         self._supervisor = Supervisor(reactor)
         self._kept = kept = KeptResponses(
@@ -214,6 +218,16 @@ class ProxyParts:
         await self._supervisor.stop()
         self._chosen_routes.close()
         self._leases.close()
+
+
+def announce_health(core: Core, repository_id: int, route: str, reason: str | None) -> None:
+    """Append an event when an upstream is down (for a ``reason``), or answers again (None); once for all processes."""
+
+    async def announce() -> None:
+        if reason is not None or await core.catalog.look(is_down, repository_id, route):
+            await core.catalog.write(note_upstream, repository_id, route, reason, core.clock.now_ms())
+
+    spawn(announce(), "the state of upstream {route} could not be noted", route=route)
 
 
 def upstream_settings(proxy: Proxy, proxies: Mapping[str, str]) -> UpstreamSettings:

@@ -227,6 +227,20 @@ class Proxy(Section, frozen=True):
     ] = None
 
 
+class Webhooks(Section, frozen=True):
+    """Requests to the receivers of events. Private authorities are those of proxy.ca_file."""
+
+    allow_private: Annotated[
+        tuple[Target, ...],
+        meaning(
+            "receivers outside of the public internet: hosts (also *.corp.example), addresses, networks; all other "
+            "connections to private addresses are refused",
+            title="a list of hosts, addresses and networks",
+        ),
+    ] = ()
+    timeout_s: Annotated[Seconds, meaning("how long a receiver may take to answer", ge=0.1, le=60)] = 10
+
+
 class Npm(Section, frozen=True):
     """npm packages."""
 
@@ -382,6 +396,7 @@ class Config(Section, frozen=True):
     gc: Gc = field(default_factory=Gc)
     retention: Retention = field(default_factory=Retention)
     proxy: Proxy = field(default_factory=Proxy)
+    webhooks: Webhooks = field(default_factory=Webhooks)
     npm: Npm = field(default_factory=Npm)
     container: Container = field(default_factory=Container)
     metrics: Metrics = field(default_factory=Metrics)

@@ -85,6 +85,7 @@ class Connection(TwistedProtocol):
     the producer of the present response. ``direct`` says whether bytes reach the socket unchanged.
     """
 
+    persistent: bool  # whether the connection stays open after the present response
     transport: ITCPTransport  # from ``makeConnection`` on, and so whenever anything is called
     site: Server
 

@@ -55,6 +55,9 @@ class Content:
 
     With ``growing``, which needs ``open``, the file may have only its first bytes yet. Such a
     content is for one response.
+
+    The length of an ``endless`` one is not known: ``deliver`` may end at any time, and the connection ends with it.
+    ``size`` is then the most that it writes.
     """
 
     size: int
@@ -62,6 +65,7 @@ class Content:
     deliver: Callable[[IConsumer, int, int], Awaitable[None]] | None = None
     growing: Growing | None = None
     elsewhere: Callable[[], Awaitable[str]] | None = None
+    endless: bool = False
 
 
 @frozen

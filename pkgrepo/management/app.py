@@ -33,6 +33,8 @@ from pkgrepo.management.tokens import bearer
 from pkgrepo.management.tokens import routes as tokens
 from pkgrepo.management.users import groups, permissions, sessions
 from pkgrepo.management.users import routes as users
+from pkgrepo.management.webhooks import feed
+from pkgrepo.management.webhooks import routes as webhooks
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -64,6 +66,8 @@ ROOMS = (
     tokens,
     bearer,
     projects,
+    webhooks,
+    feed,
     audit,
 )
 TABLES = (*(room.table for room in ROOMS), statistics.server_table)

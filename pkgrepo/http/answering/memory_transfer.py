@@ -74,7 +74,7 @@ async def deliver(request: Request, content: Content, start: int, end: int, begi
             _log.failure("delivering a body failed, request {request_id}", request_id=request.request_id)
         request.abort()
     else:
-        if consumer.left and not request.gone:
+        if consumer.left and not request.gone and not content.endless:
             _log.error("a body ended {left} bytes early", left=consumer.left)
             request.abort()
         else:

@@ -69,7 +69,7 @@ def render_head(answer: Response, status: int, start: int, end: int) -> bytes:
             lines.append(b"Content-Type: " + answer.content_type)
         if status == 206:
             lines.append(b"Content-Range: bytes %d-%d/%d" % (start, end - 1, answer.size))
-        lines.append(b"Content-Length: %d" % (end - start))
+        lines += _length(answer.body, end - start)
     if answer.ranges:
         lines.append(b"Accept-Ranges: bytes")
     if answer.etag is not None:
@@ -89,6 +89,11 @@ def render_head(answer: Response, status: int, start: int, end: int) -> bytes:
     if reason is not None:
         reason = reason[: 2 * _REASON_LENGTH]  # keeps the entries of the cache above small
     return status_line(status, reason) + head + (b"\r\n" if lines else b"")
+
+
+def _length(body: bytes | Content, size: int) -> list[bytes]:
+    """The field for the length of what is sent; none if it ends with the connection (RFC 9112 section 6.3)."""
+    return [] if isinstance(body, Content) and body.endless else [b"Content-Length: %d" % size]
 
 
 async def send(request: Request, answer: Response) -> None:
@@ -175,6 +180,8 @@ def _send_content(request: Request, selection: Selection, head: bytes, content: 
     def begin() -> None:
         request.startedWriting = 1
         request.code = selection.status
+        if content.endless:
+            channel.persistent = False
         channel.send(head + channel.common_fields(request.raw_request_id))
 
     if fd < 0:

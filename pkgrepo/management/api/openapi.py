@@ -57,6 +57,7 @@ PATH_PARAMETERS = {
     "id": "The id of the object; users and storages are also found by name.",
     "key": "The key of a project or of a configuration part.",
     "path": "A path in the repository, without a leading slash.",
+    "delivery": "The id of a delivery of the webhook.",
     "storage": "The name of a storage.",
     "name": "The name of a repository or of a group; a group is also found by its id.",
     "token": "The id of a token.",

@@ -38,6 +38,7 @@ PROBLEM_TYPES: Mapping[str, tuple[str, str]] = {
     "stale": ("Stale", "The resource has changed since the ETag in If-Match was given out; read it again."),
     "too_large": ("Too large", "The body is longer than the limit."),
     "too_many_attempts": ("Too many attempts", "Too many failed logins; the Retry-After field says when to come back."),
+    "too_many_streams": ("Too many streams", "A caller, or all together, have as many streams as there may be."),
     "expired": ("Expired", "What was named had an end and is past it."),
     "inactive": ("Repository switched off", "The repository is not active; its editors can switch it on."),
     "read_only": ("Read-only", "The repository takes no uploads."),

@@ -27,6 +27,8 @@ from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.secret_box import SecretBox
+from pkgrepo.webhooks.feed import EventFeed
+from pkgrepo.webhooks.poster import Poster
 
 
 @frozen
@@ -67,6 +69,8 @@ class ManagementServices:
     With ``open_install`` anyone may make the first admin. The server is degraded while the disk of a storage, or of
     ``database_dir``, has fewer than ``low_water`` free bytes (None: see L{low_water}).
 
+    ``poster`` sends messages to webhooks, in which ``event_source`` names this server.
+
     ``request_times`` returns the durations of reads by format, ``reactor_lag`` how late scheduled calls ran, both in
     this process since ``started_at``.
     """
@@ -89,6 +93,9 @@ class ManagementServices:
     passwords: Passwords
     bearer: BearerTokens
     audit_log: AuditLog
+    poster: Poster
+    feed: EventFeed
+    event_source: str
     database_dir: Path
     open_install: bool
     token_max_days: int

@@ -95,7 +95,7 @@ class Upstream:
     The client of one route, with its own connections. ``authorization`` is the Authorization field of the route.
 
     ``on_traffic`` is called after each request with the bytes of the body that were read, and with the seconds until
-    its end.
+    its end. ``on_health`` is called when the route's own host is taken to be down, or answers again; see L{Health}.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Upstream:
         shared: Shared,
         ways: Ways,
         on_traffic: TrafficListener,
+        on_health: Callable[[str | None], None] = lambda _: None,
     ) -> None:
         self.route = route
         self._repository_id = repository_id
@@ -115,7 +116,7 @@ class Upstream:
         self._reactor = shared.reactor
         self._ways = ways
         self._client = OutboundClient(ways, shared.settings.max_connections_per_host)
-        self._own_health = Health(self.name, route.target.host, self._reactor, shared.jitter)
+        self._own_health = Health(self.name, route.target.host, self._reactor, shared.jitter, on_health)
         self._other_health: Lru[tuple[Origin, str], Health] = Lru(MOST_HOSTS)
         self._faults: set[tuple[str, str]] = set()
         self.fault: str | None = None  # of the configuration, the last time; a clause about "it"

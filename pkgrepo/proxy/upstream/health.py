@@ -46,10 +46,19 @@ class Health:
     """
     Successes and failures of requests of one kind to a host of the route ``route``; ``host`` is for the log.
 
-    ``jitter`` returns a number from 0 to 1; it spreads the probes of several processes.
+    ``jitter`` returns a number from 0 to 1; it spreads the probes of several processes. ``on_change`` is called with
+    the reason when the host is taken to be down, and with None at the first success, and when it answers again.
     """
 
-    def __init__(self, route: str, host: str, reactor: IReactorTime, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        route: str,
+        host: str,
+        reactor: IReactorTime,
+        jitter: Callable[[], float],
+        on_change: Callable[[str | None], None] = lambda _: None,
+    ) -> None:
+        self._on_change = on_change
         self._route = route
         self._host = host
         self._reactor = reactor
@@ -95,6 +104,8 @@ class Health:
 
     def succeeded(self, latency_s: float) -> None:
         """Note a response, whose head took ``latency_s`` seconds."""
+        if not (self._successes or self._is_down):
+            self._on_change(None)
         self._begin_again()
         self._successes += 1
         self._latency_s = latency_s
@@ -130,6 +141,7 @@ class Health:
                 count=self._count(),
                 reason=reason,
             )
+            self._on_change(reason)
         if self._is_down and now >= self._open_until:
             self._pause_s = min(max(self._pause_s * (1 if is_known else 2), FIRST_PAUSE_S), LONGEST_PAUSE_S)
             self._open_until = now + self._pause_s * (0.75 + 0.5 * self._jitter())
@@ -162,6 +174,7 @@ class Health:
     def _begin_again(self) -> None:
         if self._is_down:
             log.info("upstream {route} at {host} answers again", route=self._route, host=self._host)
+            self._on_change(None)
         self._failures_in_row = self._host_failures = 0
         self._subjects.clear()
         self._is_down = self._is_host_down = False

@@ -36,7 +36,8 @@ class Upstreams:
     Clients by repository and name of the route; the ones that were used last are kept.
 
     ``authorize`` returns the value of the Authorization field for a route, or None. ``jitter`` returns a number from 0
-    to 1. ``on_traffic`` is called after each request with the id of the repository, and what L{Upstream} says.
+    to 1. ``on_traffic`` is called after each request with the id of the repository, and what L{Upstream} says;
+    ``on_health`` with that id, the name of the route, and what L{Health} says of its ``on_change``.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class Upstreams:
         authorize: Callable[[Route], str | None],
         jitter: Callable[[], float] = random.random,
         on_traffic: Callable[[int, int, float], None] = lambda *_: None,
+        on_health: Callable[[int, str, str | None], None] = lambda *_: None,
     ) -> None:
+        self._on_health = on_health
         self._settings = settings
         self._authorize = authorize
         self._on_traffic = on_traffic
@@ -141,7 +144,9 @@ class Upstreams:
         self._unusable.pop(place, None)
         try:
             authorization = self._authorize(route)
-            made = Upstream(repository_id, route, authorization, self._shared, self._ways(route), on_traffic)
+            on_health = partial(self._on_health, repository_id, route.name)
+            ways = self._ways(route)
+            made = Upstream(repository_id, route, authorization, self._shared, ways, on_traffic, on_health)
         except (Invalid, UpstreamMisconfigured) as error:
             reason = "its certificates cannot be used; the log of the server has the reason"
             if isinstance(error, UpstreamMisconfigured):

@@ -25,6 +25,7 @@ from pkgrepo.repositories.images.blobs import (
 )
 from pkgrepo.repositories.images.push import (
     Push,
+    Quarantine,
     Reference,
     ReferencesMissing,
     TagCondition,
@@ -82,8 +83,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     if added or moved:
         packages.release_name(tx, repository.id, image)
         bump_package_serial(tx, repository, package, now_ms)
-        kind = "tagged" if not added else "published" if push.upstream is None else "cached"
-        append_package_event(tx, package, kind, _event_data(push, moved), actor, now_ms)
+        _append_events(tx, package, push, moved, quarantine, actor, now_ms, is_new=added)
     append_trust_events(tx, repository, package, new.digest, change, actor, now_ms)
     update_trust(tx, repository, package, signed, trusted, actor, now_ms)
     if push.client is not None:
@@ -139,9 +139,30 @@ def delete_manifest(
     remove_if_empty(tx, repository, package)
 
 
-def _event_data(push: Push, moved: tuple[str, ...]) -> dict[str, Any]:
-    """The data of the event of a push that moved some tags."""
+def _append_events(
+    tx: Transaction,
+    package: Package,
+    push: Push,
+    moved: tuple[str, ...],
+    quarantine: Quarantine | None,
+    actor: Actor,
+    now_ms: int,
+    *,
+    is_new: bool,
+) -> None:
+    """Append the events of a push."""
+    kind = "tagged" if not is_new else "published" if push.upstream is None else "cached"
+    data = _event_data(push, moved, quarantine)
+    append_package_event(tx, package, kind, data, actor, now_ms)
+    if quarantine is not None:
+        append_package_event(tx, package, "package.quarantined", data, actor, now_ms)
+
+
+def _event_data(push: Push, moved: tuple[str, ...], quarantine: Quarantine | None) -> dict[str, Any]:
+    """The data of the event of a push that moved some tags; an image in quarantine is not announced to readers."""
     data: dict[str, Any] = {"digest": push.manifest.digest, "media_type": push.manifest.media_type, "tags": list(moved)}
+    if quarantine is not None:
+        data["quarantined"] = True
     return data if push.upstream is None else {**data, "upstream": dict(push.upstream)}
 
 

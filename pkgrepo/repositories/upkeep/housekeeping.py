@@ -28,11 +28,13 @@ from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import expire_deployments, release_interrupted
+from pkgrepo.storage.catalog.people.tokens import announce_expiring
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 from pkgrepo.storage.catalog.server.purge import purge_due
 from pkgrepo.storage.catalog.server.trash import kept_days, purge_expired
+from pkgrepo.storage.catalog.server.webhook_deliveries import prune_deliveries
 from pkgrepo.storage.catalog.usage_counts import note_size
 
 log = Logger()
@@ -46,6 +48,7 @@ _REMOVALS = (
     remove_expired_claims,
     index_documents.remove_expired_superseded,
     purge_expired,
+    prune_deliveries,
 )
 DAY_MS = 24 * 3600 * 1000
 OPTIONS = GcOptions(grace_s=24 * 3600)
@@ -112,6 +115,7 @@ class Housekeeping(PeriodicTask):
                 pass
 
         await self._measure()
+        await self._catalog.write(announce_expiring, self._clock.now_ms())
         if await self._catalog.renew_statistics():
             log.info("renewed the statistics of the catalog's query planner")
         await self._fill_about()  # last: after an upgrade it takes a minute for 100,000 packages

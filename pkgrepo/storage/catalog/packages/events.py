@@ -28,6 +28,7 @@ REPOSITORY_REMOVED = "repository_removed"  # event data: uid, storage_id and nam
 REPOSITORY_RESTORED = "repository_restored"
 # Kinds of the events of images that move or remove tags, which their data have as tags.
 OF_TAGS = ("published", "cached", "tagged", "untagged", "deleted", "evicted", "released")
+SERVER = 0  # in place of the id of a repository, in events of the server as a whole
 # With a parameter in place of the constant, the engines could not use the partial index of these events.
 _REMOVAL = f"kind = '{REPOSITORY_REMOVED}'"
 
@@ -82,6 +83,18 @@ def append_event(
 ) -> None:
     """Append one event to the log."""
     append_events(tx, [NewEvent(repository_id, package_id, package_key, version_key, kind, data)], actor, now_ms)
+
+
+def append_server_event(tx: Transaction, kind: str, data: Mapping[str, Any], actor: Actor, now_ms: int) -> None:
+    """Append an event of the server as a whole; ``data`` has the ``name`` of what it is about."""
+    append_repository_event(tx, SERVER, kind, data, actor, now_ms)
+
+
+def append_repository_event(
+    tx: Transaction, repository_id: int, kind: str, data: Mapping[str, Any], actor: Actor, now_ms: int
+) -> None:
+    """Append an event of a repository that is about none of its packages."""
+    append_events(tx, [NewEvent(repository_id, None, "", "", kind, data)], actor, now_ms)
 
 
 def append_events(tx: Transaction, new: Iterable[NewEvent], actor: Actor, now_ms: int) -> None:
@@ -176,6 +189,11 @@ def events_of_tag(r: Reader, package_id: int, tag: str, before: int, limit: int)
             break
         before = some[-1].seq
     return found[:limit]
+
+
+def events_before(r: Reader, seq: int, limit: int) -> list[Event]:
+    """At most ``limit`` events before ``seq``, the newest first."""
+    return every(r, _event, f"{_EVENT} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (seq, limit))
 
 
 def find_removal_event(r: Reader, repository_id: int) -> Event | None:

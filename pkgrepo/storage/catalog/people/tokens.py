@@ -10,9 +10,11 @@ from attrs import evolve
 
 from pkgrepo.errors import existing
 from pkgrepo.interfaces import Reader, Transaction, Value
-from pkgrepo.model import Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
+from pkgrepo.model import SYSTEM, Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import at_or_none, dump, dump_words, every, find, load, number, rows, to_ms
+from pkgrepo.storage.catalog.packages.events import append_server_event
+from pkgrepo.storage.catalog.rows import at, at_or_none, dump, dump_words, every, find, load, number, rows, to_ms
+from pkgrepo.storage.catalog.server import settings
 
 from .users import bump_generation, bump_identity_serial
 
@@ -40,6 +42,9 @@ _SELECT, _token = rows(
     limits=("scopes", "repositories", "packages", "cidrs", "expires_at", _limits),
     asked=lambda text: load(text) if text else None,
 )
+DAY_MS = 86_400_000
+WARNED_DAYS: Final = (14, 3)  # before a token expires
+_ANNOUNCED = "tokens_announced_at"  # ms; until when tokens that expire were announced
 NEVER_MS = 2**52  # later than any token expires
 TOKEN_ORDERS: Final[Mapping[str, Order[Token]]] = both_ways(
     {
@@ -220,3 +225,30 @@ def _limit_columns(limits: TokenLimits) -> tuple[str, str, str, str, int | None]
         dump(limits.cidrs),
         to_ms(limits.expires_at),
     )
+
+
+def announce_expiring(tx: Transaction, now_ms: int) -> int:
+    """
+    Append an event for each token that expires within ``WARNED_DAYS`` by now and did not at the last call.
+
+    A token that lives shorter than that from the beginning gets none of that many days. Returns the number of events.
+    """
+    last_ms = int(settings.get(tx, _ANNOUNCED) or now_ms - DAY_MS)
+    count = 0
+    for days in WARNED_DAYS:
+        found = tx.all(
+            """
+            SELECT t.uid, t.name, t.shown, t.expires_at, a.username FROM token t JOIN account a ON a.id = t.user_id
+            WHERE t.expires_at > ? AND t.expires_at <= ? AND t.created_at <= t.expires_at - ?
+                AND t.revoked_at IS NULL AND t.kind <> 'login' AND a.active = 1
+            ORDER BY t.id
+            """,
+            (last_ms + days * DAY_MS, now_ms + days * DAY_MS, days * DAY_MS),
+        )
+        for uid, name, shown, expires_ms, username in found:
+            expires_at = at(expires_ms).isoformat().replace("+00:00", "Z")
+            data = {"name": name, "token": uid, "shown": shown, "user": username, "expires_at": expires_at}
+            append_server_event(tx, "token.expiring", {**data, "days": days}, SYSTEM, now_ms)
+        count += len(found)
+    settings.put(tx, _ANNOUNCED, str(now_ms))
+    return count

@@ -15,7 +15,10 @@ from attrs import Factory, frozen
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Actor, AuditEntry
 from pkgrepo.storage.catalog.orders import Order, both_ways
+from pkgrepo.storage.catalog.packages.events import SERVER, append_repository_event
 from pkgrepo.storage.catalog.rows import LAST_CHARACTER, dump, every, non_null, optional_conditions, put, rows
+
+from .repositories import find_by_path, repository_key
 
 OK = "ok"
 
@@ -24,6 +27,16 @@ MOST_ITEMS = 100  # items of a list or an object in the detail
 LONGEST_DETAIL = 16 * 1024  # characters of the detail as JSON
 MOST_LEVELS = 8  # levels of the detail
 PRUNE_BATCH = 500  # rows in one transaction; takes some milliseconds
+
+# Actions of which other programs are told by an event, too, and its kind.
+ANNOUNCED: Final[Mapping[str, str]] = {
+    "repository.create": "repository.created",
+    "repository.update": "repository.updated",
+    "repository.configure": "repository.updated",
+    "project.member": "member.changed",
+    "token.create": "token.created",
+    "token.revoke": "token.revoked",
+}
 
 _ENTRY, _entry = rows(AuditEntry, "audit")
 _FILTERS = (
@@ -55,8 +68,12 @@ class Entry:
 
 
 def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> None:
-    """Add an entry; its texts are truncated."""
+    """Add an entry; its texts are truncated. If its action is one of ``ANNOUNCED``, add the event as well."""
     actor = entry.actor
+    kind = ANNOUNCED.get(entry.action)
+    if kind is not None and entry.outcome == OK:
+        data = {"name": truncate(entry.object)}
+        append_repository_event(tx, _repository_id(tx, entry), kind, data, actor, now_ms)
     put(
         tx,
         "audit",
@@ -71,6 +88,15 @@ def append_entry(tx: Transaction, entry: Entry, now_ms: int) -> None:
         outcome=entry.outcome,
         detail=truncate_detail(entry.detail),
     )
+
+
+def _repository_id(r: Reader, entry: Entry) -> int:
+    """The catalog key of the repository that an entry is about; ``SERVER`` if it is about none."""
+    storage, slash, name = entry.object.partition("/")
+    if not slash or not entry.action.startswith("repository."):
+        return SERVER
+    found = find_by_path(r, storage.casefold(), repository_key(name))
+    return SERVER if found is None else found.id
 
 
 def truncate(text: str) -> str:

@@ -25,7 +25,9 @@ from attrs import define, frozen
 
 from pkgrepo.errors import Conflict, PkgrepoError, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
+from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.orders import Order, both_ways
+from pkgrepo.storage.catalog.packages.events import SERVER, append_repository_event
 from pkgrepo.storage.catalog.rows import (
     dump,
     every,
@@ -38,8 +40,12 @@ from pkgrepo.storage.catalog.rows import (
     rows,
 )
 
+from .repositories import find_repository
+
 LOST = "the process that ran this job has ended"
 LONGEST_MS = 2**52  # longer than any job took: a running one comes after them
+# Kinds of jobs whose end other programs are told of, and the kind of the event.
+ANNOUNCED: Final[Mapping[str, str]] = {"gc": "gc.finished", "retention": "retention.finished"}
 RETENTION_MS = 7 * 86_400_000  # how long the row of an ended job is kept
 
 
@@ -174,14 +180,30 @@ def end_job(
     now_ms: int,
 ) -> Job:
     """Set the final state, result and progress of a job. A job whose holder has lost the lease does not change."""
-    tx.execute(
+    changed = tx.execute(
         """
         UPDATE job SET state = ?, result = ?, progress = ?, finished_at = ?, lease_by = NULL, lease_until = NULL
         WHERE uid = ? AND lease_by = ? AND state = 'running'
         """,
         (state, dump(result), dump(progress), now_ms, uid, holder),
     )
-    return get_job(tx, uid)
+    job = get_job(tx, uid)
+    if changed and job.kind in ANNOUNCED:
+        _announce(tx, job, now_ms)
+    return job
+
+
+def _announce(tx: Transaction, job: Job, now_ms: int) -> None:
+    """Append the event of the end of a job, with the numbers of its result."""
+    repository = find_repository(tx, str(job.data.get("repository", "")))
+    data = {
+        "name": job.data.get("on", job.key),
+        "job": job.uid,
+        "state": job.state,
+        "result": {name: value for name, value in job.result.items() if isinstance(value, int | str)},
+    }
+    repository_id = SERVER if repository is None else repository.id
+    append_repository_event(tx, repository_id, ANNOUNCED[job.kind], data, SYSTEM, now_ms)
 
 
 def cancel_job(tx: Transaction, uid: str, now_ms: int) -> Job:

@@ -198,6 +198,27 @@ ROUTE_ACCESS = {
     "PUT /users/<id>/permissions": USER_MANAGERS,
     "PUT /users/<id>/permissions/<place>": USER_MANAGERS,
     "PUT /users/<id>/status": USER_MANAGERS,
+    "GET /events": VIEWERS,
+    **{
+        f"{method} {place}/webhooks{rest}": access
+        for place, access in (
+            ("/system", SYSTEM_MANAGERS),
+            ("/repository/<repository>", EDITORS),
+            ("/project/<key>", ACCOUNT_HOLDERS),
+        )
+        for method, rest in (
+            ("GET", ""),
+            ("POST", ""),
+            ("GET", "/<id>"),
+            ("PATCH", "/<id>"),
+            ("DELETE", "/<id>"),
+            ("POST", "/<id>/rotate-secret"),
+            ("POST", "/<id>/test"),
+            ("GET", "/<id>/deliveries"),
+            ("GET", "/<id>/deliveries/<delivery>"),
+            ("POST", "/<id>/deliveries/<delivery>/redeliver"),
+        )
+    },
 }
 
 

@@ -1,0 +1,141 @@
+"""The feed of events: a page of them as NDJSON, or a stream of new ones as server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from pkgrepo.concurrency.time_limits import TimedOut, within
+from pkgrepo.errors import Invalid
+from pkgrepo.gateway.long_bodies import deliver_pieces
+from pkgrepo.http.responses import NO_STORE, Content, Refusal, Response
+from pkgrepo.management.api.access_rules import VIEWERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
+from pkgrepo.management.api.route import NDJSON, Parameter, Table
+from pkgrepo.management.api.schema import LARGEST
+from pkgrepo.webhooks.envelopes import Announcement
+from pkgrepo.webhooks.event_types import EVENT_TYPES, QUIET, check_patterns, matches
+
+EVENT_STREAM: Final = b"text/event-stream"
+MOST_BYTES: Final = 4 * 1024 * 1024  # of a page
+AT_ONCE: Final = 100  # events that a stream reads together
+HEARTBEAT_S: Final = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
+LONGEST_S: Final = 900.0  # seconds after which a stream ends: clients come again, and their credentials are checked
+TOO_MANY: Final = "there are too many streams of events: close one, or try again later"
+RETRY_MS: Final = 2000  # how long clients wait before they do
+
+table = Table("events")
+
+
+@table.get(
+    "/events",
+    VIEWERS,
+    "List events",
+    query=[
+        Parameter("after", "Only events after the one with this seq; without it the newest events.", "integer"),
+        Parameter("limit", "Maximum number of events, 1 to 1000; 50 by default.", "integer"),
+        Parameter("type", "Only events of these types: patterns such as package.*, separated by commas; * by default."),
+    ],
+    media_type="application/x-ndjson",
+)
+async def list_events(call: Call) -> Response:
+    """
+    One CloudEvent on each line, in the order of the events; only what the caller may read.
+
+    A Link field with rel=next has the address of the next events; it is there, too, if the page is empty because the
+    caller may see none of thousands of events. With "Accept: text/event-stream" the answer is a stream of server-sent
+    events that waits for new ones: it begins after the event in Last-Event-ID or in after, and without them with the
+    next event. It ends after some minutes at the latest, and clients then continue with Last-Event-ID. A caller may
+    have 10 streams.
+    """
+    text = call.query("type")
+    if text:
+        patterns = check_patterns(each.strip() for each in text.split(","))
+    else:
+        patterns = [each for each in EVENT_TYPES if each not in QUIET]
+
+    def wanted(type: str) -> bool:
+        return matches(type, patterns)
+
+    if EVENT_STREAM in (call.request.header(b"accept") or b"").lower():
+        return await _stream(call, wanted)
+    limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    feed = call.services.feed
+    if call.query("after"):
+        found = await feed.after(call.identity, call.integer("after", 0, 0, LARGEST), limit, wanted)
+    else:
+        found = await feed.latest(call.identity, limit, wanted)
+    lines: list[bytes] = []
+    seq, size = found.seq, 0
+    for each in found.items:
+        line = msgspec.json.encode(each.cloud_event()) + b"\n"
+        size += len(line)
+        if lines and size > MOST_BYTES:
+            seq = _seq_of(lines[-1])
+            break
+        lines.append(line)
+    query = f"after={seq}&limit={limit}" + (f"&type={','.join(patterns)}" if text else "")
+    link = f'<{call.base_url}/api/events?{query}>; rel="next"'
+    return Response(body=b"".join(lines), content_type=NDJSON, headers=(*NO_STORE, (b"Link", link.encode("ascii"))))
+
+
+async def _stream(call: Call, wanted: Callable[[str], bool]) -> Response:
+    feed, given = call.services.feed, (call.request.header(b"last-event-id") or b"").decode("latin-1").strip()
+    if given and not (given.isascii() and given.isdigit() and int(given) <= LARGEST):
+        raise Invalid("Last-Event-ID is the number of an event", "Last-Event-ID")
+    if given:
+        seq = int(given)
+    elif call.query("after"):
+        seq = call.integer("after", 0, 0, LARGEST)
+    else:
+        seq = await feed.last()
+    who = str(call.identity.user_id or call.request.client_address)
+
+    async def deliver(consumer: Any, start: int, end: int) -> None:
+        if not feed.enter(who):
+            raise Refusal(429, TOO_MANY, "too_many_streams", headers=((b"Retry-After", b"30"),))
+        try:
+            await deliver_pieces(lambda: _pieces(call, seq, wanted), consumer, start, end)
+        finally:
+            feed.leave(who)
+
+    headers = (*NO_STORE, (b"X-Accel-Buffering", b"no"))  # which nginx reads: it would hold events back
+    return Response(body=Content(LARGEST, deliver=deliver, endless=True), content_type=EVENT_STREAM, headers=headers)
+
+
+async def _pieces(call: Call, seq: int, wanted: Callable[[str], bool]) -> AsyncIterator[bytes]:
+    """The stream; it ends when the server stops, and after ``LONGEST_S``."""
+    feed, site, reactor = call.services.feed, call.request.site, call.request.site.reactor
+    ends = reactor.seconds() + LONGEST_S
+    yield b"retry: %d\n\n" % RETRY_MS
+    silent = 0.0
+    while not site.draining and reactor.seconds() < ends:
+        changed = feed.changed()
+        found = await feed.after(call.identity, seq, AT_ONCE, wanted)
+        if found.items:
+            yield b"".join(map(_event, found.items))
+            silent = 0.0
+        if found.seq != seq or found.more:
+            seq = found.seq
+            changed.cancel()
+            continue
+        with suppress(TimedOut):
+            await within(1.0, changed, reactor, "nothing happened")
+            continue
+        silent += 1.0
+        if silent >= HEARTBEAT_S:
+            yield b": nothing new\n\n"
+            silent = 0.0
+
+
+def _event(each: Announcement) -> bytes:
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (each.seq, each.type.encode(), msgspec.json.encode(each.cloud_event()))
+
+
+def _seq_of(line: bytes) -> int:
+    found: int = msgspec.json.decode(line)["seq"]
+    return found

@@ -1,0 +1,65 @@
+"""The feed of events: who sees which, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.support.memory_server import Stack
+
+
+async def feed(stack: Stack, query: str = "", who: str | None = "admin") -> tuple[list[Any], str]:
+    reply = await stack.api("GET", f"/events{query}", who=who)
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/x-ndjson"), reply.body
+    found = re.search(r"<http://registry\.example/api([^>]*)>; rel=\"next\"", reply.headers["link"])
+    assert found is not None
+    return [json.loads(line) for line in reply.body.splitlines()], found[1]
+
+
+def subjects(found: list[Any]) -> list[str]:
+    return [each["subject"] for each in found]
+
+
+async def test_events_come_in_order_and_the_link_goes_on(stack: Stack) -> None:
+    await stack.add_repository("py")
+    for version in ("1.0", "1.1", "1.2"):
+        await stack.publish("main/py", "demo", version)
+    newest, link = await feed(stack, "?limit=2")
+    assert subjects(newest) == ["main/py/demo@1.1", "main/py/demo@1.2"]
+    await stack.publish("main/py", "demo", "1.3")
+    reply = await stack.call("GET", f"/api{link}")
+    assert subjects([json.loads(line) for line in reply.body.splitlines()]) == ["main/py/demo@1.3"]
+    every, _ = await feed(stack, "?after=0")
+    assert [each["seq"] for each in every] == sorted(each["seq"] for each in every)
+    assert every[-1]["id"].startswith(f"evt_{every[-1]['seq']}_")
+    assert subjects((await feed(stack, f"?after={every[-2]['seq']}&limit=1000"))[0]) == ["main/py/demo@1.3"]
+    assert (await feed(stack, "?type=package.yanked"))[0] == []
+    assert subjects((await feed(stack, "?type=repository.*,package.yanked"))[0]) == ["main/py"]
+
+
+async def test_only_what_the_caller_may_read_is_there(stack: Stack) -> None:
+    await stack.add_user("ada")
+    for name in ("public", "private", "hidden"):
+        await stack.add_repository(name, visibility=name)
+        await stack.publish(f"main/{name}", "demo", "1.0")
+    await stack.ok("PUT", "/repository/main%2Fpublic/config/auth", {"enabled": False})
+
+    async def seen(who: str | None) -> set[str]:
+        return {each.partition("/demo")[0] for each in subjects((await feed(stack, "?type=package.*", who))[0])}
+
+    assert await seen("admin") == {"main/public", "main/private", "main/hidden"}
+    assert await seen(None) == {"main/public"}
+    assert await seen("ada") == {"main/public"}
+    await stack.grant("ada", "main/private", "read")
+    assert await seen("ada") == {"main/public", "main/private"}
+    # What is about no package is for those who look after the repository, or the server.
+    assert (await feed(stack, "?type=repository.*", "ada"))[0] == []
+    assert len((await feed(stack, "?type=repository.created"))[0]) == 3
+
+
+async def test_wrong_questions_are_refused(stack: Stack) -> None:
+    for query in ("after=x", "after=-1", "limit=0", "limit=1001", "type=nothing"):
+        assert (await stack.api("GET", f"/events?{query}")).status == 422, query
+    stream = {"Accept": "text/event-stream", "Last-Event-ID": "x"}
+    assert (await stack.api("GET", "/events", headers=stream)).status == 422
