@@ -21,7 +21,8 @@ a call of another function of the program  its results for every sample of its p
 =========================================  ===================================================================
 
 Anything else is an error, so that no statement is left out. The table and the key of ``insert``, ``put`` and ``update``
-are in the source; their columns are the keywords, and the fields of the keywords of the function around (``**values``).
+are in the source; their columns are the keywords, and the fields of ``**values``: the keywords of the function around,
+or what a function returns.
 """
 
 from __future__ import annotations
@@ -322,6 +323,8 @@ def _columns(pairs: Iterable[tuple[Any, ast.expr]], source: Source) -> Iterator[
                     raise Unclear(f"cannot tell what the keys of {name} are")
                 (fields,) = get_args(get_type_hints(source.names[around.name])[name])
                 yield from fields.__annotations__
+            case None, ast.Call() if (made := _called(value, source)) is not None:
+                yield from get_type_hints(made)["return"].__annotations__
             case _:
                 raise Unclear(f"cannot tell what the keys of {ast.unparse(value)} are")
 

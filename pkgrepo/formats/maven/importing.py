@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final, cast
 
 from attrs import Factory, define, evolve, frozen
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList, DeferredLock
 from twisted.python.failure import Failure
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Invalid, PkgrepoError, StorageFailed, StorageFull, TooLarge
@@ -78,16 +78,6 @@ class SourceDirectory:
     skipped: int = 0
 
 
-def walk(root: str, *, follow_links: bool) -> Iterator[SourceDirectory]:
-    """
-    Iterate over all directories with their files, each after those below it. It blocks: call ``next`` in a thread.
-
-    Symbolic links are problems unless ``follow_links``: then they count as what they lead to, except to directories
-    around them.
-    """
-    yield from _walk(root, "", follow_links, ())
-
-
 def open_source(place: str, *, follow_links: bool) -> int:
     """
     A descriptor of a regular file for reading; the caller closes it.
@@ -102,7 +92,15 @@ def open_source(place: str, *, follow_links: bool) -> int:
     return descriptor
 
 
-def _walk(root: str, path: str, follow_links: bool, above: tuple[tuple[int, int], ...]) -> Iterator[SourceDirectory]:
+def walk(
+    root: str, path: str = "", *, follow_links: bool, above: tuple[tuple[int, int], ...] = ()
+) -> Iterator[SourceDirectory]:
+    """
+    Iterate over all directories with their files, each after those below it. It blocks: call ``next`` in a thread.
+
+    Symbolic links are problems unless ``follow_links``: then they count as what they lead to, except to directories
+    around them: ``above`` has their devices and inodes.
+    """
     found = SourceDirectory(path)
     folders: list[str] = []
     try:
@@ -119,7 +117,8 @@ def _walk(root: str, path: str, follow_links: bool, above: tuple[tuple[int, int]
         found.problems.append(_sentence(path, error))
         folders.clear()
     for name in sorted(folders):
-        yield from _walk(root, f"{path}/{name}" if path else name, follow_links, (*above, mine))
+        below = f"{path}/{name}" if path else name
+        yield from walk(root, below, follow_links=follow_links, above=(*above, mine))
     # Metadata may be there under both names; POMs come first, since they describe what follows.
     found.files.sort(key=lambda each: (not each[0].path.endswith(".pom"), each[0].path, each[1]))
     yield found
@@ -158,7 +157,11 @@ def _add_file(entry: os.DirEntry[str], path: str, found: SourceDirectory) -> Non
 
 def _sentence(path: str, error: OSError | Invalid) -> str:
     shown = path if path.isprintable() and path.isascii() else quoted(path)
-    return f"{shown or 'the folder'}: {error.strerror if isinstance(error, OSError) else error}"
+    return f"{shown or 'the folder'}: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    return str(error.strerror if isinstance(error, OSError) else error)
 
 
 PIECE = 256 * 1024  # bytes of a file that are read at a time
@@ -212,7 +215,7 @@ class Importer:
         self._progress = progress
         self._tell = tell
         self._report = ImportReport()
-        self._reading: Deferred[None] | None = None
+        self._reading = DeferredLock()
         self._failed = False
 
     async def run(self) -> ImportReport:
@@ -238,7 +241,7 @@ class Importer:
             for problem in directory.problems:
                 self._refuse(problem)
             self._report.skipped += directory.skipped
-            artifacts = [each for each in directory.files if isinstance(each[0], ArtifactFile)]
+            artifacts = [(file, place) for file, place in directory.files if isinstance(file, ArtifactFile)]
             fresh = False
             for start in range(0, len(artifacts), AT_ONCE):
                 fresh |= await self._take_files(directory, artifacts[start : start + AT_ONCE])
@@ -249,34 +252,27 @@ class Importer:
 
     async def _next(self, directories: Iterator[SourceDirectory]) -> SourceDirectory | None:
         """The next directory; a generator cannot run in two threads at a time."""
-        before = self._reading
-        mine = self._reading = Deferred()
+        await self._reading.acquire()
         try:
-            if before is not None:
-                await before
             return await self._target.pools.disk(next, directories, None)
         finally:
-            mine.callback(None)
+            self._reading.release()
 
-    async def _take_files(self, directory: SourceDirectory, some: Sequence[tuple[FilePath, str]]) -> bool:
+    async def _take_files(self, directory: SourceDirectory, some: Sequence[tuple[ArtifactFile, str]]) -> bool:
         """Take in files of one version. Returns whether any were not there yet."""
         async with self._target.publisher.stage(self._target.repository) as staged:
             taken: list[NewFile] = []
             pom: Pom | None = None
             for target, place in some:
-                assert isinstance(target, ArtifactFile)
                 blob = await self._receive(directory, target, place, staged)
                 if blob is None:
                     continue
                 if target.extension == "pom" and not target.classifier:
                     pom = await self._read_pom(staged, target, blob) or pom
                 taken.append(new_file(target, blob))
-            if not taken:
-                return False
-            return await self._publish(some[0][0], taken, pom, staged)
+            return bool(taken) and await self._publish(some[0][0], taken, pom, staged)
 
-    async def _publish(self, first: FilePath, taken: Sequence[NewFile], pom: Pom | None, staged: Staged) -> bool:
-        assert isinstance(first, ArtifactFile)
+    async def _publish(self, first: ArtifactFile, taken: Sequence[NewFile], pom: Pom | None, staged: Staged) -> bool:
         repository = self._target.repository
 
         def guard(tx: Transaction) -> None:
@@ -298,16 +294,15 @@ class Importer:
         if isinstance(target, Metadata):
             await self._take_metadata(target, place)
             return
-        async with self._target.publisher.stage(self._target.repository) as staged:
+        publisher, repository = self._target.publisher, self._target.repository
+        async with publisher.stage(repository) as staged:
             blob = await self._receive(directory, target, place, staged)
             if blob is None:
                 return
             new = NewFile(path=target.path, blob=blob, media_type=media_type(target.path))
             put = partial(put_plain_file, kind="imported")
             try:
-                await self._target.publisher.change_with_blobs(
-                    put, self._target.repository, staged, [blob], new, False, SYSTEM, None
-                )
+                await publisher.change_with_blobs(put, repository, staged, [blob], new, False, SYSTEM, None)
             except (Conflict, FileExists) as error:
                 self._refuse(f"{target.path}: {error}", 1)
                 return
@@ -331,37 +326,30 @@ class Importer:
             async with self._target.publisher.stage(self._target.repository) as staged:
                 blob = await staged.store(said, ALGORITHMS)
                 await store_metadata(self._target, self._target.repository, target, staged, blob, SYSTEM)
-        except (Invalid, TooLarge, Conflict) as error:
-            self._refuse(f"{target.path}: {error}")
-        except OSError as error:
-            self._refuse(f"{target.path}: {error.strerror}")
+        except (Invalid, TooLarge, Conflict, OSError) as error:
+            self._refuse(f"{target.path}: {_reason(error)}")
         else:
             self._report.metadata += 1
             self._progress.step()
 
-    async def _receive(
-        self, directory: SourceDirectory, target: FilePath, place: str, staged: Staged
-    ) -> BlobInfo | None:
+    async def _receive(self, source: SourceDirectory, target: FilePath, place: str, staged: Staged) -> BlobInfo | None:
         """A file as a staged blob; None if it is there already, or something is wrong with it."""
         try:
             check_push_policy(self._rules, target)
-            expected = await self._target.pools.disk(self._read_sums, directory, target.path)
+            expected = await self._target.pools.disk(self._read_sums, source, target.path)
             descriptor = await self._target.pools.disk(partial(open_source, place, follow_links=self._follow_links))
             try:
                 if await self._is_present(target.path, descriptor):
                     return None
                 size = os.fstat(descriptor).st_size
-                return await staged.receive(
-                    self._pieces(descriptor), expect_size=size, algorithms=ALGORITHMS, expected=expected
-                )
+                pieces = self._pieces(descriptor)
+                return await staged.receive(pieces, expect_size=size, algorithms=ALGORITHMS, expected=expected)
             finally:
                 os.close(descriptor)
-        except (PkgrepoError, Refusal) as error:
-            if isinstance(error, (StorageFull, StorageFailed)):
-                raise
-            self._refuse(f"{target.path}: {error}", 1)
-        except OSError as error:
-            self._refuse(f"{target.path}: {error.strerror}", 1)
+        except (StorageFull, StorageFailed):
+            raise
+        except (PkgrepoError, Refusal, OSError) as error:
+            self._refuse(f"{target.path}: {_reason(error)}", 1)
         return None
 
     async def _is_present(self, path: str, descriptor: int) -> bool:
@@ -390,13 +378,8 @@ class Importer:
 
     def _read_sums(self, directory: SourceDirectory, path: str) -> dict[str, str]:
         """The digests that lie beside a file. :raises Invalid: one is malformed"""
-        found = {}
-        for algorithm in ALGORITHMS:
-            place = directory.sums.get((path, algorithm))
-            if place is None:
-                continue
-            found[algorithm] = parse_checksum(self._read(place, CHECKSUM_SIZE), algorithm)
-        return found
+        places = {each: directory.sums[path, each] for each in ALGORITHMS if (path, each) in directory.sums}
+        return {each: parse_checksum(self._read(place, CHECKSUM_SIZE), each) for each, place in places.items()}
 
     async def _read_pom(self, staged: Staged, target: ArtifactFile, blob: BlobInfo) -> Pom | None:
         """What a POM says. One that is malformed is taken in all the same: builds may have lived with it."""

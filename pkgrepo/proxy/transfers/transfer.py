@@ -188,18 +188,16 @@ class Transfer(Generic[T]):
         if self._data is not None:
             return self._data
         size = self._source.size if self._verified is None else self._verified.size
-        if size is None or not self.available or not self._open():
+        if size is None or not self.available:
+            return None
+        if self._descriptor < 0 and self._verified is None:
+            self._keep(self._source.descriptor())
+        if self._descriptor < 0:  # readers wait for the row of the file
             return None
         self._source.is_read = True
         body = ArrivingBody(self, size, os.dup(self._descriptor), self._context.reactor, holds_parts=holds_parts)
         self._readers += 1
         return body
-
-    def _open(self) -> bool:
-        """Whether there is a descriptor for readers; else they wait for the row of the file."""
-        if self._descriptor < 0 and self._verified is None:
-            self._keep(self._source.descriptor())
-        return self._descriptor >= 0
 
     def _keep(self, descriptor: int | None) -> None:
         self._descriptor = -1 if descriptor is None else descriptor
@@ -220,13 +218,10 @@ class Transfer(Generic[T]):
     def leave(self) -> None:
         """Count a reader that needs no more bytes."""
         self._readers -= 1
-        if not self._readers and self._verified is None and not self._is_mostly_there:
-            self._give_up()
-
-    @property
-    def _is_mostly_there(self) -> bool:
         size = self._source.size
-        return size is not None and 2 * self._source.received > size
+        is_mostly_there = size is not None and 2 * self._source.received > size
+        if not self._readers and self._verified is None and not is_mostly_there:
+            self._give_up()
 
     def _give_up(self) -> None:
         if self._work is not None:
@@ -246,16 +241,14 @@ class Transfer(Generic[T]):
     async def _run(self, permit: AbstractAsyncContextManager[None]) -> None:
         try:
             async with self._download.stage() as staged:
-                if self._context.sharing is None:
-                    self._file = await self._fetch(staged, permit)
-                else:
-                    self._file = await self._share(self._context.sharing, staged, permit)
+                sharing = self._context.sharing
+                working = self._share(sharing, staged, permit) if sharing is not None else self._fetch(staged, permit)
+                self._file = await working
                 for listener in self._listeners:
                     listener(self._file)
         except CancelledError:
-            self._failure = Failure(
-                UpstreamUnavailable(self._download.upstream, "the transfer of its file was given up")
-            )
+            why = "the transfer of its file was given up"
+            self._failure = Failure(UpstreamUnavailable(self._download.upstream, why))
         except Exception as error:  # noqa: BLE001 - the readers get it
             self._failure = Failure()
             if isinstance(error, UpstreamMismatch):
@@ -288,9 +281,8 @@ class Transfer(Generic[T]):
         lease, followed, leads = lease_of(self._place), None, True
         if not await sharing.leases.acquire(lease):
             refuse_proxy_loop(self._place[0], self.route)
-            with sharing.follow(
-                self._place, route=self.route, growing=staged.growing, on_change=self._follow
-            ) as following:
+            growing = staged.growing
+            with sharing.follow(self._place, route=self.route, growing=growing, on_change=self._follow) as following:
                 self._source = following
                 leads = await following.acquire(lease)
                 followed = following

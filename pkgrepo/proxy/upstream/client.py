@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from itertools import count
 from typing import Any
 
 from attrs import evolve, frozen
@@ -33,12 +34,7 @@ from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.client import OutboundClient
 from pkgrepo.outbound.urls import Origin, Target, join_path, parse_url, resolve_reference
 from pkgrepo.proxy.upstream.failures import DECISIONS, read_refusal
-from pkgrepo.proxy.upstream.limits import (
-    MOST_TRIES,
-    Deadline,
-    HostPermits,
-    pause_before_retry,
-)
+from pkgrepo.proxy.upstream.limits import MOST_TRIES, Deadline, HostPermits, pause_before_retry
 from pkgrepo.proxy.upstream.routes import Route, UpstreamSettings, refuse_proxy_loop
 
 from .failures import ABOUT_ANSWER, ERRORS, explain, judge
@@ -223,7 +219,9 @@ class Upstream:
                 yield response
         finally:
             self._open_count -= 1
-            self._report_traffic(started_s, response)
+            ended_s = None if response is None else response.ended_s
+            seconds = (self._reactor.seconds() if ended_s is None else ended_s) - started_s
+            self._on_traffic(0 if response is None else response.received, seconds)
             self._close_if_retired()
 
     def misconfigured(self, reason: str, detail: str = "") -> UpstreamMisconfigured:
@@ -278,11 +276,6 @@ class Upstream:
             return "it wants credentials, and the route has none (auth of the route)"
         return "it refuses the credentials of the route (auth of the route)"
 
-    def _report_traffic(self, started_s: float, response: UpstreamResponse | None) -> None:
-        ended_s = None if response is None else response.ended_s
-        seconds = (self._reactor.seconds() if ended_s is None else ended_s) - started_s
-        self._on_traffic(0 if response is None else response.received, seconds)
-
     def _close_if_retired(self) -> None:
         if self._retired and not self._open_count:
             self._client.keep_none()
@@ -324,9 +317,7 @@ class Upstream:
     ) -> UpstreamResponse:
         """The response of one host, after retries; ``stack`` closes it and gives its permit back."""
         health = self._health_of(target.origin, request.kind)
-        tries = 0
-        while True:
-            tries += 1
+        for tries in count(1):
             await self._take_permit(request, target, stack)
             with health.attempt():
                 outcome = await self._try(request, target, fields, health)
@@ -345,6 +336,7 @@ class Upstream:
                     health.limited(outcome.retry_after_s)
                 raise outcome
             await deferLater(self._reactor, pause_s)
+        raise AssertionError("it tries until it returns or raises")
 
     async def _take_permit(self, request: _Request, target: Target, stack: AsyncExitStack) -> None:
         permits = self._shared.permits
@@ -379,11 +371,8 @@ class Upstream:
         )
         url = target.text.partition("?")[0]
         response = UpstreamResponse(answer, url, reading, only_head=request.only_head)
-        failed = (
-            None
-            if request.method == "HEAD" and response.status in NO_HEAD
-            else judge(self.name, response, self._reactor)
-        )
+        refuses_head = request.method == "HEAD" and response.status in NO_HEAD
+        failed = None if refuses_head else judge(self.name, response, self._reactor)
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)
             self.fault = None
@@ -404,8 +393,7 @@ class Upstream:
         if origin == self.route.target.origin and not kind:
             return self._own_health
         place = (origin, kind)
-        health = self._other_health.get(place)
-        if health is None:
+        if (health := self._other_health.get(place)) is None:
             shown = f"{origin[1]} ({kind})" if kind else origin[1]
             health = Health(self.name, shown, self._reactor, self._shared.jitter)
             self._other_health.put(place, health)

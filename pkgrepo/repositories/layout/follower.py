@@ -318,9 +318,8 @@ class LayoutFollower(Service):
                 await self._catalog.write(layout_pending.add_repositories, [event.repository_id])
                 self._retries.begin()
             elif event.package_key:
-                version = event.data.get("version", "")
-                entry = Entry(event.repository_id, event.package_key, event.version_key, version)
-                changed.setdefault(entry, []).append(event)
+                version = event.version_key, event.data.get("version", "")
+                changed.setdefault(Entry(event.repository_id, event.package_key, *version), []).append(event)
             elif "path" in event.data:
                 changed.setdefault(Entry.of_file(event.repository_id, event.data["path"]), []).append(event)
         return failed | await self._updater.show(changed)

@@ -279,17 +279,9 @@ class Reindexer(MaintenanceWork):
             await self._catalog.write(restore_published_at, repository, sidecar, format_.index, self._clock.now_ms())
         self._report.versions += fresh
         if fresh and sidecar.state != VersionState.LIVE:
-            await self._catalog.write(
-                set_version_state,
-                repository,
-                sidecar.package,
-                sidecar.key,
-                VersionState(sidecar.state),
-                sidecar.reason,
-                actor,
-                format_.index,
-                self._clock.now_ms(),
-            )
+            change = (sidecar.package, sidecar.key, VersionState(sidecar.state), sidecar.reason)
+            now_ms = self._clock.now_ms()
+            await self._catalog.write(set_version_state, repository, *change, actor, format_.index, now_ms)
 
     async def _restore_plain_file(
         self, repository: Repository, store: IBlobStore, layout: LayoutFolder, sidecar: FileSidecar

@@ -236,7 +236,7 @@ def non_null(values: Sequence[Value]) -> list[Value]:
     return [value for value in values if value is not None]
 
 
-def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the values in slices of at most ``BATCH``."""
-    for begin in range(0, len(values), BATCH):
-        yield values[begin : begin + BATCH]
+def batches(values: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
+    """Yield the values in slices of at most ``size``."""
+    for begin in range(0, len(values), size):
+        yield values[begin : begin + size]

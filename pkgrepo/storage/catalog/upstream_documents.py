@@ -153,38 +153,26 @@ def find_document(r: Reader, repository_id: int, key: str) -> UpstreamDocument |
 
 def fetched_at(r: Reader, repository_id: int, key: str) -> int | None:
     """When the present response was fetched (ms); another value means another content. None if there is no response."""
-    return scalar(
-        r, "SELECT fetched_at FROM upstream_document WHERE repository_id = ? AND key = ?", (repository_id, key)
-    )
+    sql = "SELECT fetched_at FROM upstream_document WHERE repository_id = ? AND key = ?"
+    return scalar(r, sql, (repository_id, key))
 
 
 def latest_fetched_at(r: Reader, repository_id: int, keys: tuple[str, str]) -> int:
     """When the newest of two responses that upstreams have was fetched (ms); 0 if there is none."""
-    return number(
-        r,
-        "SELECT MAX(fetched_at) FROM upstream_document WHERE repository_id = ? AND key IN (?, ?) AND route <> ''",
-        (repository_id, *keys),
-    )
+    sql = "SELECT MAX(fetched_at) FROM upstream_document WHERE repository_id = ? AND key IN (?, ?) AND route <> ''"
+    return number(r, sql, (repository_id, *keys))
 
 
 def documents_of_package(r: Reader, repository_id: int, package_key: str) -> list[UpstreamDocument]:
     """All responses about a package, by key."""
-    return every(
-        r,
-        _document,
-        f"{_SELECT} WHERE d.repository_id = ? AND d.package_key = ? ORDER BY d.key",
-        (repository_id, package_key),
-    )
+    sql = f"{_SELECT} WHERE d.repository_id = ? AND d.package_key = ? ORDER BY d.key"
+    return every(r, _document, sql, (repository_id, package_key))
 
 
 def list_documents(r: Reader, repository_id: int, *, after: str = "", limit: int = 100) -> list[UpstreamDocument]:
     """A page of responses after a key, ordered by key."""
-    return every(
-        r,
-        _document,
-        f"{_SELECT} WHERE d.repository_id = ? AND d.key > ? ORDER BY d.key LIMIT ?",
-        (repository_id, after, limit),
-    )
+    sql = f"{_SELECT} WHERE d.repository_id = ? AND d.key > ? ORDER BY d.key LIMIT ?"
+    return every(r, _document, sql, (repository_id, after, limit))
 
 
 def document_figures(r: Reader, repository_id: int) -> list[DocumentFigures]:

@@ -67,9 +67,6 @@ from pkgrepo.storage.catalog.packages.deployments import (
     PUBLISHING,
     VALIDATED,
     VALIDATING,
-    list_interrupted,
-    release_deployment,
-    take_over,
 )
 
 EVERY_S: Final = 1.0  # one look-up in an index that is nearly always empty
@@ -180,7 +177,8 @@ class ResumeDeployments(PeriodicTask):
     async def run_once(self) -> None:
         """Take over deployments until one of them waits for its turn; other processes take over the others."""
         services = self._services
-        found: list[Deployment] = await services.catalog.look(list_interrupted, services.clock.now_ms(), AT_A_TIME)
+        now_ms = services.clock.now_ms()
+        found: list[Deployment] = await services.catalog.look(deployments.list_interrupted, now_ms, AT_A_TIME)
         if found:
             await services.registry.refresh()
         for each in found:
@@ -189,7 +187,7 @@ class ResumeDeployments(PeriodicTask):
             repository = services.registry.find_id(each.repository_id)
             if repository is None or repository.format != self._format_name:
                 continue
-            taken = await services.catalog.write(take_over, each.id, services.clock.now_ms())
+            taken = await services.catalog.write(deployments.take_over, each.id, services.clock.now_ms())
             if taken is not None:
                 resume(Context(services, repository, self._caches), taken)
 
@@ -272,9 +270,8 @@ async def _validate(
     services, repository = context.services, context.repository
     contents, problems = Contents(), Problems()
     limit = services.max_upload
-    async with await _steps(
-        services, staged, archive, lambda source: survey(source, limit, contents, problems)
-    ) as batches:
+    steps = await _steps(services, staged, archive, lambda source: survey(source, limit, contents, problems))
+    async with steps as batches:
         async for _ in batches:
             pass
     await services.pools.cpu(check_contents, contents, DeployRequirements.of(repository), problems)
@@ -348,21 +345,15 @@ async def _publish(context: MavenContext, pusher: Pusher, deployment: Deployment
 
 async def _move(context: MavenContext, deployment: Deployment, before: DeploymentState, after: DeploymentState) -> None:
     """Change the state of a deployment that this process goes on with. :raises Conflict: it is not ``before``"""
-    now_ms = context.services.clock.now_ms()
-    if not await context.services.catalog.write(
-        deployments.set_state, deployment.id, before, after, leased=True, now_ms=now_ms
-    ):
+    write, now_ms = context.services.catalog.write, context.services.clock.now_ms()
+    if not await write(deployments.set_state, deployment.id, before, after, leased=True, now_ms=now_ms):
         raise Conflict(f"the deployment is not {before.value} any more")
 
 
 async def _move_back(context: MavenContext, deployment: Deployment, before: DeploymentState) -> None:
     """Make a deployment that was PUBLISHING wait again, unless it is published."""
-    now_ms = context.services.clock.now_ms()
-    await shield(
-        context.services.catalog.write(
-            deployments.set_state, deployment.id, PUBLISHING, before, leased=False, now_ms=now_ms
-        )
-    )
+    write, now_ms = context.services.catalog.write, context.services.clock.now_ms()
+    await shield(write(deployments.set_state, deployment.id, PUBLISHING, before, leased=False, now_ms=now_ms))
 
 
 async def _give_up(context: MavenContext, deployment: Deployment, error: BaseException) -> int:
@@ -372,7 +363,8 @@ async def _give_up(context: MavenContext, deployment: Deployment, error: BaseExc
     If the process stops, another one goes on. Otherwise the deployment fails, unless it is published already.
     """
     if isinstance(error, CancelledError):
-        await shield(context.services.catalog.write(release_deployment, deployment.id, context.services.clock.now_ms()))
+        now_ms = context.services.clock.now_ms()
+        await shield(context.services.catalog.write(deployments.release_deployment, deployment.id, now_ms))
         return STOPPED
     problems = problems_of(error)
     await shield(_fail(context, deployment, problems))

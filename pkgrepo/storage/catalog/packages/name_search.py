@@ -41,6 +41,7 @@ from pkgrepo.storage.catalog.packages.text_index import (
 from pkgrepo.storage.catalog.rows import (
     LAST_CHARACTER,
     LIKE,
+    batches,
     column,
     like,
     non_null,
@@ -114,8 +115,7 @@ def matching_packages(r: Reader, repository_ids: Sequence[int], match: Match, sk
         r,
         f"""
         SELECT p.key FROM {tables(len(terms))}
-        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
-            {_names(len(match.keys), len(terms))}
+        WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
         AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
         AND {optional_conditions(_OF_PACKAGE, match.values)}
         GROUP BY p.key ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key LIMIT ? OFFSET ?
@@ -133,8 +133,7 @@ def count_packages(r: Reader, repository_ids: Sequence[int], match: Match) -> in
         r,
         f"""
         SELECT COUNT(DISTINCT p.key) FROM {tables(len(terms))}
-        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
-            {_names(len(match.keys), len(terms))}
+        WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
         AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
         AND {optional_conditions(_OF_PACKAGE, match.values)}
         """,
@@ -156,8 +155,7 @@ def matching_versions(
     return r.all(
         f"""
         SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
-        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
-            {_names(len(match.keys), len(terms))}
+        WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
         AND {optional_conditions(_OF_VERSION, match.values)}
         GROUP BY p.key, v.key, v.sort ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key, v.sort DESC, v.key
         LIMIT ? OFFSET ?
@@ -176,8 +174,8 @@ def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> in
         f"""
         SELECT COUNT(*) FROM (
             SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
-            WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
-            {_names(len(match.keys), len(terms))} AND {optional_conditions(_OF_VERSION, match.values)}
+            WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
+            AND {optional_conditions(_OF_VERSION, match.values)}
             GROUP BY p.key, v.key
         ) found
         """,
@@ -185,9 +183,9 @@ def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> in
     )
 
 
-def _names(count: int, terms: int) -> str:
-    """The conditions for the key of a package."""
-    return f" AND {key_of(terms)} {LIKE}" * count
+def _named(terms: int, repositories: int, words: int) -> str:
+    """The conditions for the repository and the key of a package."""
+    return f"{narrowed(terms)}p.repository_id IN ({placeholders(repositories)}){_with_words(words, terms)}"
 
 
 def search_packages(
@@ -205,8 +203,8 @@ def search_packages(
     large = [] if terms else _large(r, repository_ids)
     together = sorted({*repository_ids}.difference(large))
     found: set[_Hit] = set()
-    for start in range(0, len(together), _CHUNK):
-        found.update(_all_hits(r, together[start : start + _CHUNK], words, terms, limit, derived=derived))
+    for some in batches(together, _CHUNK):
+        found.update(_all_hits(r, some, words, terms, limit, derived=derived))
     for repository_id in large:
         found.update(_leading_hits(r, repository_id, words, limit, derived=derived))
     if words and len(found) < limit:
@@ -230,8 +228,7 @@ def _described_hits(
     large = [] if terms else _large(r, repository_ids)
     together = sorted({*repository_ids}.difference(large))
     found: list[_Hit] = []
-    for start in range(0, len(together), _CHUNK):
-        some = together[start : start + _CHUNK]
+    for some in batches(together, _CHUNK):
         found += r.all(
             f"""
             SELECT 3, p.downloads, p.key, p.repository_id
@@ -266,10 +263,9 @@ def _described_hits(
 def _large(r: Reader, repository_ids: Sequence[int]) -> list[int]:
     """Those of the repositories that are not read as a whole."""
     found: list[int] = []
-    for start in range(0, len(repository_ids), _CHUNK):
-        chunk = repository_ids[start : start + _CHUNK]
-        sql = f"SELECT id FROM repository WHERE id IN ({placeholders(len(chunk))}) AND package_count > ?"
-        found += column(r, sql, (*chunk, SMALL))
+    for some in batches(repository_ids, _CHUNK):
+        sql = f"SELECT id FROM repository WHERE id IN ({placeholders(len(some))}) AND package_count > ?"
+        found += column(r, sql, (*some, SMALL))
     return found
 
 
@@ -280,8 +276,7 @@ def _all_hits(
     return r.all(
         f"""
         {_HIT} FROM {tables(len(terms))}
-        WHERE {narrowed(len(terms))}p.repository_id IN ({placeholders(len(repository_ids))})
-            {_with_words(len(words), len(terms))} {own(derived)}
+        WHERE {_named(len(terms), len(repository_ids), len(words))} {own(derived)}
         ORDER BY 1, 2 DESC, 3 LIMIT ?
         """,
         (*_first(words), *terms, *repository_ids, *map(like, words), limit),
@@ -339,24 +334,16 @@ def _hits_of_short_words(
         (*hit, repository_id, first, first + LAST_CHARACTER, FEW, *tested),
     )
     # In the order of the index: sorting by key what has the same downloads would read all of it.
-    found += r.all(
-        f"""
-        {_HIT} FROM (
-            SELECT key, downloads, repository_id, derived FROM package
-            WHERE repository_id = ? AND downloads > 0 ORDER BY downloads DESC, key DESC LIMIT ?
-        ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
-        """,
-        (*hit, repository_id, READ, *tested),
-    )
-    found += r.all(
-        f"""
-        {_HIT} FROM (
-            SELECT key, downloads, repository_id, derived FROM package
-            WHERE repository_id = ? AND downloads = 0 ORDER BY key LIMIT ?
-        ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
-        """,
-        (*hit, repository_id, READ, *tested),
-    )
+    for part in ("downloads > 0 ORDER BY downloads DESC, key DESC", "downloads = 0 ORDER BY key"):
+        found += r.all(
+            f"""
+            {_HIT} FROM (
+                SELECT key, downloads, repository_id, derived FROM package
+                WHERE repository_id = ? AND {part} LIMIT ?
+            ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
+            """,
+            (*hit, repository_id, READ, *tested),
+        )
     return found
 
 

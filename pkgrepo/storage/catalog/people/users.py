@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack, cast
 
 from attrs import evolve
 
@@ -25,7 +25,9 @@ from pkgrepo.storage.catalog.rows import (
     find,
     insert,
     like,
+    non_null,
     number,
+    optional_conditions,
     rows,
     scalar,
     to_ms,
@@ -54,7 +56,11 @@ _USER, _user = rows(
     ),
 )
 
-_SEARCH = f"key {LIKE} OR name {LIKE} OR email {LIKE}"
+_FILTERS = (
+    f"(key {LIKE} OR name {LIKE} OR email {LIKE})",
+    "kind = ?",
+    "id IN (SELECT user_id FROM group_member WHERE group_id = ?)",
+)
 
 USER_ORDERS: Final[Mapping[str, Order[User]]] = both_ways(
     {
@@ -83,9 +89,7 @@ _GRANT, _grant = rows(
 )
 
 
-class UserChanges(TypedDict, total=False):
-    """What ``update_user`` can change."""
-
+class _Fields(TypedDict, total=False):
     username: str
     name: str
     email: str
@@ -94,7 +98,17 @@ class UserChanges(TypedDict, total=False):
     user_manager: bool
     system_manager: bool
     default_actions: frozenset[Action]
+
+
+class UserChanges(_Fields, total=False):
+    """What ``update_user`` can change."""
+
     owner: Owner | None
+
+
+class _Columns(_Fields, total=False):
+    owner_kind: str | None
+    owner_id: int | None
 
 
 def identity_serial(r: Reader) -> int:
@@ -164,15 +178,16 @@ def list_users(
     """
     sorting = USER_ORDERS[order]
     beyond = f"AND {sorting.beyond}" if after else ""
-    condition, values = _matching(search, kind, group_id)
-    sql = f"{_USER} WHERE {condition} {beyond} ORDER BY {sorting.by} LIMIT ?"
-    return every(r, _user, sql, (*values, *after, limit))
+    values = (like(name_key(search)) if search else None, kind, group_id)
+    sql = f"{_USER} WHERE {optional_conditions(_FILTERS, values)} {beyond} ORDER BY {sorting.by} LIMIT ?"
+    return every(r, _user, sql, (*_parameters(values), *after, limit))
 
 
 def count_users(r: Reader, search: str = "", kind: UserKind | None = None) -> int:
     """The number of users on all pages of ``list_users``."""
-    condition, values = _matching(search, kind)
-    return number(r, f"SELECT COUNT(*) FROM account WHERE {condition}", values)
+    values = (like(name_key(search)) if search else None, kind, None)
+    sql = f"SELECT COUNT(*) FROM account WHERE {optional_conditions(_FILTERS, values)}"
+    return number(r, sql, _parameters(values))
 
 
 def services_of(r: Reader, user_id: int, *, limit: int = 1000) -> list[User]:
@@ -320,29 +335,18 @@ def _check_other_admin(tx: Transaction, leaving: User) -> None:
         raise Conflict(f"{leaving.username} is the last active admin; make somebody else admin first")
 
 
-def _columns(values: UserChanges) -> dict[str, Any]:
+def _columns(values: UserChanges) -> _Columns:
     """The values by column; an owner has two."""
-    columns: dict[str, Any] = {**values}
+    columns: Any = {**values}
     if "owner" in values:
         owner = columns.pop("owner")
         columns["owner_kind"], columns["owner_id"] = (owner.kind, owner.subject_id) if owner else (None, None)
-    return columns
+    return cast("_Columns", columns)
 
 
-def _matching(search: str, kind: UserKind | None, group_id: int | None = None) -> tuple[str, list[Value]]:
-    """The condition of a list of users, with its parameters."""
-    conditions = ["1 = 1"]
-    values: list[Value] = []
-    if search:
-        conditions.append(f"({_SEARCH})")
-        values += [like(name_key(search))] * 3
-    if kind is not None:
-        conditions.append("kind = ?")
-        values.append(kind)
-    if group_id is not None:
-        conditions.append("id IN (SELECT user_id FROM group_member WHERE group_id = ?)")
-        values.append(group_id)
-    return " AND ".join(conditions), values
+def _parameters(values: Sequence[Value]) -> list[Value]:
+    """The parameters of the ``_FILTERS`` with these values; that of the search is needed three times."""
+    return non_null((values[0], values[0], *values))
 
 
 def _privileges(user: User) -> tuple[bool, ...]:
