@@ -96,6 +96,11 @@ def drawn(connection: apsw.Connection) -> set[tuple[str, str]]:
     return found
 
 
+def test_migrations_are_numbered_one_after_the_other() -> None:
+    numbers = [each.number for each in SCHEMA.migrations]
+    assert numbers == list(range(OLDEST + 1, OLDEST + 1 + len(numbers)))
+
+
 def test_sqlite_keeps_all_rows(old: apsw.Connection, tmp_path: Path) -> None:
     rows = rows_for(old)
     upgrade(old, tmp_path / "pkgrepo.db", SCHEMA)
