@@ -19,7 +19,7 @@ from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
-from pkgrepo.web import account, docs, feeds, home, jobs, login, packages, projects, repositories, trash, webhooks
+from pkgrepo.web import account, api, docs, feeds, home, jobs, login, packages, projects, repositories, trash, webhooks
 from pkgrepo.web.administration import groups, server, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
@@ -46,6 +46,7 @@ ROOMS = (
     projects,
     webhooks,
     docs,
+    api,
 )
 OLD_FORM = "this form belongs to a login that has ended: load its page again, and log in if it says so"
 

@@ -42,7 +42,8 @@ WHEN_CHANGING = {
 _INTRODUCTION = """\
 # The management API
 
-Look up what programs can ask of the server. The paths below follow `/api`. The server describes them at `/api/docs`,
+Look up what programs can ask of the server. The paths below follow `/api`. The server describes them at `/ui/api`, with
+examples and forms to try them,
 and for programs at `/api/openapi.json` with the fields of every body and response. Send Basic credentials, an access
 token or a bearer token. Errors are problem details (RFC 9457), whose `errors` point at wrong fields. Send the ETag of
 a response in `If-None-Match`, and the changes that you make of it with `If-Match`.

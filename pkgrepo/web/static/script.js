@@ -80,6 +80,36 @@ for (const form of document.querySelectorAll("form.upload")) {
   });
 }
 
+// An operation of the API is asked with the session, and its response is shown.
+for (const form of document.querySelectorAll("form.try")) {
+  const asks = form.querySelector(".asks"), shown = form.querySelector(".replied");
+  if (!asks) continue;
+  asks.hidden = false;
+  for (const field of form.querySelectorAll("[disabled]")) field.disabled = false;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { method, path, csrf } = form.dataset, query = new URLSearchParams(), headers = { Accept: "application/json" };
+    if (method !== "GET" && !confirm(`${method} ${path} changes this server. Send it?`)) return;
+    let address = path;
+    for (const field of form.querySelectorAll("table input")) {
+      const [place, ...name] = field.name.split(" ");
+      if (place === "path") address = address.replace(`{${name[0]}}`, encodeURIComponent(field.value));
+      else if (field.value && place === "query") query.set(name[0], field.value);
+      else if (field.value) headers[name[0]] = field.value;
+    }
+    const body = form.querySelector("[name=body]")?.value;
+    if (method !== "GET") headers["X-CSRF"] = csrf;
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    const begun = performance.now();
+    const reply = await fetch(`/api${address}${query.size ? `?${query}` : ""}`, { method, headers, body }).catch((error) => error);
+    if (!(reply instanceof Response)) { shown.replaceChildren(element("p", { class: "error" }, "The server cannot be reached.")); return; }
+    const text = await reply.text(), took = Math.round(performance.now() - begun);
+    let laid = text;
+    try { laid = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is no JSON */ }
+    shown.replaceChildren(element("p", {}, element("span", { class: `tag ${reply.ok ? "good" : "bad"}` }, `${reply.status} ${reply.statusText}`), ` ${took} ms`), element("pre", { tabindex: 0 }, element("code", {}, laid.slice(0, 20000))));
+  });
+}
+
 // What a form would do is said again when it has changed.
 for (const form of document.querySelectorAll("form[data-explain]")) {
   form.addEventListener("change", async () => {
