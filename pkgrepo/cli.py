@@ -23,6 +23,7 @@ COMMANDS = {
     "init": ("setup", "init"),
     "serve": ("setup", "serve"),
     "check-config": ("maintenance", "check_config"),
+    "health": ("health", "health"),
     "migrate": ("maintenance", "migrate"),
     "migrate-catalog": ("maintenance", "migrate_catalog"),
     "migrate-storage": ("storages", "migrate_storage"),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from .explain import explain, template
 from .reading import ConfigError, read_config
-from .settings import MOST_WORKERS, BootstrapRepository, BootstrapToken, Config
+from .settings import MOST_WORKERS, BootstrapRepository, BootstrapStorage, BootstrapToken, Config
 
 __all__ = [
     "MOST_WORKERS",
     "BootstrapRepository",
+    "BootstrapStorage",
     "BootstrapToken",
     "Config",
     "ConfigError",

@@ -318,8 +318,16 @@ class BootstrapStorage(Section, frozen=True):
     """A storage, created if it does not exist."""
 
     name: Annotated[Name, meaning("its name")]
-    type: Annotated[Literal["Local"], meaning("its kind")] = "Local"
+    type: Annotated[Literal["Local", "S3"], meaning("its kind: a folder, or a bucket")] = "Local"
     path: Annotated[Path | None, meaning("its folder; unset means <name> below data.storages")] = None
+    settings: Annotated[
+        Mapping[str, Any],
+        meaning(
+            "those of a bucket: endpoint, bucket, region, prefix, path_style, redirect_from, ca_file, as in the API; "
+            "credentials are found in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), in files or of the "
+            "instance"
+        ),
+    ] = field(default_factory=dict)
     readable_layout: Annotated[
         bool,
         meaning(

@@ -18,7 +18,7 @@ from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
 from .endpoints import endpoint_problem
-from .provisioning import declared_storages, find_named, no_member
+from .provisioning import DEFAULT_STORAGE, declared_bucket, find_named, no_member
 
 _INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
 
@@ -37,6 +37,7 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
             yield f"tls.cert: {error}"
     if config.data.dir.exists() and not config.data.dir.is_dir():
         yield f"data.dir: {config.data.dir} is no folder"
+    yield from _storage_problems(config)
     try:
         with reading(config) as catalog:
             yield from _repository_problems(core, config, catalog)
@@ -60,8 +61,19 @@ def _interface_problem(description: str) -> str | None:
     return None
 
 
+def _storage_problems(config: Config) -> Iterator[str]:
+    for each in config.bootstrap.storages:
+        if each.type == "S3":
+            try:
+                declared_bucket(each)
+            except Invalid as error:
+                yield f"bootstrap.storages: {each.name}: {error}"
+        elif each.settings:
+            yield f"bootstrap.storages: {each.name}: settings are those of a bucket, which has the type S3"
+
+
 def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> Iterator[str]:
-    declared = {name.casefold() for name in declared_storages(config)}
+    declared = {name.casefold() for name in (DEFAULT_STORAGE, *(each.name for each in config.bootstrap.storages))}
     earlier: set[str] = set()
     for wanted in config.bootstrap.repositories:
         where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"

@@ -21,7 +21,11 @@ def missing_extras(config: Config) -> Iterator[str]:
     """
     if config.database_path is None and find_spec("psycopg") is None:
         yield "postgresql"
-    elif find_spec("botocore") is None:
+    elif find_spec("botocore") is not None:
+        return
+    elif any(each.type == "S3" for each in config.bootstrap.storages):
+        yield "s3"
+    else:
         with reading(config) as catalog:
             if catalog is not None and any(map(_is_in_bucket, list_storages(catalog))):
                 yield "s3"

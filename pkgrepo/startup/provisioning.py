@@ -12,21 +12,27 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
+import msgspec
 from twisted.logger import Logger
 
 from pkgrepo.auth.accounts import ensure_admin
 from pkgrepo.auth.login.passwords import generate_password
 from pkgrepo.composition.core import KEY_FILE, Core
-from pkgrepo.config import BootstrapRepository, BootstrapToken, Config
+from pkgrepo.config import BootstrapRepository, BootstrapStorage, BootstrapToken, Config
 from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.names import get_format
+from pkgrepo.management.storages.places import make_bucket, place_of
+from pkgrepo.management.storages.schema import StorageSettings
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
 from pkgrepo.proxy.definitions import add_repository, seal_credentials, with_member_ids
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.blobs.paths import find_storage_id
+from pkgrepo.storage.blobs.s3.signing import BucketPlace
+from pkgrepo.storage.buckets import KIND
 from pkgrepo.storage.catalog.people import tokens, users
 from pkgrepo.storage.catalog.server import repositories, settings, storages
 from pkgrepo.storage.catalog.server.trash import put_kept_days
@@ -65,6 +71,9 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
 
     :raises PkgrepoError: one of them cannot be used
     """
+    for each in config.bootstrap.storages:
+        if each.type == "S3":
+            await _ensure_bucket(core, each)
     declared = declared_storages(config)
     if take_over:
         await core.registry.refresh()
@@ -90,19 +99,50 @@ async def ensure_storages(core: Core, config: Config, *, take_over: bool = False
 
 
 def declared_storages(config: Config) -> dict[str, Path]:
-    """The folders of the default storage and of the declared ones, by name."""
+    """The folders of the default storage and of the declared ones, by name; without those in buckets."""
     new = config.data.storages or config.data.dir / "storages"
     wanted = {DEFAULT_STORAGE: new / DEFAULT_STORAGE}
     for each in config.bootstrap.storages:
         wanted[each.name] = each.path or new / each.name
-    return wanted
+    buckets = {each.name for each in config.bootstrap.storages if each.type == "S3"}
+    return {name: path for name, path in wanted.items() if name not in buckets}
 
 
-def _add_storage(tx: Transaction, name: str, settings: Mapping[str, Any], uid: str, now_ms: int) -> bool:
+def declared_bucket(declared: BootstrapStorage) -> BucketPlace:
+    """The place of a declared storage of type S3. :raises Invalid: its settings are not valid"""
+    if declared.path is not None:
+        raise Invalid("a storage of type S3 has no path")
+    try:
+        settings = msgspec.convert(declared.settings, StorageSettings)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"settings: {error}") from error
+    if settings.access_key_id is not None or settings.secret_access_key is not None:
+        raise Invalid(
+            "settings: the access key belongs in the environment, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    return place_of(settings)
+
+
+async def _ensure_bucket(core: Core, declared: BootstrapStorage) -> None:
+    """Add a storage in a bucket. Its id follows from that of the catalog, so that all nodes may do so at a time."""
+    if await core.catalog.look(storages.find_storage, declared.name) is not None:
+        return
+    place = declared_bucket(declared)
+    server = await core.catalog.look(settings.server_uid)
+    uid = str(uuid5(NAMESPACE_OID, f"{server} {declared.name}"))
+    store = await make_bucket(core.buckets, declared.name, place, uid)
+    await store.stop()
+    found = core.buckets.settings(place)
+    await core.catalog.write(_add_storage, declared.name, found, uid, core.clock.now_ms(), kind=KIND)
+
+
+def _add_storage(
+    tx: Transaction, name: str, settings: Mapping[str, Any], uid: str, now_ms: int, *, kind: str = "Local"
+) -> bool:
     """Add a storage, unless another process created it meanwhile. Returns whether it was added."""
     if storages.find_storage(tx, name) is not None:
         return False
-    storages.add_storage(tx, name=name, kind="Local", settings=settings, now_ms=now_ms, uid=uid)
+    storages.add_storage(tx, name=name, kind=kind, settings=settings, now_ms=now_ms, uid=uid)
     return True
 
 

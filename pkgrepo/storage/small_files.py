@@ -7,10 +7,10 @@ whatever the umask and the folder.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
-from contextlib import suppress
 from pathlib import Path
 
 OWNER_ONLY = 0o600
@@ -68,9 +68,12 @@ def tighten(path: Path) -> None:
     """
     Remove the rights of group and others from a regular file.
 
-    A device, a pipe, a missing file, and a file of another owner are left as they are.
+    A device, a pipe, a missing file, a file of another owner, and one that is mounted read-only are left as they are.
     """
-    with suppress(FileNotFoundError, PermissionError):
+    try:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode) and mode & 0o077:
             path.chmod(stat.S_IMODE(mode) & 0o700)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EPERM, errno.EACCES, errno.EROFS):
+            raise

@@ -20,8 +20,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.client_programs import absent
-
 ROOT: Final = Path(__file__).parents[2]
 UNIT: Final = ROOT / "pkgrepo" / "systemd" / "pkgrepo.service"
 SETS: Final = ROOT / "tests" / "data" / "systemd" / "syscall-filter-252.txt"  # of ``systemd-analyze syscall-filter``
@@ -63,6 +61,8 @@ def launcher(unit: Path = UNIT) -> list[str]:
 
     If there is no libseccomp, the test is skipped, or fails if ``PKGREPO_REQUIRE_CLIENTS`` is 1.
     """
+    from tests.support.client_programs import absent
+
     try:
         ctypes.CDLL(LIBRARY)
     except OSError:

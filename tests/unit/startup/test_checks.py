@@ -95,3 +95,26 @@ async def test_what_the_catalog_has_counts(tmp_path):
         "bootstrap.tokens: admin: there is no user 'admin'"
     ]
     await catalog.stop()
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ({"settings": {}}, "a storage of type S3 needs endpoint and bucket"),
+        ({"settings": {"endpoint": "https://s3.example"}}, "a storage of type S3 needs endpoint and bucket"),
+        ({"settings": {"endpoint": "https://s3.example", "buckt": "a"}}, "settings: "),
+        ({"settings": {"endpoint": "https://s3.example", "bucket": "packages"}, "path": "/srv"}, "has no path"),
+        ({"settings": {"access_key_id": "a", "secret_access_key": "b"}}, "the access key belongs in the environment"),
+        ({"type": "Local", "settings": {"bucket": "packages"}}, "settings are those of a bucket"),
+    ],
+)
+def test_a_declared_bucket_is_checked(tmp_path, declared, expected):
+    (problem,) = problems(tmp_path, bootstrap__storages=[{"name": "main", "type": "S3", **declared}])
+    assert problem.startswith("bootstrap.storages: main: ")
+    assert expected in problem
+
+
+def test_repositories_may_be_declared_in_a_declared_bucket(tmp_path):
+    settings = {"endpoint": "https://s3.example", "bucket": "packages"}
+    storage = {"name": "cloud", "type": "S3", "settings": settings}
+    assert problems(tmp_path, bootstrap__storages=[storage], **repository(storage="cloud")) == []

@@ -6,6 +6,8 @@ import re
 from typing import Any
 from unittest.mock import MagicMock
 
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
 from pkgrepo.management.app import ManagementApp
 from tests.support.memory_server import Stack
 
@@ -89,3 +91,7 @@ async def test_the_html_page_loads_nothing_and_has_no_scripts(stack: Stack) -> N
     assert "/api/repository/{repository}" in text
     assert "<script" not in text
     assert "http://" not in text.replace("http://registry.example", "")
+
+
+async def test_the_document_is_valid(stack: Stack) -> None:
+    OpenAPIV31SpecValidator(await stack.ok("GET", "/openapi.json", who=None)).validate()

@@ -11,7 +11,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import promql_parser
+import pytest
 import pytest_twisted
+import yaml
 from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -162,7 +165,7 @@ async def test_file_systems_are_not_read_in_the_reactor_thread(stack: Stack, mon
     assert threading.get_ident() not in asking
 
 
-async def test_every_metric_is_documented_and_the_dashboard_uses_no_others(encrypted: Stack) -> None:
+async def test_every_metric_is_documented_and_dashboard_and_alerts_use_no_others(encrypted: Stack) -> None:
     proxy = {"type": "Proxy", "proxy": {"routes": ["http://127.0.0.1:1"]}}  # where no upstream may be
     await encrypted.add_repository("mirror", format="npm", config=proxy)
     await encrypted.call("GET", "/repositories/main/mirror/demo")
@@ -178,17 +181,42 @@ async def test_every_metric_is_documented_and_the_dashboard_uses_no_others(encry
     explained = {name: (kind, {word.strip() for word in labels.split(",")} - {""}) for name, kind, labels in rows}
     assert explained == told
 
+    for title, expression, texts in [*dashboard_queries(), *alert_queries()]:
+        named = set(re.findall(r"\b(?:pkgrepo|process|python)_\w+", expression))
+        known = {name if name in told else re.sub(r"_(bucket|sum|count)$", "", name) for name in named}
+        assert named or title == "PkgrepoDown", title
+        assert known <= told.keys(), title
+        used = re.findall(r"(\w+)\s*(?:=~|!=|=)\s*\"", expression) + re.findall(r"{{(\w+)}}|\$labels\.(\w+)", texts)
+        used = [word for each in used for word in ([each] if isinstance(each, str) else each) if word]
+        groups = re.findall(r"(?:by|on|group_left) \(([^)]*)\)", expression)
+        used += [word.strip() for group in groups for word in group.split(",")]
+        assert set(used) <= {"le", "instance", "job"}.union(*(told[name][1] for name in known)), title
+
+
+def dashboard_queries() -> list[tuple[str, str, str]]:
+    """The title of each panel, with its queries and their legends."""
     dashboard = json.loads(resources.files("pkgrepo.management.metrics").joinpath("dashboard.json").read_text())
-    for panel in dashboard["panels"]:
-        for target in panel["targets"]:
-            expression, legend = target["expr"], target["legendFormat"]
-            named = set(re.findall(r"\b(?:pkgrepo|process|python)_\w+", expression))
-            known = {name if name in told else re.sub(r"_(bucket|sum|count)$", "", name) for name in named}
-            assert named, panel["title"]
-            assert known <= told.keys(), panel["title"]
-            used = re.findall(r"(\w+)\s*(?:=~|!=|=)\s*\"", expression) + re.findall(r"{{(\w+)}}", legend)
-            used += [word.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for word in group.split(",")]
-            assert set(used) <= {"le"}.union(*(told[name][1] for name in known)), panel["title"]
+    places = [(each["gridPos"]["x"], each["gridPos"]["y"]) for each in dashboard["panels"]]
+    assert len(set(places)) == len({each["id"] for each in dashboard["panels"]}) == len(places)
+    return [
+        (each["title"], one["expr"], one["legendFormat"]) for each in dashboard["panels"] for one in each["targets"]
+    ]
+
+
+def alert_queries() -> list[tuple[str, str, str]]:
+    """The name of each alert, with its query and its texts."""
+    rules = yaml.safe_load(resources.files("pkgrepo.management.metrics").joinpath("alerts.yaml").read_text())
+    found = [rule for group in rules["groups"] for rule in group["rules"]]
+    for each in found:
+        assert each.keys() <= {"alert", "expr", "for", "labels", "annotations"}, each
+        assert each["labels"]["severity"] in ("critical", "warning", "info")
+        assert each["annotations"].keys() == {"summary", "description"}
+    return [(each["alert"], each["expr"], " ".join(each["annotations"].values())) for each in found]
+
+
+@pytest.mark.parametrize(("title", "expression", "texts"), [*dashboard_queries(), *alert_queries()])
+def test_queries_are_of_the_language(title: str, expression: str, texts: str) -> None:
+    promql_parser.parse(expression)  # raises a ValueError
 
 
 async def test_metrics_can_be_switched_off(make_stack: Any) -> None:

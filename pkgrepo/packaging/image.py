@@ -1,0 +1,285 @@
+"""
+The container image, in the layout of OCI, for amd64: Debian's Python with the libraries it needs, and the program.
+
+mmdebstrap downloads Debian's packages, with its keys and mirrors; their files are unpacked here, without those of
+package tools: nothing can be installed in the image, and it has no shell. dpkg's records of the packages stay, for
+scanners. Python files are compiled by the image's own Python, since its file system may be read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from pkgrepo.packaging.archives import Entry, below, entries_below, sha256_of, write_tar, write_tar_gz
+from pkgrepo.packaging.sources import Sources, run
+from pkgrepo.packaging.tree import HOME, PYTHON, SITE, SUITE
+
+ARCHITECTURE = "amd64"
+USER = 10001
+DATA = "var/lib/pkgrepo"
+SETTINGS = "etc/pkgrepo/pkgrepo.toml"
+PORT = 8081
+_TAKEN = (
+    f"python{PYTHON}-minimal", f"libpython{PYTHON}-stdlib", "ca-certificates", "base-files", "netbase", "media-types",
+    "tzdata", "libgcc-s1", "libstdc++6",
+)  # fmt: skip
+# Programs that install packages, the libraries of these, and those of the module nis.
+_LEFT_OUT = frozenset({
+    "debconf", "dpkg", "tar", "mawk", "openssl", "libmd0", "libacl1", "libselinux1", "libpcre2-8-0", "readline-common",
+    "libnsl2", "libtirpc3", "libtirpc-common", "libgssapi-krb5-2", "libkrb5-3", "libk5crypto3", "libkrb5support0",
+    "libkeyutils1", "libcom-err2",
+})  # fmt: skip
+_UNUSED = re.compile(
+    r"usr/share/(?:man|info|locale|lintian|bug|perl5|debconf|pixmaps|binfmts|bash-completion|polkit-1|readline)/"
+    r"|usr/share/doc/(?!.*/copyright$)|usr/lib/systemd/|lib/systemd/|etc/(?:cron\.daily|logrotate\.d)/|.*/nis\.cpython"
+)
+_USERS = f"root:x:0:0:root:/root:/sbin/nologin\npkgrepo:x:{USER}:{USER}:pkgrepo:/{DATA}:/sbin/nologin\n"
+_GROUPS = f"root:x:0:\npkgrepo:x:{USER}:\n"
+_FIELD = re.compile(r"(?m)^(\S+): (.*)$")  # of the control file of a package
+_OCI = "application/vnd.oci.image"
+
+
+@frozen
+class DebianPackage:
+    """A package in the image; ``sha256`` is that of its file."""
+
+    name: str
+    version: str
+    architecture: str
+    sha256: str
+
+
+def make_image(sources: Sources, tree: Path, out: Path, work: Path) -> tuple[Path, list[DebianPackage]]:
+    """Build the image. Returns the path of an archive that podman and skopeo read, and Debian's packages in it."""
+    base = work / "image"
+    base.mkdir()
+    packages = _unpack(sources, base, work)
+    _configure(base)
+    program = work / "image-program"
+    _compile(sources, base, f"usr/lib/python{PYTHON}", base)
+    run(["cp", "--archive", tree, program])
+    _compile(sources, base, f"{HOME}/lib", program)
+    _cache_plugins(sources, base, program)
+    layers = [
+        (_base_entries(base), "Debian packages"),
+        (_program_entries(program), f"pkgrepo {sources.version} and its dependencies"),
+    ]
+    target = out / f"pkgrepo-{sources.version}-{ARCHITECTURE}.oci.tar"
+    _write_layout(sources, [([*entries], text) for entries, text in layers], target, work)
+    return target, packages
+
+
+def _unpack(sources: Sources, base: Path, work: Path) -> list[DebianPackage]:
+    """Unpack Debian's packages, and record them where scanners look for those of images without dpkg."""
+    fetched = work / "debian"
+    run([
+        "mmdebstrap", "--quiet", "--variant=extract", f"--include={','.join(_TAKEN)}",
+        f"--architectures={ARCHITECTURE}",
+        '--aptopt=APT::Install-Recommends "false"', "--skip=cleanup/apt", "--format=tar", SUITE, fetched,
+    ], env=sources.environment)  # fmt: skip
+    found = []
+    with tarfile.open(fetched) as archive:
+        for member in sorted(archive.getmembers(), key=lambda each: each.name):
+            if not member.name.endswith(".deb"):
+                continue
+            file = archive.extractfile(member)
+            assert file is not None
+            package = work / "package.deb"
+            package.write_bytes(file.read())
+            control = run(["dpkg-deb", "--field", package])
+            fields = dict(_FIELD.findall(control))
+            if (name := fields["Package"]) not in _LEFT_OUT:
+                found.append(DebianPackage(name, fields["Version"], fields["Architecture"], sha256_of(package)))
+                _unpack_files(package, base)
+                _record(base, name, control)
+    return found
+
+
+def _unpack_files(package: Path, base: Path) -> None:
+    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as process:  # noqa: S603, S607
+        assert process.stdout is not None
+        with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
+            for member in archive:
+                name = member.name.removeprefix("./")
+                if name and not _UNUSED.match(name):
+                    member.name = _merged(name)
+                    archive.extract(member, base, filter="tar", set_attrs=False)
+                    if member.isreg():
+                        (base / member.name).chmod(member.mode & 0o755)
+
+
+def _merged(name: str) -> str:
+    """The path below /usr of a file in /bin, /sbin or /lib; these are links in every Debian since 12."""
+    first, _, rest = name.partition("/")
+    return f"usr/{name}" if first in {"bin", "sbin", "lib", "lib64"} and rest else name
+
+
+def _record(base: Path, name: str, control: str) -> None:
+    place = base / "var/lib/dpkg/status.d" / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f"{control.rstrip()}\n")
+
+
+def _configure(base: Path) -> None:
+    """Do what the scripts of the packages would do, and make users and folders."""
+    for name in ("bin", "sbin", "lib", "lib64"):
+        if (base / name).is_dir() and not (base / name).is_symlink():
+            (base / name).rmdir()
+        (base / "usr" / name).mkdir(exist_ok=True)
+        if not (base / name).is_symlink():
+            (base / name).symlink_to(f"usr/{name}")
+    authorities = sorted((base / "usr/share/ca-certificates").rglob("*.crt"))
+    bundle = base / "etc/ssl/certs/ca-certificates.crt"
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    bundle.write_bytes(b"".join(each.read_bytes() for each in authorities))
+    (base / "usr/lib/ssl").mkdir(parents=True, exist_ok=True)
+    link = base / "usr/lib/ssl/cert.pem"
+    link.unlink(missing_ok=True)
+    link.symlink_to("/etc/ssl/certs/ca-certificates.crt")
+    (base / "etc/passwd").write_text(_USERS)
+    (base / "etc/group").write_text(_GROUPS)
+    (base / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
+    for name in ("tmp", "proc", "sys", "dev", "run"):
+        (base / name).mkdir(exist_ok=True)
+
+
+def _python(base: Path) -> list[object]:
+    """The command that runs the image's Python on this machine."""
+    libraries = f"{base}/usr/lib/x86_64-linux-gnu"
+    return [base / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, base / f"usr/bin/python{PYTHON}"]
+
+
+def _compile(sources: Sources, base: Path, folder: str, root: Path) -> None:
+    """Compile the Python files in a folder below ``root``; Python takes the results without looking at times."""
+    words = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", root, "-p", "/", root / folder]
+    env = {**sources.environment, "PYTHONHOME": f"{base}/usr", "PYTHONDONTWRITEBYTECODE": "1"}
+    run([*_python(base), "-S", *words], env=env)
+
+
+def _cache_plugins(sources: Sources, base: Path, program: Path) -> None:
+    """Write Twisted's list of plugins, which it would write at the first start."""
+    code = "from twisted.plugin import IPlugin, getPlugins; list(getPlugins(IPlugin))"
+    env = {**sources.environment, "PYTHONHOME": f"{base}/usr", "PYTHONPATH": f"{program / SITE}"}
+    run([*_python(base), "-B", "-c", code], env=env)
+
+
+def _base_entries(base: Path) -> Iterator[Entry]:
+    for each in entries_below(base):
+        yield Entry("tmp", 0o1777) if each.name == "tmp" else each
+
+
+def _program_entries(program: Path) -> Iterator[Entry]:
+    """The program, its command on the path, an empty settings file, and the folder of the volume."""
+    parts = HOME.split("/")
+    yield from (Entry("/".join(parts[:number])) for number in range(1, len(parts) + 1))
+    for each in below(f"{HOME}/", entries_below(program / HOME)):
+        # Twisted reads its list of plugins only if it is newer than they are.
+        yield evolve(each, later_s=1) if each.name.endswith("/dropin.cache") else each
+    yield Entry("usr/bin/pkgrepo", 0o777, link="../lib/pkgrepo/bin/pkgrepo")
+    yield Entry("etc/pkgrepo")
+    yield Entry(SETTINGS, 0o644, b"# Mount your settings here; pkgrepo init prints a file with all of them.\n")
+    yield Entry(DATA, 0o750, owner=USER)
+
+
+def _config(sources: Sources, layers: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The configuration of the image (OCI image-spec, config.md); ``layers`` are diff ids with texts."""
+    created = _rfc3339(sources.epoch)
+    health = {"Test": ["CMD", "pkgrepo", "health"], "Interval": 30_000_000_000, "Timeout": 10_000_000_000,
+              "StartPeriod": 60_000_000_000, "Retries": 3}  # fmt: skip
+    return {
+        "created": created,
+        "architecture": ARCHITECTURE,
+        "os": "linux",
+        "config": {
+            "User": f"{USER}:{USER}",
+            "Env": [
+                "PATH=/usr/bin",
+                "LANG=C.UTF-8",
+                f"HOME=/{DATA}",
+                f"PKGREPO_CONFIG=/{SETTINGS}",
+                f"PKGREPO_DATA__DIR=/{DATA}",
+                f"PKGREPO_SERVER__LISTEN=tcp:{PORT}",
+                "PYTHONDONTWRITEBYTECODE=1",
+            ],
+            "Entrypoint": ["/usr/bin/pkgrepo"],
+            "Cmd": ["serve"],
+            "WorkingDir": f"/{DATA}",
+            "Volumes": {f"/{DATA}": {}},
+            "ExposedPorts": {f"{PORT}/tcp": {}},
+            "StopSignal": "SIGTERM",
+            "Healthcheck": health,  # Docker's field; it is not of OCI, and podman wants --health-cmd instead
+            "Labels": labels(sources),
+        },
+        "rootfs": {"type": "layers", "diff_ids": [diff for diff, _ in layers]},
+        "history": [{"created": created, "created_by": "bin/release", "comment": text} for _, text in layers],
+    }
+
+
+def labels(sources: Sources) -> dict[str, str]:
+    """The labels and annotations (OCI image-spec, annotations.md)."""
+    base = "org.opencontainers.image"
+    return {
+        f"{base}.title": "pkgrepo",
+        f"{base}.description": "Package registry: npm, container images, Maven, RubyGems, Python and conda",
+        f"{base}.version": sources.version,
+        f"{base}.revision": sources.commit,
+        f"{base}.created": _rfc3339(sources.epoch),
+        f"{base}.licenses": "Apache-2.0",
+        f"{base}.base.name": f"debian:{SUITE}",
+    }
+
+
+def _rfc3339(epoch: int) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _write_layout(sources: Sources, layers: Sequence[tuple[Sequence[Entry], str]], target: Path, work: Path) -> None:
+    """Write the image as an archive with an image layout (OCI image-spec, image-layout.md)."""
+    blobs: dict[str, Path | bytes] = {}
+    diffs, descriptors = [], []
+    for number, (entries, text) in enumerate(layers):
+        file = work / f"layer-{number}.tar.gz"
+        diffs.append((f"sha256:{write_tar_gz(file, entries, sources.epoch)}", text))
+        digest = sha256_of(file)
+        blobs[digest] = file
+        size = file.stat().st_size
+        descriptors.append({"mediaType": f"{_OCI}.layer.v1.tar+gzip", "digest": f"sha256:{digest}", "size": size})
+    config = _add(blobs, _config(sources, diffs), f"{_OCI}.config.v1+json")
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": f"{_OCI}.manifest.v1+json",
+        "config": config,
+        "layers": descriptors,
+        "annotations": labels(sources),
+    }
+    described = _add(blobs, manifest, f"{_OCI}.manifest.v1+json")
+    described["platform"] = {"architecture": ARCHITECTURE, "os": "linux"}
+    described["annotations"] = {"org.opencontainers.image.ref.name": f"localhost/pkgrepo:{sources.version}"}
+    index = {"schemaVersion": 2, "mediaType": f"{_OCI}.index.v1+json", "manifests": [described]}
+    entries = [
+        Entry("oci-layout", 0o644, b'{"imageLayoutVersion":"1.0.0"}'),
+        Entry("index.json", 0o644, json.dumps(index, sort_keys=True).encode()),
+        Entry("blobs"),
+        Entry("blobs/sha256"),
+        *(Entry(f"blobs/sha256/{digest}", 0o644, data) for digest, data in blobs.items()),
+    ]
+    with target.open("wb") as archive:
+        write_tar(archive, entries, sources.epoch)
+
+
+def _add(blobs: dict[str, Path | bytes], document: dict[str, Any], media_type: str) -> dict[str, Any]:
+    """Add a document to the blobs; returns its descriptor."""
+    data = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    digest = hashlib.sha256(data).hexdigest()
+    blobs[digest] = data
+    return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}

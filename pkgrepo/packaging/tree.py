@@ -1,0 +1,106 @@
+"""
+The program with its dependencies in /usr/lib/pkgrepo, for the Debian package and the image.
+
+The folder is a virtual environment for Debian's Python, so neither that nor other programs see these modules. The
+dependencies are those of ``requirements.txt``, whose hashes pip compares; ``pip compile`` of uv writes it
+(``bin/release --lock``).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from pkgrepo.packaging.sources import Sources, run
+
+PYTHON = "3.11"  # of Debian 12
+SUITE = "bookworm"
+HOME = "usr/lib/pkgrepo"
+SITE = f"{HOME}/lib/python{PYTHON}/site-packages"
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+
+# Wheels of these run on the C library of Debian 12.
+_PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+# The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
+_SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
+_SCRIPT = """\
+#!/{home}/bin/python3
+import sys
+
+from {module} import {function}
+
+sys.exit({function}())
+"""
+_SCRIPTS = {"pkgrepo": ("pkgrepo.cli", "main"), "twistd": ("twisted.scripts.twistd", "run")}
+_LOCKED = re.compile(r"(?m)^([A-Za-z0-9._-]+)==(\S+)")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+@frozen
+class Locked:
+    """A dependency in ``requirements.txt``; ``hashes`` are the SHA-256 of its files, one of which is installed."""
+
+    name: str
+    version: str
+    hashes: tuple[str, ...]
+
+
+def locked(text: str) -> Iterator[Locked]:
+    """The dependencies in the text of ``requirements.txt``."""
+    starts = [*_LOCKED.finditer(text)]
+    ends = [each.start() for each in starts[1:]] + [len(text)]
+    for each, end in zip(starts, ends, strict=True):
+        yield Locked(each[1], each[2], tuple(_HASH.findall(text[each.end() : end])))
+
+
+def lock(root: Path) -> None:
+    """Write ``requirements.txt`` anew, with the newest versions that pyproject.toml allows."""
+    command = [
+        sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--extra", "postgresql", "--extra", "s3",
+        "--generate-hashes", "--python-version", PYTHON, "--python-platform", "x86_64-manylinux_2_34",
+        "--only-binary", ":all:", "--no-header", "--no-annotate", "--upgrade", "--quiet", "--output-file", REQUIREMENTS,
+    ]  # fmt: skip
+    run(command, cwd=root)
+
+
+def make_tree(sources: Sources, wheel: Path, work: Path) -> Path:
+    """Install the wheel and its dependencies below a new folder; returns that, which stands for /."""
+    root = work / "tree"
+    site = root / SITE
+    site.mkdir(parents=True)
+    platforms = [word for each in _PLATFORMS for word in ("--platform", each)]
+    command = [
+        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps",
+        "--require-hashes", "--only-binary", ":all:", "--implementation", "cp", "--python-version", PYTHON, *platforms,
+        "--target", site, "--requirement", sources.folder / "pkgrepo" / "packaging" / "requirements.txt",
+    ]  # fmt: skip
+    run(command, env=sources.environment)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    _prune(site)
+    programs = root / HOME / "bin"
+    programs.mkdir()
+    for name, (module, function) in _SCRIPTS.items():
+        (programs / name).write_text(_SCRIPT.format(home=HOME, module=module, function=function))
+        (programs / name).chmod(0o755)
+    (programs / "python3").symlink_to(f"/usr/bin/python{PYTHON}")
+    (root / HOME / "pyvenv.cfg").write_text(
+        f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n"
+    )
+    return root
+
+
+def _prune(site: Path) -> None:
+    """Remove what the server never reads: scripts of dependencies, their tests, and models of other services."""
+    shutil.rmtree(site / "bin", ignore_errors=True)
+    for each in (site / "botocore" / "data").iterdir():
+        if each.is_dir() and each.name not in _SERVICES:
+            shutil.rmtree(each)
+    for each in [*(site / "twisted").rglob("test"), *(site / "zope").rglob("tests"), *site.rglob("__pycache__")]:
+        shutil.rmtree(each, ignore_errors=True)

@@ -1,0 +1,306 @@
+"""
+Proofs of what bin/release has built: ``bin/release --check OUT [PART]...``; without parts, all of them.
+
+Each part installs an artifact as its page of the documentation says, and uses it. ``debian`` needs root, ``container``
+needs podman, and ``hosting`` the clients of bin/test. They take some minutes together; the tests have what is quick.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+from pkgrepo import __version__
+from pkgrepo.packaging.archives import sha256_of
+from pkgrepo.packaging.chart import KUBERNETES
+from pkgrepo.packaging.tree import SUITE
+from tests.support.client_programs import CLIENTS, client_environment
+from tests.support.first_publishes import Publisher
+from tests.support.server_process import ROOT, ServerProcess, clean_environment
+from tests.support.unit_filters import SETS
+
+PASSWORD = "correct horse battery"
+ADMIN = ("admin", PASSWORD)
+# Beside the usual way: for places where a container may not raise limits, or have a network of its own.
+PODMAN: Sequence[Sequence[str]] = (
+    (),
+    ("--ulimit=host", "--network=host"),
+    ("--runtime=runc", "--ulimit=nofile=20000:20000", "--ulimit=nproc=1000:1000", "--network=host"),
+)
+IN_CHROOT = "python3,ca-certificates,media-types,systemd-standalone-sysusers,libseccomp2"
+
+
+def run(*command: object, **options: Any) -> str:
+    """Run a program, which must succeed. Returns its output."""
+    words = [str(each) for each in command]
+    ended = subprocess.run(words, check=False, **{"stdout": subprocess.PIPE, "text": True, **options})
+    assert ended.returncode == 0, f"{' '.join(words)}: exit status {ended.returncode}\n{ended.stdout}"
+    return str(ended.stdout)
+
+
+def publish(url: str) -> None:
+    """Publish a package of each format, and read it."""
+    client = Publisher(url, ADMIN)
+    for each in client.publish_all():
+        client.check(each)
+
+
+@contextmanager
+def serving(command: Sequence[object], folder: Path, **variables: str) -> Iterator[str]:
+    """Run a server; the address is yielded when it is ready."""
+    folder.mkdir(exist_ok=True)
+    environ = clean_environment(PKGREPO_ADMIN_PASSWORD=PASSWORD, **variables)
+    server = ServerProcess([str(each) for each in command], environ=environ, folder=folder)
+    try:
+        server.wait_ready()
+        yield server.url
+    finally:
+        server.stop()
+    assert "Traceback" not in server.output, server.output
+
+
+class Proofs:
+    """The parts, by the names of methods. ``work`` is an empty folder."""
+
+    def __init__(self, out: Path, work: Path) -> None:
+        base = f"pkgrepo-{__version__}"
+        self._out = out
+        self._work = work
+        self._wheel, self._sdist = out / f"{base}-py3-none-any.whl", out / f"{base}.tar.gz"
+        self._image, self._deb = out / f"{base}-amd64.oci.tar", out / f"pkgrepo_{__version__}-1_amd64.deb"
+        self._chart = out / f"{base}.tgz"
+        self._statement = json.loads((out / f"{base}.intoto.json").read_text())
+
+    def documents(self) -> None:
+        """Digests, bills of materials and provenance name what is there, and the signature is that of the key."""
+        from cyclonedx.schema import SchemaVersion
+        from cyclonedx.validation.json import JsonStrictValidator
+
+        run("sha256sum", "--quiet", "--check", "SHA256SUMS", cwd=self._out)
+        listed = {line.split()[1] for line in (self._out / "SHA256SUMS").read_text().splitlines()}
+        assert {each.name for each in self._out.iterdir()} - listed <= {"SHA256SUMS", "SHA256SUMS.sig"}
+        for bill in self._out.glob("*.cdx.json"):
+            assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.read_text()) is None, bill
+            digest = json.loads(bill.read_text())["metadata"]["component"]["hashes"][0]["content"]
+            assert digest == sha256_of(self._out / bill.name.removesuffix(".cdx.json"))
+        for each in self._statement["subject"]:
+            assert each["digest"]["sha256"] == sha256_of(self._out / each["name"])
+        if key := os.environ.get("PKGREPO_RELEASE_PUBLIC_KEY"):
+            options = ("--insecure-ignore-tlog", "--key", key, "--signature", "SHA256SUMS.sig", "SHA256SUMS")
+            run(CLIENTS / "cosign" / "bin" / "cosign", "verify-blob", *options, cwd=self._out)
+
+    def python(self) -> None:
+        """The metadata is good, the sdist is complete and gives the same wheel, and the wheel serves."""
+        run(sys.executable, "-m", "twine", "check", "--strict", self._wheel, self._sdist)
+        with tarfile.open(self._sdist) as archive:
+            archive.extractall(self._work, filter="data")
+        source = self._work / f"pkgrepo-{__version__}"
+        tracked = run("git", "ls-files", cwd=ROOT).splitlines()
+        assert [each for each in tracked if not (source / each).exists()] == []
+        epoch = self._statement["predicate"]["buildDefinition"]["externalParameters"]["SOURCE_DATE_EPOCH"]
+        environ = os.environ | {"SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
+        again = self._work / "again"
+        run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", again, source, env=environ)
+        assert sha256_of(again / self._wheel.name) == sha256_of(self._wheel)
+        with zipfile.ZipFile(self._wheel) as wheel:
+            assert not [each for each in wheel.namelist() if each.startswith(("tests/", "bin/"))]
+        with self._installed() as url:
+            publish(url)
+
+    @contextmanager
+    def _installed(self) -> Iterator[str]:
+        """Install the wheel into a fresh environment, and serve."""
+        programs = self._work / "venv" / "bin"
+        if not programs.exists():
+            run(sys.executable, "-m", "venv", programs.parent)
+            wheel = f"{self._wheel}[postgresql,s3]"
+            run(programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+        assert f"pkgrepo {__version__} (commit " in run(programs / "pkgrepo", "version")
+        folder = Path(tempfile.mkdtemp(dir=self._work))
+        listen = "tcp:0:interface=127.0.0.1"
+        with serving([programs / "pkgrepo", "serve"], folder, PKGREPO_SERVER__LISTEN=listen) as url:
+            yield url
+
+    def kubernetes(self) -> None:
+        """The chart is one for helm, and its manifests fit their schemas."""
+        import kubernetes_validate
+
+        run(CLIENTS / "helm" / "bin" / "helm", "lint", "--strict", self._chart)
+        for name in ("kubernetes-sqlite.yaml", "kubernetes-postgresql.yaml"):
+            documents = [each for each in yaml.safe_load_all((self._out / name).read_text()) if each]
+            assert len(documents) >= 5
+            for each in documents:
+                kubernetes_validate.validate(each, KUBERNETES, strict=True)
+
+    def debian(self) -> None:
+        """The package installs in a fresh Debian, starts nothing, and serves under the filters of its unit."""
+        root = self._work / "chroot"
+        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={IN_CHROOT}", SUITE, root)
+        shutil.copy(self._deb, root / "tmp")
+        inside = ("chroot", root, "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8")
+        run(*inside, "dpkg", "--install", f"/tmp/{self._deb.name}")
+        assert f"pkgrepo {__version__} (commit " in run(*inside, "pkgrepo", "version")
+        assert run(*inside, "stat", "-c", "%U:%G %a", "/etc/pkgrepo/pkgrepo.toml") == "root:pkgrepo 640\n"
+        assert not (root / "var/lib/pkgrepo").exists()
+        page = root / "usr/share/man/man1/pkgrepo-repo-create.1.gz"
+        assert "pkgrepo repo create" in run("zcat", page)
+        self._verify_units(root)
+        run(*inside, "install", "-d", "-o", "pkgrepo", "-g", "pkgrepo", "-m", "750", "/var/lib/pkgrepo")
+        for each in (
+            SETS,
+            Path(__file__).parent / "support" / "unit_filters.py",
+        ):  # for the child, which confines itself
+            place = root / "proof" / each.relative_to(ROOT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(each, place)
+        unit = "/usr/lib/systemd/system/pkgrepo.service"
+        command = (
+            *inside, "PYTHONPATH=/proof", f"PKGREPO_ADMIN_PASSWORD={PASSWORD}",
+            "setpriv", "--reuid=pkgrepo", "--regid=pkgrepo", "--clear-groups",
+            "/usr/lib/pkgrepo/bin/python3", "-m", "tests.support.unit_filters", unit,
+            "/usr/lib/pkgrepo/bin/twistd", "--nodaemon", "--pidfile=", "pkgrepo",
+            "--config", "/etc/pkgrepo/pkgrepo.toml", "--workers", "2",
+            "--set", "server.listen=tcp:0:interface=127.0.0.1",
+        )  # fmt: skip
+        with serving(command, self._work / "debian") as url:
+            publish(url)
+        verified = run(*inside, "pkgrepo", "verify")
+        assert " 0 missing, 0 damaged" in verified
+        run(*inside, "dpkg", "--purge", "pkgrepo")
+        assert (root / "var/lib/pkgrepo/pkgrepo.db").exists()
+        assert not (root / "usr/lib/pkgrepo").exists()
+        assert not (root / "etc/pkgrepo").exists()
+
+    def _verify_units(self, root: Path) -> None:
+        """Verify the units of the package, with programs that exist here."""
+        folder = self._work / "units"
+        folder.mkdir()
+        for name in ("pkgrepo.service", "pkgrepo.socket"):
+            text = (root / "usr/lib/systemd/system" / name).read_text()
+            (folder / name).write_text(text.replace("/usr/lib/pkgrepo/bin/twistd", "/usr/bin/env"))
+        names = [folder / "pkgrepo.service", folder / "pkgrepo.socket"]
+        run("systemd-analyze", "verify", *names, env=os.environ | {"SYSTEMD_PAGER": ""})
+        run("systemd-analyze", "security", "--offline=yes", "--threshold=20", names[0])
+
+    def container(self) -> None:
+        """The image serves without root, with a file system that is read-only and without capabilities."""
+        run("podman", "load", "--quiet", "--input", self._image)
+        name = f"localhost/pkgrepo:{__version__}"
+        options = self._podman_options(name)
+        password = self._work / "password"
+        password.write_text(PASSWORD)
+        password.chmod(0o644)
+        port = free_port()
+        settings = (
+            "--read-only", "--cap-drop=ALL", f"--volume={password}:/run/secrets/admin-password:ro",
+            "--env=PKGREPO_ADMIN_PASSWORD_FILE=/run/secrets/admin-password",
+            f"--env=PKGREPO_SERVER__LISTEN=tcp:{port}:interface=127.0.0.1",
+        )  # fmt: skip
+        if "--network=host" not in options:
+            settings = (*settings[:-1], f"--publish=127.0.0.1:{port}:8081")
+        uid = run("podman", "run", "--detach", *options, *settings, name).strip()
+        runtime = [each for each in options if each.startswith("--runtime")]
+        try:
+            wait_for_server(f"http://127.0.0.1:{port}")
+            publish(f"http://127.0.0.1:{port}")
+            assert run("podman", *runtime, "exec", uid, "pkgrepo", "health") == "ok\n"
+            assert "pkgrepo" in run("podman", "top", uid, "user")
+            process = run("podman", "inspect", "--format", "{{.State.Pid}}", uid).strip()
+            status = Path(f"/proc/{process}/status").read_text()
+            assert "Uid:\t10001\t10001\t10001\t10001\n" in status
+            assert "CapEff:\t0000000000000000\n" in status
+            run("podman", "stop", "--time=60", uid)
+            lines = run("podman", "logs", uid, stderr=subprocess.STDOUT)
+            assert "Server Shut Down" in lines
+            assert "Unable to write" not in lines
+        finally:
+            run("podman", "rm", "--force", uid)
+
+    def _podman_options(self, name: str) -> Sequence[str]:
+        """The first options with which a container runs here."""
+        for options in PODMAN:
+            with suppress(AssertionError):
+                run("podman", "run", "--rm", "--read-only", *options, name, "version", stderr=subprocess.DEVNULL)
+                return options
+        raise AssertionError("podman runs no container here")
+
+    def hosting(self) -> None:
+        """A server of this release hosts the release: twine, skopeo and helm put it there, and get it back."""
+        with self._installed() as url:
+            client = Publisher(url, ADMIN)
+            client.create("py", "python")
+            client.create("images", "docker")
+            environ = client_environment(self._work / "home", TWINE_USERNAME="admin", TWINE_PASSWORD=PASSWORD)
+            address = f"{url}/repositories/main/py"
+            twine = ("-m", "twine", "upload", "--non-interactive", "--repository-url", f"{address}/legacy/")
+            run(sys.executable, *twine, self._wheel, self._sdist, env=environ)
+            got = client.ask("GET", f"repositories/main/py/packages/pkgrepo/{__version__}/{self._wheel.name}").content
+            assert got == self._wheel.read_bytes()
+            host = url.partition("//")[2]
+            target = f"docker://{host}/main/images/pkgrepo:{__version__}"
+            run("skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"--dest-creds=admin:{PASSWORD}",
+                f"oci-archive:{self._image}", target, env=environ)  # fmt: skip
+            raw = run("skopeo", "inspect", "--raw", "--tls-verify=false", target, env=environ)
+            assert json.loads(raw)["annotations"]["org.opencontainers.image.version"] == __version__
+            helm = CLIENTS / "helm" / "bin" / "helm"
+            place = f"oci://{host}/main/images/charts"
+            run(helm, "registry", "login", host, "--plain-http", "--username=admin", "--password-stdin",
+                input=PASSWORD, env=environ)  # fmt: skip
+            run(helm, "push", self._chart, place, "--plain-http", env=environ)
+            pull = (f"{place}/pkgrepo", "--plain-http", "--version", __version__, "--destination", self._work)
+            run(helm, "pull", *pull, env=environ)
+            assert (self._work / self._chart.name).read_bytes() == self._chart.read_bytes()
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as line:
+        return int(line.getsockname()[1])
+
+
+def wait_for_server(url: str) -> None:
+    """Wait until it is ready, for up to two minutes."""
+    ends = time.monotonic() + 120
+    while time.monotonic() < ends:
+        with suppress(requests.ConnectionError):
+            if requests.get(f"{url}/readyz", timeout=10).ok:
+                return
+        time.sleep(0.2)
+    raise AssertionError(f"{url} does not answer")
+
+
+PARTS = ("documents", "python", "kubernetes", "debian", "container", "hosting")
+
+
+def main(out: str, *parts: str) -> None:
+    failed = []
+    for part in parts or PARTS:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="pkgrepo-check-") as work:
+            os.chmod(work, 0o755)
+            try:
+                getattr(Proofs(Path(out).absolute(), Path(work)), part)()
+            except AssertionError as error:
+                failed.append(part)
+                print(f"{part}: {error}", file=sys.stderr)
+        print(f"{part}: {'failed' if part in failed else 'passed'} in {time.monotonic() - began:.0f} s")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

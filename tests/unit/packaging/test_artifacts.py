@@ -1,0 +1,192 @@
+"""Parts of what a release consists of: pinned dependencies, units and settings of packages, chart, manual pages."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from pkgrepo import __version__
+from pkgrepo.build import normal
+from pkgrepo.config import Config, read_config
+from pkgrepo.packaging import debian, image
+from pkgrepo.packaging.chart import FOLDER, KUBERNETES, POSTGRESQL
+from pkgrepo.packaging.manuals import make_manuals
+from pkgrepo.packaging.tree import REQUIREMENTS, locked
+from tests.support.client_programs import CLIENTS, absent, program
+from tests.support.unit_filters import confinement
+
+ROOT = Path(__file__).parents[3]
+PACKAGING = ROOT / "pkgrepo" / "packaging"
+
+
+def test_the_pinned_dependencies_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    pinned = {normal(each.name): each for each in locked(REQUIREMENTS.read_text())}
+    assert len(pinned) > 40
+    assert all(each.hashes for each in pinned.values())
+    for text in project["dependencies"] + extras["postgresql"] + extras["s3"]:
+        wanted = Requirement(text)
+        found = pinned[normal(wanted.name)]  # bin/release --lock writes the file anew
+        assert wanted.specifier.contains(found.version), f"{text}: {found.version} is pinned"
+
+
+def test_the_page_about_the_installation_names_this_version() -> None:
+    text = (ROOT / "pkgrepo" / "docs" / "install.md").read_text()
+    assert set(re.findall(r"pkgrepo[-_:](\d+\.\d+\.\d+)", text)) == {__version__}
+
+
+def test_the_unit_of_the_package_is_confined_like_that_of_other_installations(tmp_path: Path) -> None:
+    original = ROOT / "pkgrepo" / "systemd" / "pkgrepo.service"
+    text = debian.unit(original.read_text())
+    assert "\nUser=pkgrepo\n" in text
+    assert "/opt/" not in text
+    assert text.startswith("[Unit]\n")
+    (tmp_path / "pkgrepo.service").write_text(text)
+    assert confinement(tmp_path / "pkgrepo.service") == confinement(original)
+
+
+def test_the_unit_of_the_package_is_valid(tmp_path: Path) -> None:
+    program("systemd-analyze")
+    text = debian.unit((ROOT / "pkgrepo" / "systemd" / "pkgrepo.service").read_text())
+    text = text.replace("/usr/lib/pkgrepo/bin/twistd", str(shutil.which("env"))).replace("User=pkgrepo", "User=root")
+    (tmp_path / "pkgrepo.service").write_text(text.replace("Group=pkgrepo", "Group=root"))
+    shutil.copy(ROOT / "pkgrepo" / "systemd" / "pkgrepo.socket", tmp_path)
+    command = ["systemd-analyze", "verify", tmp_path / "pkgrepo.service", tmp_path / "pkgrepo.socket"]
+    verified = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+def test_the_settings_of_the_package_are_valid(tmp_path: Path) -> None:
+    (tmp_path / "pkgrepo.toml").write_text(debian.settings())
+    config = read_config(tmp_path / "pkgrepo.toml", environ={})
+    assert config.data.dir == Path("/var/lib/pkgrepo")
+    assert set(config.origins) == {"data.dir"}
+
+
+@pytest.mark.parametrize("name", ["postinst", "prerm", "postrm", "pkgrepo"])
+def test_scripts_of_the_package_are_valid(name: str) -> None:
+    subprocess.run(["sh", "-n", PACKAGING / "debian" / name], check=True)
+
+
+def test_files_of_programs_that_install_packages_are_not_in_the_image() -> None:
+    assert image._UNUSED.match("usr/share/doc/libssl3/changelog.gz")
+    assert not image._UNUSED.match("usr/share/doc/libssl3/copyright")
+    assert image._merged("lib/x86_64-linux-gnu/libc.so.6") == "usr/lib/x86_64-linux-gnu/libc.so.6"
+    assert image._merged("etc/passwd") == "etc/passwd"
+
+
+def test_every_command_has_a_manual_page() -> None:
+    files = make_manuals(__version__)
+    pages = {Path(name).name: gzip.decompress(data).decode() for name, data in files.items() if "/man1/" in name}
+    assert {
+        "pkgrepo.1.gz",
+        "pkgrepo-verify.1.gz",
+        "pkgrepo-repo-create.1.gz",
+        "pkgrepo-import-maven.1.gz",
+    } <= pages.keys()
+    for name, text in pages.items():
+        assert text.startswith(f'.TH "{name.removesuffix(".1.gz").upper()}" 1'), name
+        assert ".SH NAME\n" in text
+        assert "\b" not in text
+        unknown = [line for line in text.splitlines() if re.match(r"[.'](?!TH |SH |PP$|TP$|B |nf$|fi$)", line)]
+        assert unknown == [], name
+    assert "_PKGREPO_COMPLETE=bash_complete" in files["usr/share/bash-completion/completions/pkgrepo"].decode()
+    assert make_manuals(__version__) == files
+
+
+def test_manual_pages_are_formatted_without_a_warning(tmp_path: Path) -> None:
+    groff = shutil.which("groff")
+    if groff is None:
+        absent("groff is not on the path")
+    for name, data in make_manuals(__version__).items():
+        if name.endswith(("pkgrepo.1.gz", "repo-create.1.gz", "completion.1.gz")):
+            ended = subprocess.run(
+                [groff, "-man", "-Tutf8", "-ww", "-z"], input=gzip.decompress(data), capture_output=True, check=True
+            )
+            assert ended.stderr == b"", name
+
+
+def render(*values: str) -> list[dict[str, Any]]:
+    helm = CLIENTS / "helm" / "bin" / "helm"
+    if not helm.exists():
+        absent("helm is not installed (bin/test installs it)")
+    settings = [word for each in values for word in ("--set", each)]
+    subprocess.run([helm, "lint", "--strict", "--quiet", ROOT / FOLDER, *settings], check=True)
+    command = [helm, "template", "pkgrepo", ROOT / FOLDER, "--kube-version", KUBERNETES, *settings]
+    rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [each for each in yaml.safe_load_all(rendered) if each]
+
+
+def settings_in(documents: list[dict[str, Any]], folder: Path) -> Config:
+    (found,) = (each for each in documents if each["kind"] == "ConfigMap")
+    (folder / "pkgrepo.toml").write_text(found["data"]["pkgrepo.toml"])
+    return read_config(folder / "pkgrepo.toml", environ={})
+
+
+def check_pods(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The specification of the pods, which the service, the budget and the policy select."""
+    (workload,) = (each for each in documents if each["kind"] in ("StatefulSet", "Deployment"))
+    assert workload["kind"] == kind
+    template = workload["spec"]["template"]
+    selected = workload["spec"]["selector"]["matchLabels"]
+    assert selected.items() <= template["metadata"]["labels"].items()
+    by_kind = {each["kind"]: each for each in documents}
+    assert by_kind["Service"]["spec"]["selector"] == selected
+    assert by_kind["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == selected
+    assert by_kind["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == selected
+    pod: dict[str, Any] = template["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    mounted = {each["name"] for each in container["volumeMounts"]}
+    claimed = {each["metadata"]["name"] for each in workload["spec"].get("volumeClaimTemplates", [])}
+    assert mounted == {each["name"] for each in pod["volumes"]} | claimed
+    return pod
+
+
+def test_the_chart_with_sqlite(tmp_path: Path) -> None:
+    documents = render("publicUrl=https://packages.example", "ingress.enabled=true", "ingress.host=packages.example")
+    check_pods(documents, "StatefulSet")
+    assert "Ingress" in {each["kind"] for each in documents}
+    config = settings_in(documents, tmp_path)
+    assert config.data.dir == Path("/var/lib/pkgrepo")
+    assert config.database_path == Path("/var/lib/pkgrepo/pkgrepo.db")
+    assert config.server.public_url == "https://packages.example"
+
+
+def test_the_chart_with_postgresql_and_a_bucket(tmp_path: Path) -> None:
+    documents = render(*POSTGRESQL, "replicas=3")
+    pod = check_pods(documents, "Deployment")
+    config = settings_in(documents, tmp_path)
+    assert config.database_path is None
+    (storage,) = config.bootstrap.storages
+    assert (storage.name, storage.type) == ("main", "S3")
+    assert storage.settings["bucket"] == "packages"
+    names = {each["name"] for each in pod["containers"][0]["env"]}
+    assert {"PKGREPO_DATABASE__PASSWORD_FILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} <= names
+
+
+def test_the_chart_refuses_a_database_without_its_address_and_unknown_values() -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        render("catalog=postgresql")
+    with pytest.raises(subprocess.CalledProcessError):
+        render("replicsa=3")
+
+
+def test_compose_runs_the_image_without_rights() -> None:
+    (service,) = yaml.safe_load((PACKAGING / "compose.yaml").read_text())["services"].values()
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["volumes"] == [f"data:/{image.DATA}"]
+    assert f":{image.PORT}" in service["ports"][0]
