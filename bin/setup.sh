@@ -83,7 +83,7 @@ install_project() {
     # twistd looks for plugins in sys.path, which an editable install does not extend.
     echo "$root" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/pkgrepo-checkout.pth"
     "$venv/bin/python" -c 'from twisted.plugin import IPlugin, getPlugins; list(getPlugins(IPlugin))'
-    printf '%s' "$want" >"$stamp"
+    printf '%s' "$want" | tee "$stamp" >"$venv/.installed" # with extras or without
 }
 
 # run_tests COMMAND... -- ARGUMENT...: run pytest, by a command such as `-m pytest`, with these arguments. If from 1 to 5

@@ -44,7 +44,7 @@ def test_a_deprecation_is_printed_until_it_is_removed(bench: NodeBench, registry
 
 
 @pytest.mark.parametrize(
-    ("client", "name"), zip([*NPMS, *PNPMS], itertools.cycle(["shrinking-{}", "@shrinking/{}"]), strict=False)
+    ("client", "name"), list(zip([*NPMS, *PNPMS], itertools.cycle(["shrinking-{}", "@shrinking/{}"])))
 )
 def test_a_version_is_unpublished_and_then_the_package(
     bench: NodeBench, registry: Registry, client: str, name: str

@@ -76,6 +76,7 @@ async def test_clients_are_served_with_http_1_1_whatever_they_offer(tmp_path: Pa
     await server.stop()
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:DeprecationWarning")  # the old versions are meant
 async def test_old_versions_of_tls_are_refused(tmp_path: Path) -> None:
     server = Server(where, make_certificate(tmp_path))
 

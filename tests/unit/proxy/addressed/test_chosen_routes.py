@@ -196,7 +196,8 @@ async def test_file_that_is_purged_at_once_is_served_and_not_remembered_as_absen
 
             async def then_purge(self: Publisher, *args: Any) -> Any:
                 result: Any = await change(self, *args)
-                await stack.ok("POST", f"/repository/{made['id']}/cache/purge", {})
+                # It waits until this change is recorded.
+                await stack.ok("POST", f"/repository/{made['id']}/cache/purge?wait=0", {})
                 return result
 
             monkeypatch.setattr(Publisher, "change_with_blobs", then_purge)
