@@ -11,12 +11,13 @@ import pytest
 from tests.support.certificates import write_certificate
 from tests.support.http_client import HttpClient
 from tests.support.images import digest_of, make_artifact, make_image, make_index
+from tests.support.ports import closed_port
 from tests.support.upstreams import faults
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.messages import HEAD, Answer, Fault
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import JSON, PythonUpstream
-from tests.support.upstreams.server import ANY, ScriptedUpstream, closed_port
+from tests.support.upstreams.server import ANY, ScriptedUpstream
 
 pytestmark = pytest.mark.server
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.client_programs import program
 from tests.support.peer_process import peer_process
-from tests.support.upstreams.server import closed_port
+from tests.support.ports import closed_port
 
 _CONFIGURATION = """
 version: 0.1

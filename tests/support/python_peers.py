@@ -11,8 +11,8 @@ import requests
 
 from tests.support.client_programs import client, client_environment, run_client
 from tests.support.peer_process import peer_process
+from tests.support.ports import closed_port
 from tests.support.timeouts import TIMEOUT_S
-from tests.support.upstreams.server import closed_port
 
 DEVPI_USER = "tests"
 DEVPI_PASSWORD = "an index for tests"

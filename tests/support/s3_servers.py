@@ -8,7 +8,6 @@ implementation of the documents of the protocol, and of how it answers wrong req
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ from botocore.credentials import Credentials
 
 from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
 from tests.support.client_programs import CLIENTS, client, client_environment
+from tests.support.ports import closed_port
 from tests.support.timeouts import TIMEOUT_S
 
 KEY = AccessKey("testkey", "test-secret-of-the-bucket")
@@ -41,7 +41,7 @@ def s3_server(
     """
     program = client(kind, PROGRAMS[kind])
     with tempfile.TemporaryDirectory(prefix="s3") as name:
-        server = SERVERS[kind](program, folder or Path(name), port or _free_port(), options)
+        server = SERVERS[kind](program, folder or Path(name), port or closed_port(), options)
         server.start()
         try:
             yield server
@@ -147,8 +147,3 @@ SERVERS: dict[str, type[S3Server]] = {"versitygw": S3Server, "moto": MotoServer}
 def is_installed(kind: str) -> bool:
     """Whether bin/test has installed a server."""
     return (CLIENTS / kind / ".installed").exists()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.client_programs import ROOT, program
 from tests.support.peer_process import peer_process
-from tests.support.upstreams.server import closed_port
+from tests.support.ports import closed_port
 
 PROGRAM = ROOT / ".cache" / "bench" / "node" / "node_modules" / ".bin" / "verdaccio"
 

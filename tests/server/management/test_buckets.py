@@ -18,7 +18,7 @@ from pkgrepo.interfaces import IBlobAddresses
 from tests.support.certificates import write_certificate
 from tests.support.host_names import host_names
 from tests.support.inprocess_server import until_value
-from tests.support.memory_server import Stack
+from tests.support.memory_server import WITHOUT_CONDA, Stack
 from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import BUCKET, KEY, S3Server, s3_server
 from tests.support.timeouts import TIMEOUT_S
@@ -249,13 +249,13 @@ async def test_a_server_without_its_key_starts_and_takes_the_access_key_again(
 
 async def test_what_is_deleted_is_collected_from_the_bucket(stack: Stack, s3: S3Server) -> None:
     await stack.ok("POST", "/storage", storage_in(s3, "collected"))
-    await stack.add_repository("py", storage="cloud")
+    await stack.add_repository("py", storage="cloud", config=WITHOUT_CONDA)
     await stack.publish("cloud/py", "cloudy", "1.0", pad=100_000)
     await stack.publish("cloud/py", "cloudy", "1.1", pad=100_000)
     core = stack.assembly.core
     store = await core.stores.open(next(each for each in core.registry.storages() if each.name == "cloud"))
     before = len(await store.scan())
-    done = await stack.ok("DELETE", "/repository/cloud%2Fpy/packages", {"paths": ["cloudy/1.0"]})
+    done = await stack.ok("DELETE", "/repository/cloud%2Fpy/packages?purge=true", {"paths": ["cloudy/1.0"]})
     assert done["deleted"] == ["cloudy/1.0"]
     await stack.ok("POST", "/repository/cloud%2Fpy/gc", {"grace_seconds": 0})
     assert 0 < len(await store.scan()) < before

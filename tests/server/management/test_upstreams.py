@@ -12,12 +12,13 @@ from tests.support.certificates import write_certificate
 from tests.support.host_names import host_names
 from tests.support.images import digest_of, make_image
 from tests.support.inprocess_server import turn, value_of
+from tests.support.ports import closed_port
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.faults import failing
 from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
-from tests.support.upstreams.server import ScriptedUpstream, closed_port
+from tests.support.upstreams.server import ScriptedUpstream
 
 pytestmark = pytest.mark.server
 

@@ -19,9 +19,10 @@ from pkgrepo.errors import (
 from pkgrepo.model import ReadLimits, UpstreamState
 from pkgrepo.proxy.upstream.health import FAILURES
 from tests.support.inprocess_server import turn, until
+from tests.support.ports import closed_port
 from tests.support.upstreams import faults
 from tests.support.upstreams.messages import Answer, Fault
-from tests.support.upstreams.server import ANY, closed_port, unaccepting_port
+from tests.support.upstreams.server import ANY, unaccepting_port
 
 pytestmark = pytest.mark.server
 

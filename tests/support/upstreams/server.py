@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from typing import Self
 
 from attrs import define, field
 
+from tests.support.ports import reserve_port
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.upstreams.connection import ClientLeft, Connection
 from tests.support.upstreams.messages import Answer, Request, Step, take
@@ -99,8 +101,10 @@ class ScriptedUpstream:
 
     def start(self) -> Self:
         """Listen; on the same port as before if it was started before."""
+        if self.port == 0:
+            self.port, reserved = reserve_port()
+            weakref.finalize(self, reserved.close)
         listener = socket.create_server((self.host, self.port), backlog=512)
-        self.port = listener.getsockname()[1]
         listening = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(listener, listening)), daemon=True)
         self._thread.start()
@@ -284,13 +288,6 @@ class ScriptedUpstream:
         with self._changed:
             yield
             self._changed.notify_all()
-
-
-def closed_port() -> int:
-    """Return a port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @contextmanager
