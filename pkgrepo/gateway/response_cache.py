@@ -61,6 +61,7 @@ class CachedResponse:
     variants: dict[tuple[bytes | None, bytes | None, str], PreparedResponse] = Factory(dict)
 
 
+@define(eq=False)
 class ResponseCache:
     """
     Cached responses by repository and request target.
@@ -68,17 +69,10 @@ class ResponseCache:
     ``on_replace`` is called when a response replaces another one: an upstream's may do so without a commit.
     """
 
-    def __init__(
-        self,
-        catalog: ICatalog,
-        cache: SizedCache[CachedResponse],
-        clock: Clock,
-        on_replace: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._on_replace = on_replace
-        self._catalog = catalog
-        self._cache = cache
-        self._clock = clock
+    _catalog: ICatalog
+    _cache: SizedCache[CachedResponse]
+    _clock: Clock
+    _on_replace: Callable[[], object] = lambda: None
 
     def put(self, request: Request, entry: CachedResponse) -> None:
         """

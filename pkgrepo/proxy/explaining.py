@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied
 from pkgrepo.interfaces import ICatalog, Reader
@@ -130,27 +130,17 @@ class Explanation:
         return evolve(self, outcome=outcome, why=str(error))
 
 
+@define(eq=False, kw_only=True)
 class Explainer:
     """Explains packages of ``formats``, which are by name, as are their ``version_keys``."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        clock: Clock,
-        pools: Pools,
-        resolver: Resolver,
-        files: PackageFiles,
-        formats: Mapping[str, Proxied],
-        version_keys: Mapping[str, Callable[[str], str]],
-    ) -> None:
-        self._catalog = catalog
-        self._clock = clock
-        self._pools = pools
-        self._resolver = resolver
-        self._files = files
-        self._formats = formats
-        self._version_keys = version_keys
+    _catalog: ICatalog
+    _clock: Clock
+    _pools: Pools
+    _resolver: Resolver
+    _files: PackageFiles
+    _formats: Mapping[str, Proxied]
+    _version_keys: Mapping[str, Callable[[str], str]]
 
     async def explain(
         self, repository: Repository, key: str, *, version_key: str | None = None, revalidate: bool = False

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import define, field
+
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Repository
@@ -22,6 +24,7 @@ MOST_MISTRUSTED: Final = 1000
 Place = tuple[int, str]  # id of a repository, and the path of a file in it, or its identity
 
 
+@define(eq=False)
 class NegativeCache:
     """
     Remembers keys for the repository's ``negative_ttl``.
@@ -29,14 +32,9 @@ class NegativeCache:
     ``on_note`` is called with the id of a repository, a key, and until when it counts, for the ``add`` of others.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        on_note: Callable[[int, str, int], None] = lambda _repository_id, _key, _until_ms: None,
-    ) -> None:
-        self._clock = clock
-        self._on_note = on_note
-        self._until_ms: Lru[tuple[int, str], int] = Lru(MOST_ABSENT)
+    _clock: Clock
+    _on_note: Callable[[int, str, int], None] = lambda _repository_id, _key, _until_ms: None
+    _until_ms: Lru[tuple[int, str], int] = field(factory=lambda: Lru(MOST_ABSENT), init=False)
 
     def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
         """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""

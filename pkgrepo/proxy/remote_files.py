@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from pkgrepo.errors import FileExists, existing
 from pkgrepo.interfaces import ICatalog
@@ -90,25 +90,16 @@ def is_former(proxy: Repository, file: File) -> bool:
 MakeRelease = Callable[[RemoteFile, Staged, BlobInfo, Pools], Awaitable[Release]]
 
 
+@define(eq=False, kw_only=True)
 class Keeper:
     """Publishes files of upstreams; ``makers`` of releases and ``indexers`` of packages are by format."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        publisher: Publisher,
-        pools: Pools,
-        clock: Clock,
-        makers: Mapping[str, MakeRelease],
-        indexers: Mapping[str, Indexer],
-    ) -> None:
-        self._catalog = catalog
-        self._publisher = publisher
-        self._pools = pools
-        self._clock = clock
-        self._makers = makers
-        self._indexers = indexers
+    _catalog: ICatalog
+    _publisher: Publisher
+    _pools: Pools
+    _clock: Clock
+    _makers: Mapping[str, MakeRelease]
+    _indexers: Mapping[str, Indexer]
 
     async def keep(self, remote: RemoteFile, staged: Staged, blob: BlobInfo) -> File:
         """

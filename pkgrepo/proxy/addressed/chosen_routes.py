@@ -30,6 +30,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
+from attrs import define, field
 from twisted.internet.defer import DeferredLock
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
@@ -57,6 +58,7 @@ Place = tuple[int, str, str]  # id of a repository, package, version
 log = Logger()
 
 
+@define(eq=False)
 class ChosenRoutes:
     """
     Knows the routes of versions, in all proxies.
@@ -65,17 +67,11 @@ class ChosenRoutes:
     they tell. Without ``decisions`` there are none.
     """
 
-    def __init__(
-        self,
-        catalog: ICatalog,
-        on_note: Callable[[int, str, str, str], None] = lambda *_: None,
-        decisions: Decisions | None = None,
-    ) -> None:
-        self._on_note = on_note
-        self._decisions = decisions
-        self._catalog = catalog
-        self._known: Lru[Place, str] = Lru(MOST)
-        self._locks: WeakValueDictionary[Place, DeferredLock] = WeakValueDictionary()
+    _catalog: ICatalog
+    _on_note: Callable[[int, str, str, str], None] = lambda *_: None
+    _decisions: Decisions | None = None
+    _known: Lru[Place, str] = field(factory=lambda: Lru(MOST), init=False)
+    _locks: WeakValueDictionary[Place, DeferredLock] = field(factory=WeakValueDictionary, init=False)
 
     async def find(self, repository: Repository, request: FileRequest) -> Route | None:
         """The route that has served the version of a file; None if none of those has that there are now."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
@@ -92,25 +92,16 @@ class _Refresh:
         return now_ms if self.before is None else max(now_ms, self.before.document.fetched_ms + 1)
 
 
+@define(eq=False)
 class Refresher:
     """Asks the routes of all proxies for documents; ``answers`` are those to other questions."""
 
-    def __init__(
-        self,
-        answers: Answers,
-        *,
-        kept: KeptResponses,
-        asker: Asker,
-        upstreams: Upstreams,
-        clock: Clock,
-        listings: Listings,
-    ) -> None:
-        self._answers = answers
-        self._kept = kept
-        self._asker = asker
-        self._upstreams = upstreams
-        self._clock = clock
-        self._listings = listings
+    _answers: Answers
+    _kept: KeptResponses = field(kw_only=True)
+    _asker: Asker = field(kw_only=True)
+    _upstreams: Upstreams = field(kw_only=True)
+    _clock: Clock = field(kw_only=True)
+    _listings: Listings = field(kw_only=True)
 
     async def refresh(self, repository: Repository, request: DocumentRequest, before: Held | None) -> Held | Unknown:
         """

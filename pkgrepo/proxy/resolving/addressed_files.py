@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
 from pkgrepo.interfaces import ICatalog, Reader
@@ -44,23 +44,15 @@ from .resolver import Resolver
 _Query = Callable[[Reader], bool]
 
 
+@define(eq=False, kw_only=True)
 class AddressedMembers:
     """Finds files by their paths; ``files`` are those that never change, ``mutable`` the others."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        resolver: Resolver,
-        rules: FileRules,
-        files: AddressedFiles,
-        mutable: MutableFiles,
-    ) -> None:
-        self._catalog = catalog
-        self._resolver = resolver
-        self._rules = rules
-        self.files = files
-        self._mutable = mutable
+    _catalog: ICatalog
+    _resolver: Resolver
+    _rules: FileRules
+    files: AddressedFiles
+    _mutable: MutableFiles
 
     async def find(self, repository: Repository, request: FileRequest, trace: Trace, want: Want) -> FoundFile:
         """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from attrs import evolve
+from attrs import define, evolve
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
@@ -32,27 +32,17 @@ from .upstream_members import requests_of
 LOST: Final = (NotFound, *FAILURES)  # when a response is read that was lost here, and cannot be had again
 
 
+@define(eq=False, kw_only=True)
 class PackageFiles:
     """Finds the files of packages in repositories of any type."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        resolver: Resolver,
-        documents: Documents,
-        rules: FileRules,
-        addressed: AddressedMembers,
-        formats: Mapping[str, Proxied],
-        on_forget: Callable[[Repository], None] = lambda _: None,
-    ) -> None:
-        self._on_forget = on_forget
-        self._catalog = catalog
-        self._resolver = resolver
-        self._documents = documents
-        self._rules = rules
-        self._addressed = addressed
-        self._formats = formats
+    _catalog: ICatalog
+    _resolver: Resolver
+    _documents: Documents
+    _rules: FileRules
+    _addressed: AddressedMembers
+    _formats: Mapping[str, Proxied]
+    _on_forget: Callable[[Repository], None] = lambda _: None
 
     async def find(
         self,

@@ -84,16 +84,14 @@ class Search:
         self.recheck_ms = at_ms if self.recheck_ms is None else min(self.recheck_ms, at_ms)
 
 
+@define(eq=False, kw_only=True)
 class UpstreamMembers:
     """Asks the proxies behind repositories, in order."""
 
-    def __init__(
-        self, *, documents: Documents, flat: FlatMembers, clock: Clock, formats: Mapping[str, Proxied]
-    ) -> None:
-        self._documents = documents
-        self._flat = flat
-        self._clock = clock
-        self._formats = formats
+    _documents: Documents
+    _flat: FlatMembers
+    _clock: Clock
+    _formats: Mapping[str, Proxied]
 
     async def find(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool) -> Found:
         """

@@ -16,6 +16,7 @@ import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
+from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
@@ -164,6 +165,7 @@ class Staged:
         await _delete(self._store, leaving)
 
 
+@define(eq=False)
 class Claim:
     """
     Copies for one write command, no longer staged.
@@ -172,17 +174,10 @@ class Claim:
     others are durable.
     """
 
-    def __init__(
-        self,
-        store: IBlobStore,
-        locators: Sequence[str],
-        waiting: Sequence[IBlobUpload],
-        under_way: Sequence[Deferred[None]],
-    ) -> None:
-        self._store = store
-        self._locators = locators
-        self.waiting = waiting
-        self.under_way = under_way
+    _store: IBlobStore
+    _locators: Sequence[str]
+    waiting: Sequence[IBlobUpload]
+    under_way: Sequence[Deferred[None]]
 
     async def commit(self, *others: Claim) -> None:
         """

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Self
 
 import msgspec
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
@@ -76,26 +76,17 @@ class UpstreamList:
         return rest
 
 
+@define(eq=False, kw_only=True)
 class UpstreamLists:
     """Keeps the lists of all proxy repositories."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        publisher: Publisher,
-        clock: Clock,
-        client: RegistryClient,
-        places: Places,
-        negative_cache: NegativeCache,
-    ) -> None:
-        self._catalog = catalog
-        self._publisher = publisher
-        self._clock = clock
-        self._client = client
-        self._places = places
-        self._negative_cache = negative_cache
-        self._in_flight: TracedRequests[UpstreamDocument] = TracedRequests()
+    _catalog: ICatalog
+    _publisher: Publisher
+    _clock: Clock
+    _client: RegistryClient
+    _places: Places
+    _negative_cache: NegativeCache
+    _in_flight: TracedRequests[UpstreamDocument] = field(factory=TracedRequests, init=False)
 
     async def tags(
         self, repository: Repository, image: str, trace: Trace | None = None, *, after: str = ""

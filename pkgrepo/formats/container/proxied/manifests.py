@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.lru import Lru
@@ -129,31 +129,20 @@ class _Fetched:
     url: str
 
 
+@define(eq=False, kw_only=True)
 class UpstreamManifests:
     """Keeps the manifests of all proxy repositories."""
 
-    def __init__(
-        self,
-        *,
-        catalog: ICatalog,
-        publisher: Publisher,
-        pools: Pools,
-        clock: Clock,
-        client: RegistryClient,
-        places: Places,
-        negative_cache: NegativeCache,
-        counters: CacheCounters,
-    ) -> None:
-        self._catalog = catalog
-        self._publisher = publisher
-        self._pools = pools
-        self._clock = clock
-        self._client = client
-        self._places = places
-        self._negative_cache = negative_cache
-        self._counters = counters
-        self._in_flight: TracedRequests[Confirmation] = TracedRequests()
-        self._stale_until_ms: Lru[tuple[int, str], int] = Lru(MOST_STALE)
+    _catalog: ICatalog
+    _publisher: Publisher
+    _pools: Pools
+    _clock: Clock
+    _client: RegistryClient
+    _places: Places
+    _negative_cache: NegativeCache
+    _counters: CacheCounters
+    _in_flight: TracedRequests[Confirmation] = field(factory=TracedRequests, init=False)
+    _stale_until_ms: Lru[tuple[int, str], int] = field(factory=lambda: Lru(MOST_STALE), init=False)
 
     async def ensure(
         self, target: Target, reference: str, trace: Trace | None = None, *, revalidate: bool = False
