@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from attrs import Factory, define
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
-from twisted.internet.task import LoopingCall
+from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -47,6 +47,7 @@ EVENTS: Final = 500  # events of which deliveries are made in one transaction
 FAR: Final = 5000  # events after the stored cursor that a crash may have looked at again
 PARALLEL: Final = 8  # requests to one receiver at a time
 MOST_PENDING: Final = 1000  # deliveries of a webhook
+TOGETHER_S: Final = 0.05  # seconds; with a transaction for each attempt, publishes waited for their fsyncs
 PRUNE_EVERY: Final = 200  # deliveries of a webhook
 PAUSES_S: Final = (10, 60, 300, 1800, 7200, 21_600, 43_200, 86_400, 86_400, 86_400, 86_400)
 MOST_REFUSED: Final = 3
@@ -88,6 +89,8 @@ class WebhookSender(Service):
         self._jitter = jitter
         self._lanes: dict[int, _Lane] = {}
         self._sending: set[Deferred[None]] = set()
+        self._attempts: list[tuple[Delivery, Attempt, Deferred[None]]] = []
+        self._noting: Deferred[None] | None = None
         self._generation: int | None = None
         self._again = False
         self._due_ms: int | None = None
@@ -103,13 +106,13 @@ class WebhookSender(Service):
         self._looking.start(LOOK_S)
 
     def stopService(self) -> Deferred[Any]:
-        """Begin nothing new, and abort what is under way: it is sent again by the next process."""
+        """Begin nothing new, and abort what is under way, which the next process sends again; note what was taken."""
         super().stopService()
         self._looking.stop()
         under_way = [*self._sending, *([] if self._round is None else [self._round])]
         for each in under_way:
             each.cancel()
-        return DeferredList(under_way)
+        return DeferredList([*under_way, *([] if self._noting is None else [self._noting])])
 
     def _look(self) -> None:
         generation = self._catalog.generation()
@@ -142,8 +145,10 @@ class WebhookSender(Service):
         await self._registry.refresh()
         if await self._plan(hooks):
             self._again = True
+        pending = await self._catalog.scan(webhook_deliveries.with_pending)
         for each in hooks:
-            await self._begin(each)
+            if each.id in pending:
+                await self._begin(each)
 
     # From events to deliveries
 
@@ -235,12 +240,32 @@ class WebhookSender(Service):
     async def _send(self, hook: Webhook, lane: _Lane, delivery: Delivery) -> None:
         outcome = await self._poster.post(hook, delivery.message, delivery.body)
         attempt = self._judge(delivery, outcome)
-        await self._catalog.write(webhook_deliveries.record_attempt, delivery, attempt)
+        await self._record(delivery, attempt)
         if not outcome.ok:
             await self._check_patience(hook, outcome)
         lane.delivered += 1
         if lane.delivered % PRUNE_EVERY == 0:
             await self._catalog.write(webhook_deliveries.prune_webhook, hook.id, 2 * PRUNE_EVERY)
+
+    async def _record(self, delivery: Delivery, attempt: Attempt) -> None:
+        """Note what came of an attempt; those of ``TOGETHER_S`` are noted in one transaction."""
+        if self._noting is None:
+            self._noting = Deferred.fromCoroutine(self._note())
+        noting: Deferred[None] = Deferred()
+        self._attempts.append((delivery, attempt, noting))
+        await noting
+
+    async def _note(self) -> None:
+        await deferLater(self._reactor, TOGETHER_S)
+        some, self._attempts, self._noting = self._attempts, [], None
+        try:
+            await self._catalog.write(webhook_deliveries.record_attempts, [each[:2] for each in some])
+        except PkgrepoError as error:
+            for *_, noting in some:
+                noting.errback(error)
+        else:
+            for *_, noting in some:
+                noting.callback(None)
 
     def _judge(self, delivery: Delivery, outcome: Outcome) -> Attempt:
         return attempt_of(outcome, delivery.attempts, self._clock.now_ms(), self._jitter)

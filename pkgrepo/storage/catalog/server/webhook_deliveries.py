@@ -27,6 +27,7 @@ from pkgrepo.errors import existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.storage.catalog.rows import (
     batches,
+    column,
     every,
     find,
     insert,
@@ -172,6 +173,20 @@ def pending_heads(r: Reader, webhook_id: int, limit: int) -> list[Head]:
     return every(r, _head, sql, (webhook_id, limit))
 
 
+def with_pending(r: Reader) -> set[int]:
+    """The catalog keys of the webhooks that have pending deliveries."""
+    return set(
+        column(
+            r,
+            """
+            SELECT id FROM webhook w WHERE EXISTS (
+                SELECT 1 FROM webhook_delivery d WHERE d.webhook_id = w.id AND d.state = 'pending'
+            )
+            """,
+        )
+    )
+
+
 def count_pending(r: Reader, webhook_id: int) -> int:
     """The number of pending deliveries of a webhook."""
     return number(r, "SELECT COUNT(*) FROM webhook_delivery WHERE webhook_id = ? AND state = 'pending'", (webhook_id,))
@@ -207,6 +222,12 @@ def send_again(tx: Transaction, webhook_id: int, uid: str, now_ms: int) -> Deliv
         "UPDATE webhook_delivery SET state = 'pending', attempts = 0, due_at = ? WHERE id = ?", (now_ms, found.id)
     )
     return get_delivery(tx, webhook_id, uid)
+
+
+def record_attempts(tx: Transaction, attempts: Sequence[tuple[Delivery, Attempt]]) -> None:
+    """Note what came of attempts to send pending deliveries, in their order; see L{record_attempt}."""
+    for delivery, attempt in attempts:
+        record_attempt(tx, delivery, attempt)
 
 
 def record_attempt(tx: Transaction, delivery: Delivery, attempt: Attempt) -> None:
