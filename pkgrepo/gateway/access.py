@@ -34,7 +34,7 @@ class Access:
 
     def __init__(self, authenticator: IAuthenticator, authorizer: IAuthorizer, public_url: str = "") -> None:
         self._authenticator = authenticator
-        self._authorizer = authorizer
+        self.authorizer = authorizer
         self._public_url = public_url
 
     def recall(self, request: Request) -> Identity | None:
@@ -115,21 +115,21 @@ class Access:
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> bool | None:
         """The response of ``may`` if it is known without waiting, else None."""
-        allowed: bool | None = self._authorizer.may_now(identity, action, repository, package)
+        allowed: bool | None = self.authorizer.may_now(identity, action, repository, package)
         return allowed
 
     def may(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> Awaitable[bool]:
         """Whether the caller may do this; see L{IAuthorizer}."""
-        allowed: Awaitable[bool] = self._authorizer.may(identity, action, repository, package)
+        allowed: Awaitable[bool] = self.authorizer.may(identity, action, repository, package)
         return allowed
 
     def may_each(
         self, identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
     ) -> Awaitable[list[bool]]:
         """The results of ``may`` for many questions, in order; see L{IAuthorizer}."""
-        allowed: Awaitable[list[bool]] = self._authorizer.may_each(identity, questions)
+        allowed: Awaitable[list[bool]] = self.authorizer.may_each(identity, questions)
         return allowed
 
     async def allowed(
@@ -145,12 +145,12 @@ class Access:
 
     def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
         """The response of ``knows`` if it is known without waiting, else None."""
-        known: bool | None = self._authorizer.knows_now(identity, repository)
+        known: bool | None = self.authorizer.knows_now(identity, repository)
         return known
 
     async def knows(self, identity: Identity, repository: Repository) -> bool:
         """Whether the caller may know of the repository; see L{IAuthorizer}."""
-        known: bool = await self._authorizer.knows(identity, repository)
+        known: bool = await self.authorizer.knows(identity, repository)
         return known
 
     async def require(
@@ -165,7 +165,7 @@ class Access:
         await self.require_permission(identity, action, repository, package)
         if action in CHANGES:
             check_publishes(repository)
-            await self.check_push_rules(identity, action, repository, package)
+            await self.authorizer.check_push_rules(identity, action, repository, package)
 
     async def require_permission(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
@@ -180,21 +180,9 @@ class Access:
         if not await self.may(identity, action, repository, package):
             if identity.anonymous:
                 raise AuthenticationRequired
-            raise Forbidden(await self._authorizer.explain(identity, action, repository, package))
+            raise Forbidden(await self.authorizer.explain(identity, action, repository, package))
         if not repository.active:
             raise RepositoryInactive(repository.path)
-
-    def check_push_rules(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
-    ) -> Awaitable[None]:
-        """See L{IAuthorizer.check_push_rules}."""
-        return self._authorizer.check_push_rules(identity, action, repository, package)
-
-    def check_project_member(
-        self, identity: Identity, repository: Repository, package: str, *, unowned_ok: bool = False
-    ) -> Awaitable[None]:
-        """See L{IAuthorizer.check_project_member}."""
-        return self._authorizer.check_project_member(identity, repository, package, unowned_ok=unowned_ok)
 
     async def admit(
         self, request: Request, action: Action, repository: Repository, package: str | None = None

@@ -80,7 +80,7 @@ class Entry:
 
 
 class Mounts:
-    """Finds what serves ``/repositories/<storage>/<repository>/...``, and refuses what nobody may know of."""
+    """Finds what serves ``/repositories/<storage>/<repository>/...``, and refuses what no caller may know of."""
 
     def __init__(self, *, services: Services, formats: Mapping[str, Format]) -> None:
         self._services = services

@@ -1,10 +1,11 @@
-"""Texts from outside: their quoting in messages, patterns that Python and JSON Schema share, durations and sizes."""
+"""Texts from outside: quoting, parts of paths, patterns that Python and JSON Schema share, durations and sizes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 END: Final = r"$(?!\n)"  # in Python, the dollar alone also matches before a line feed at the end
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f]*" + END  # no control characters
@@ -18,6 +19,22 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]i?)?B?")
 def quoted(text: str) -> str:
     """A text in quotes, cut to 80 characters, with control and non-ASCII characters escaped."""
     return ascii(text if len(text) <= 80 else text[:77] + "...")
+
+
+LONGEST_PART: Final = 512  # characters of a part of a path
+
+
+def split_path(raw_path: bytes) -> list[str] | None:
+    """The decoded parts of a path as on the wire, None if one of them is no text or could be another path."""
+    try:
+        parts = [unquote_to_bytes(part).decode() for part in raw_path.split(b"/") if part]
+    except UnicodeDecodeError:
+        return None
+    return parts if all(map(_is_part, parts)) else None
+
+
+def _is_part(part: str) -> bool:
+    return len(part) <= LONGEST_PART and part.isprintable() and part.strip(".") != "" and not set(part) & {"/", "\\"}
 
 
 def seconds_of(value: object) -> float | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
@@ -43,7 +42,6 @@ def readable_folder(name: str) -> str:
 
 SHARDS: Final = "shards"
 SHARD_ENDING: Final = ".msgpack.zst"
-LONGEST_PART: Final = 512  # characters
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -87,15 +85,6 @@ class PackagePath:
 Path = RootPath | ChannelPath | SubdirPath | ShardPath | PackagePath
 
 
-def split_path(raw_path: bytes) -> list[str] | None:
-    """The decoded parts of a path as on the wire, None if one of them is no text or could be another path."""
-    try:
-        parts = [unquote_to_bytes(part).decode() for part in raw_path.split(b"/") if part]
-    except UnicodeDecodeError:
-        return None
-    return parts if all(map(_is_part, parts)) else None
-
-
 def read_path(parts: list[str]) -> Path | None:
     """What a path means for a read, None if nothing."""
     match parts:
@@ -120,7 +109,3 @@ def read_package_path(subdir: str, file: str) -> PackagePath | None:
         return PackagePath(subdir, parse_file_name(file))
     except Invalid:
         return None
-
-
-def _is_part(part: str) -> bool:
-    return len(part) <= LONGEST_PART and part.isprintable() and part.strip(".") != "" and not set(part) & {"/", "\\"}

@@ -27,9 +27,10 @@ from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.model import Action, RepositoryType
+from pkgrepo.untrusted.text import split_path
 
 from .names import SUBDIRS
-from .paths import ChannelPath, PackagePath, RootPath, ShardPath, SubdirPath, read_path, split_path
+from .paths import ChannelPath, PackagePath, RootPath, ShardPath, SubdirPath, read_path
 from .refusals import ERRORS
 
 CHANNEL = "packages are uploaded by PUT to {}/<subdir>/<file>"

@@ -91,7 +91,7 @@ async def check_push(
 async def check_token(services: Services, identity: Identity, repository: Repository) -> None:
     """Check that the caller uses a token where the repository wants one. :raises Refusal: the caller does not"""
     try:
-        await services.access.check_push_rules(identity, Action.WRITE, repository)
+        await services.access.authorizer.check_push_rules(identity, Action.WRITE, repository)
     except Forbidden:
         sentence = "Use an auth token instead of a password for this repository"
         raise Refusal(403, sentence, "token_required") from None
@@ -163,7 +163,7 @@ async def require_change(
         return key
     key = await require_any(services, identity, action, repository, target)
     check_publishes(repository)
-    check_member, folder = services.access.check_project_member, target.path.rpartition("/")[0]
+    check_member, folder = services.access.authorizer.check_project_member, target.path.rpartition("/")[0]
     if isinstance(target, PlainFile) or target.package_key is None:
         if folder:
             await check_member(identity, repository, f"{folder}/", unowned_ok=True)

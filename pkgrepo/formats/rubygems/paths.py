@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
 from pkgrepo.formats.rubygems.names import full_name, is_name
+from pkgrepo.untrusted.text import split_path
 
 GEM: Final = ".gem"
 QUICK: Final = ".gemspec.rz"
@@ -30,7 +30,6 @@ _HIDDEN: Final = ".yanked/"  # no name of a gem begins with a dot
 COMPACT: Final = frozenset({"names", "versions"})
 SPECS: Final = frozenset({"specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz"})
 MARSHAL: Final = "Marshal.4.8"
-LONGEST_PART: Final = 512  # characters
 
 
 def gem_path(full_name: str) -> str:
@@ -130,7 +129,7 @@ def read_path(raw_path: bytes) -> Path | None:  # noqa: PLR0911 - one return for
 
     ``raw_path`` is as on the wire, behind the slash that ends the repository's own path.
     """
-    parts = _decode(raw_path)
+    parts = split_path(raw_path)
     match parts:
         case None:
             return None
@@ -156,15 +155,3 @@ def read_path(raw_path: bytes) -> Path | None:  # noqa: PLR0911 - one return for
 def is_full_name(text: str) -> bool:
     """Whether a gem's file may be called so: its characters are those of names, versions and platforms."""
     return text.isascii() and text.replace("-", "").replace("_", "").replace(".", "").isalnum() and text[0] != "."
-
-
-def _decode(raw_path: bytes) -> list[str] | None:
-    try:
-        parts = [unquote_to_bytes(part).decode() for part in raw_path.split(b"/") if part]
-    except UnicodeDecodeError:
-        return None
-    return parts if all(map(_is_part, parts)) else None
-
-
-def _is_part(part: str) -> bool:
-    return len(part) <= LONGEST_PART and part.isprintable() and part.strip(".") != "" and not set(part) & {"/", "\\"}

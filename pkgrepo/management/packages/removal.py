@@ -168,7 +168,7 @@ async def _delete_path(call: Call, path: str) -> None:
         folder = file.path.rpartition("/")[0]
         if folder:  # which may be of a project
             access = call.shared.access
-            await access.check_project_member(call.identity, repository, f"{folder}/", unowned_ok=True)
+            await access.authorizer.check_project_member(call.identity, repository, f"{folder}/", unowned_ok=True)
         entry = call.entry(f"{repository.path}/{file.path}")
         await call.change_content(entry, remove_plain_file, file.path, call.actor)
         return
@@ -204,7 +204,7 @@ async def _require_delete(call: Call, package: str | None) -> None:
     # not ``require``: what a proxy repository has cached can be removed
     access = call.shared.access
     await access.require_permission(call.identity, Action.DELETE, call.repository, package)
-    await access.check_push_rules(call.identity, Action.DELETE, call.repository, package)
+    await access.authorizer.check_push_rules(call.identity, Action.DELETE, call.repository, package)
 
 
 async def _remove_package(call: Call, package_id: int, key: str, disposal: Disposal) -> list[str]:
