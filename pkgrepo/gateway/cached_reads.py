@@ -22,7 +22,7 @@ from .mounts import Entry, Mounts
 
 class CachedReads:
     """
-    Finds the cached response of a repository read (the ``early`` of L{pkgrepo.http.site.make_site}).
+    Finds the cached response of a repository read (the ``find_prepared`` of L{pkgrepo.http.site.make_site}).
 
     Permissions are checked for each request. The catalog is asked whether an entry is still valid only after a commit,
     and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_responses`` by

@@ -34,7 +34,7 @@ class Ways:
     """
     What decides how connections are made, in ``connect_s`` seconds at most.
 
-    After a request was sent, the head of its answer must be complete in ``answer_s`` seconds; None: however long it
+    After a request was sent, the head of its response must be complete in ``answer_s`` seconds; None: however long it
     takes. The settings are the names of those that decide it, for errors.
     """
 
@@ -67,7 +67,7 @@ class RequestFields(Headers):
 
 @frozen
 class _Way:
-    """Where a request goes, and whether its answer is ``bodiless``."""
+    """Where a request goes, and whether its response is ``bodiless``."""
 
     target: Target
     proxy: HttpProxy | None

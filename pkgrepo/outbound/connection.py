@@ -5,7 +5,7 @@ A connection to a server: HTTP/1.1, one request at a time (RFC 9112).
 state      bytes that arrive are                             next state by
 =========  ================================================  ========================================================
 idle       unexpected: it is aborted                         ``send``: waiting
-waiting    the head of the answer                            its end: body; no head, cancellation: ended
+waiting    the head of the response                          its end: body; no head, cancellation: ended
 body       the body, until its end; more is unexpected      a clean end: idle; any other, ``stop``, or if the body
                                                              of the request was not sent to its end: ended
 ended      ignored                                           -
@@ -43,7 +43,7 @@ _UNFRAMED: Final = Failure(PotentialDataLoss("the body ended with the connection
 @implementer(IResponse, IPushProducer)
 class Response:
     """
-    An answer whose head has come.
+    A response whose head has come.
 
     treq sees no header fields: it would decode the body without a limit, and keep cookies. They are in ``head``.
     """
@@ -156,9 +156,9 @@ class Connection(Protocol):
 
     def send(self, message: bytes, *, bodiless: bool, body: IBodyProducer | None = None) -> Deferred[Response]:
         """
-        Send a request, whose answer has no body if it is ``bodiless``. Cancelling the Deferred ends the connection.
+        Send a request, whose response has no body if it is ``bodiless``. Cancelling the Deferred ends the connection.
 
-        ``body`` is a push producer of what follows the ``message``. The answer may come before all of it is sent.
+        ``body`` is a push producer of what follows the ``message``. The response may come before all of it is sent.
 
         :raises NotHttp: the response is not HTTP; :raises HeadTooLarge: its head exceeds a limit; and what ends a
             connection
@@ -178,10 +178,10 @@ class Connection(Protocol):
             self.ended = True
             self.transport.abortConnection()  # type: ignore[union-attr]
 
-    # For the reader of the answer
+    # For the reader of the response
 
     def pause(self, answer: Response) -> None:
-        """Read no more of an answer for now."""
+        """Read no more of a response for now."""
         if answer is self._answer and not self._paused:
             self._paused = True
             self.transport.pauseProducing()  # type: ignore[union-attr]
@@ -192,7 +192,7 @@ class Connection(Protocol):
             self._resume()
 
     def stop(self, answer: Response) -> None:
-        """End the connection, unless an answer has ended."""
+        """End the connection, unless a response has ended."""
         if answer is self._answer:
             self.abort()
 
@@ -311,7 +311,7 @@ class Connection(Protocol):
             self._complete(answer, clean=end == len(data))
 
     def _complete(self, answer: Response, *, clean: bool) -> None:
-        """End an answer; the connection is free, unless more came than was asked for."""
+        """End a response; the connection is free, unless more came than was asked for."""
         if answer is not self._answer:
             return  # its reader has ended the connection
         self._answer = self._chunks = None

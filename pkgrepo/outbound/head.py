@@ -1,7 +1,7 @@
 """
-The head of an answer (RFC 9112 section 4), read strictly and within limits.
+The head of a response (RFC 9112 section 4), read strictly and within limits.
 
-If two programs on the way disagree about where an answer ends, what follows it can be taken for the answer to another
+If two programs on the way disagree about where a response ends, what follows can be taken for the response to another
 request. So everything ambiguous is refused: folded lines, bare CR or LF, blanks before a colon, lengths that differ. Of
 a length beside ``chunked`` the second counts, and the connection is not used again (RFC 9112 section 6.3).
 """
@@ -24,17 +24,17 @@ _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 class HeadTooLarge(Exception):  # noqa: N818 - named for what happened
-    """The head of an answer exceeds a limit."""
+    """The head of a response exceeds a limit."""
 
 
 class NotHttp(Exception):  # noqa: N818 - named for what happened
-    """What came is no answer of HTTP/1.1, or not an unambiguous one."""
+    """What came is no response of HTTP/1.1, or not an unambiguous one."""
 
 
 @frozen
 class Head:
     """
-    The head of an answer.
+    The head of a response.
 
     ``fields`` are by lower-case name, several lines of one name joined by a comma (RFC 9110 section 5.3). ``length`` is
     that of the body in bytes, None if it is ``chunked`` or ends with the connection. ``persists``: the upstream keeps
@@ -53,7 +53,7 @@ class HeadReader:
     """
     Reads the heads that answer one request, up to the final one: those of status 1xx precede it (RFC 9110, 15.2).
 
-    ``bodiless``: the request was a HEAD, whose answer has no body.
+    ``bodiless``: the request was a HEAD, whose response has no body.
     """
 
     def __init__(self, *, bodiless: bool) -> None:

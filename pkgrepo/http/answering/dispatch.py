@@ -1,5 +1,5 @@
 """
-From a complete head to the response: early responses, the resource tree, and 500 for errors that neither handles.
+From a complete head to the response: prepared responses, the resource tree, and 500 for errors that neither handles.
 
 Handlers of Klein routes return responses, or raise errors that a table of each format turns into responses.
 """
@@ -193,9 +193,9 @@ class ProcessedRequest(Request):
             self.processingFailed(Failure())
 
     def _render_instead(self, failure: Failure) -> None:
-        """Nothing of an early response was sent, since its bytes are not there: the resource tree says so."""
+        """Nothing of a prepared response was sent, since its bytes are not there: the resource tree says so."""
         if self.startedWriting:
-            _log.failure("an early answer failed, request {request_id}", failure, request_id=self.request_id)
+            _log.failure("a prepared response failed, request {request_id}", failure, request_id=self.request_id)
             return
         try:
             with self.site.request_context():

@@ -97,7 +97,9 @@ class Walk:
         self._url = ""
         self._fields: Headers | None = None
         self._published_ms: int | None = None
-        self._early: Deferred[str | UpstreamFailed | None] | None = None  # the first checksum, asked for with the file
+        self._prefetched: Deferred[str | UpstreamFailed | None] | None = (
+            None  # the first checksum, asked for with the file
+        )
 
     @property
     def remote(self) -> RemoteFile:
@@ -159,7 +161,7 @@ class Walk:
                 try:
                     response = await self._find(method, stack)
                 except BaseException:
-                    self._forget_early()
+                    self._cancel_prefetch()
                     raise
                 recorded = method == "GET" and self._request.lasting
                 self._context.chosen_routes.note(self._repository, self._request, self.route, recorded=recorded)
@@ -185,11 +187,11 @@ class Walk:
         :raises UpstreamFailed: that is not known
         """
         if self._digests:
-            self._forget_early()
+            self._cancel_prefetch()
             return self._digests
         for algorithm in self._request.companions:
-            early, self._early = self._early, None
-            digest = await (self._try_checksum(self.route, algorithm) if early is None else early)
+            prefetched, self._prefetched = self._prefetched, None
+            digest = await (self._try_checksum(self.route, algorithm) if prefetched is None else prefetched)
             if isinstance(digest, UpstreamFailed):
                 raise digest
             if digest is not None:
@@ -218,31 +220,31 @@ class Walk:
             raise UpstreamFailed(route.name, "what it sent as a checksum is none")
         return digest
 
-    def _ask_early(self, route: Route, method: str) -> None:
+    def _prefetch_checksum(self, route: Route, method: str) -> None:
         """
         Ask for the checksum at once if it will be needed, which saves the time of a request.
 
         With several routes to ask that would often be for a file that the route does not have.
         """
-        self._forget_early()
+        self._cancel_prefetch()
         companions = self._request.companions
         likely = self._routes is not None and len(self._routes) == 1 and not self._conditions
         if not likely or method != "GET" or not companions:
             return
         if self._context.announcers.is_silent(self._repository.id, route.name):
-            self._early = Deferred.fromCoroutine(self._try_checksum(route, companions[0]))
+            self._prefetched = Deferred.fromCoroutine(self._try_checksum(route, companions[0]))
 
-    def _forget_early(self) -> None:
-        early, self._early = self._early, None
-        if early is not None:
-            early.addErrback(lambda _: None)
-            early.cancel()
+    def _cancel_prefetch(self) -> None:
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None:
+            prefetched.addErrback(lambda _: None)
+            prefetched.cancel()
 
     async def _find(self, method: str, stack: AsyncExitStack) -> IUpstreamResponse:
         """The response of the first route that has the file."""
         while self._routes:
             route = self._route = self._routes[0]
-            self._ask_early(route, method)
+            self._prefetch_checksum(route, method)
             try:
                 response = await stack.enter_async_context(self._ask(route, method, self._conditions.get(route.name)))
                 if response.status == 304 and route.name in self._conditions:

@@ -205,7 +205,7 @@ class SliceWriter:
     def share(self, on_progress: Callable[[], None]) -> None:
         """Write bytes early from now on, and call ``on_progress`` when ``readable`` has grown."""
         self._on_progress = on_progress
-        self._queue_early_slice()
+        self._queue_partial_slice()
 
     def add(self, data: bytes) -> None:
         """Buffer the next bytes, and queue a slice when the buffer is full; after a failure they are dropped."""
@@ -216,7 +216,7 @@ class SliceWriter:
         if self.buffered >= SLICE:
             self._queue_slice()
         else:
-            self._queue_early_slice()
+            self._queue_partial_slice()
         self.pressure.add(len(data))
 
     def reread(self) -> None:
@@ -287,7 +287,7 @@ class SliceWriter:
         self._queued += 1
         self._queue.run(self._write, pieces).addCallbacks(self._written, self._fail, callbackArgs=(size,))
 
-    def _queue_early_slice(self) -> None:
+    def _queue_partial_slice(self) -> None:
         if self._on_progress is not None and self.buffered and not self._queued:
             self._queue_slice()
 
@@ -295,7 +295,7 @@ class SliceWriter:
         self._queued -= 1
         if not self._aborted:
             self.readable += size
-            self._queue_early_slice()
+            self._queue_partial_slice()
             if self._on_progress is not None:
                 self._on_progress()
         self.pressure.remove(size)
