@@ -12,6 +12,7 @@ MOST_LISTED: Final = 1000  # repositories; more are found by the filter
 PER_PAGE: Final = 50
 HITS: Final = 50
 CHANGED: Final = 10
+CHOICES: Final = ("format", "repository", "license", "source", "withdrawn")  # of a search
 
 COLUMNS: Final[Columns[Any]] = {
     "name": lambda each: (each.storage_name, each.name),
@@ -52,11 +53,11 @@ async def home(visit: Visit) -> Response:
 
 @pages.get("/search")
 async def search(visit: Visit) -> Response:
-    """Packages of all repositories whose names contain the words."""
+    """Packages of all repositories with the words in their names or in what they say of themselves."""
     text = visit.query("q").strip()
-    query = {name: visit.query(name) for name in ("format", "repository") if visit.query(name)}
+    query = {name: visit.query(name) for name in CHOICES if visit.query(name)}
     hits = None
-    if text:
-        hits = await visit.api("GET", "/search/packages", query={**query, "q": text, "limit": HITS})
-    info = await visit.api("GET", "/info")
-    return visit.page("home/search.html", text=text, hits=hits, formats=info.formats)
+    if text or query:
+        asked: dict[str, Any] = {**query, "q": text, "limit": HITS, "facets": True}
+        hits = await visit.api("GET", "/search/packages", query=asked)
+    return visit.page("home/search.html", text=text, hits=hits, chosen=query)

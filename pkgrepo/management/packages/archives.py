@@ -33,10 +33,10 @@ from pkgrepo.management.packages.difference import (
     neutral_name,
     unified_difference,
 )
-from pkgrepo.management.packages.records import license_of
 from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord, EntryChange, VersionDifference
 from pkgrepo.model import File, Package, Version
 from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
+from pkgrepo.storage.catalog.packages.text_index import license_of
 
 MOST_WAITING: Final = 32  # requests that wait for their turn
 CACHE_SIZE: Final = 8 * 1024 * 1024  # bytes

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pkgrepo.model import File, Repository, Version
-from pkgrepo.storage.catalog.packages.text_index import people_of
+from pkgrepo.storage.catalog.packages.text_index import license_of, people_of
 
 from .schema import FileRecord, OriginRecord, Requirement, VersionRecord
 
@@ -89,11 +89,6 @@ def _dependencies(meta: Mapping[str, Any]) -> list[str]:
     if isinstance(by_name, dict):
         return [f"{name} {wanted}" for name, wanted in by_name.items()]
     return [str(each) for each in meta.get("requires_dist", ())]
-
-
-def license_of(meta: Mapping[str, Any]) -> str:
-    """The licence that a version declares, or an empty text."""
-    return str(meta.get("license_expression") or meta.get("license") or "")
 
 
 def _keywords(value: object) -> list[str]:

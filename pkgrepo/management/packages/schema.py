@@ -44,7 +44,7 @@ class PackageRecord(Record):
     measured = frozenset({"downloads"})
 
     @classmethod
-    def of(cls, summary: PackageSummary, **more: str) -> Self:
+    def of(cls, summary: PackageSummary, /, **more: str) -> Self:
         """The record of a package; ``more`` are fields of a subclass."""
         flags = PackageFlags(yanked=summary.withdrawn, deprecated=summary.deprecated)
         source = "hosted" if summary.route is None else "cached"
@@ -52,18 +52,53 @@ class PackageRecord(Record):
 
 
 class PackageHit(PackageRecord):
-    """A package in a search result, with its repository."""
+    """
+    A package in a search result, with its repository.
+
+    summary and license are what its highest version says, cut after 300 characters.
+    """
 
     repository_id: str
     repository: str
     format: str
+    summary: str
+    license: str
+
+
+class Facet(Record):
+    """A value by which hits are told apart, and how many have it."""
+
+    value: str
+    count: int
+
+
+class Facets(Record):
+    """
+    How many of the hits have which values, the most frequent ones first, at most 30 of each.
+
+    hits is their number; complete is false if there are more, since the best 200 are counted. sources are hosted and
+    cached. withdrawn are those with yanked or deprecated versions.
+    """
+
+    hits: int
+    complete: bool
+    formats: list[Facet]
+    repositories: list[Facet]
+    licenses: list[Facet]
+    sources: list[Facet]
+    withdrawn: int
 
 
 class Hits(Record):
-    """The result of a search, best matches first; truncated is true if more than limit packages match."""
+    """
+    The result of a search, best matches first; truncated is true if more than limit packages match.
+
+    facets is null unless they were asked for.
+    """
 
     items: list[PackageHit]
     truncated: bool
+    facets: Facets | None = None
 
 
 class VersionSummaryRecord(Record):

@@ -20,6 +20,23 @@ for (const input of document.querySelectorAll("input[data-filter]")) {
   });
 }
 
+// Results follow what is typed: they are the part of the same page that has this id.
+for (const form of document.querySelectorAll("form[data-results]")) {
+  let asked = 0;
+  form.addEventListener("input", async () => {
+    const mine = ++asked;
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    if (mine !== asked) return;
+    const address = `${form.action}?${new URLSearchParams(new FormData(form))}`;
+    const answer = await fetch(address).catch(() => null);
+    const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+    const found = page?.getElementById(form.dataset.results);
+    if (!found || mine !== asked) return;
+    document.getElementById(found.id).replaceChildren(...found.childNodes);
+    history.replaceState(null, "", address);
+  });
+}
+
 for (const form of document.querySelectorAll("form[data-confirm]")) {
   form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
 }

@@ -183,3 +183,36 @@ async def test_a_page_with_wrong_credentials_makes_no_browser_ask_for_others(bro
     reply = await browser.raw("GET", "/ui/", Authorization="Basic eDp5")
     assert reply.status == 401
     assert "www-authenticate" not in reply.headers
+
+
+async def test_a_search_has_chips_with_counts_that_choose(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py")
+    await stack.add_repository("apps")
+    for place, name, terms in (("py", "demo-a", "MIT"), ("py", "demo-b", "MIT"), ("apps", "demo-c", "BSD & <b>")):
+        fields = [("License-Expression", terms), ("Summary", f"The {name} <i>thing</i>"), ("Author", "Ada Byron")]
+        await stack.publish(f"main/{place}", name, "1.0", fields=fields)
+    await stack.publish("main/py", "demo-b", "1.1")
+    await stack.ok("POST", "/package/main%2Fpy/demo-b/versions/1.1/yank", {"reason": "no"})
+    page = await browser.get("/ui/search?q=demo")
+    assert "3 packages for “demo”" in page.text
+    for chip in ("main/py 2", "main/apps 1", "MIT 2", "BSD & <b> 1", "some yanked or deprecated 1"):
+        assert chip in page.text, chip
+    assert "-a &lt;i&gt;thing" in page.html
+    page = await browser.get("/ui/search?q=demo&license=MIT")
+    assert "2 packages" in page.text
+    assert "demo-c" not in page.text
+    assert "MIT ×" in page.text
+    page = await browser.get("/ui/search?q=demo&withdrawn=true&repository=main/py")
+    assert "1 package for" in page.text
+    assert "/ui/repositories/main/py/packages/demo-b" in page.links
+    assert "3 packages" in (await browser.get("/ui/search?q=byron")).text  # an author
+    assert "No package that you may see fits" in (await browser.get("/ui/search?q=demo&source=cached")).text
+    assert (await stack.api("GET", "/search/packages?q=demo&source=lost")).status == 422
+    found = await stack.ok("GET", "/search/packages?q=demo&facets=true&limit=1&source=hosted")
+    assert found["facets"]["licenses"] == [{"value": "MIT", "count": 2}, {"value": "BSD & <b>", "count": 1}]
+    assert (found["truncated"], found["facets"]["hits"], found["facets"]["complete"]) == (True, 3, True)
+    (hit,) = found["items"]
+    assert (hit["license"], hit["summary"]) == ("MIT", "The demo-a <i>thing</i>")
+    plain = await stack.ok("GET", "/search/packages?q=demo")
+    assert plain["facets"] is None

@@ -142,11 +142,13 @@ CREATE TABLE package_spelling (
 );
 CREATE INDEX package_spelling_name ON package_spelling (repository_id, spelling);
 
--- What a search finds a package by beside its key: the beginning of what its highest version says of itself. Missing
--- rows are made while the server runs.
+-- What a search finds a package by beside its key: the beginning of what its highest version says of itself. Summary and
+-- licence are as they are written, and cut, too. Missing rows are made while the server runs.
 CREATE TABLE package_about (
     package_id INTEGER PRIMARY KEY REFERENCES package (id) ON DELETE CASCADE,
-    text TEXT NOT NULL
+    text TEXT NOT NULL,
+    summary TEXT NOT NULL DEFAULT '',
+    license TEXT NOT NULL DEFAULT ''
 );
 
 -- What the highest version of a package needs. The spelling is a name in lower case, with one dash for each row of

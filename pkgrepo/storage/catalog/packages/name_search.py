@@ -191,8 +191,15 @@ def _named(terms: int, repositories: int, words: int) -> str:
 def search_packages(
     r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool = True
 ) -> list[tuple[int, PackageSummary]]:
+    """The packages that L{find_hits} finds, as pairs (repository id, summary)."""
+    return summaries_of(r, find_hits(r, repository_ids, words, limit, derived=derived))
+
+
+def find_hits(
+    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool = True
+) -> list[tuple[int, str]]:
     """
-    The packages of some repositories whose key or text contains every word, as pairs (repository id, summary).
+    The packages of some repositories whose key or text contains every word, as pairs (repository id, key).
 
     Without ``derived`` those are left out that are made from packages of other repositories; see L{set_derived}.
 
@@ -212,7 +219,7 @@ def search_packages(
         described = _described_hits(r, repository_ids, words, limit + len(named), derived=derived)
         found.update(each for each in described if each[2:] not in named)
     ordered = sorted((fit, -downloads, key, owner) for fit, downloads, key, owner in found)
-    return summaries_of(r, [(owner, key) for _, _, key, owner in ordered[:limit]])
+    return [(owner, key) for _, _, key, owner in ordered[:limit]]
 
 
 def _described_hits(

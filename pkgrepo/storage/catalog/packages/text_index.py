@@ -27,6 +27,7 @@ from pkgrepo.storage.catalog.rows import column, number, scalar
 _PEOPLE: Final = ("maintainers", "maintainer", "maintainer_email", "author", "authors", "author_email", "developers")
 MOST_PEOPLE: Final = 20
 LONGEST_NAME: Final = 200  # characters
+LONGEST_LINE: Final = 300  # characters of a summary, and of a licence
 LONGEST_ABOUT: Final = 500  # characters; most summaries have less than 100
 _SUMMARIES: Final = ("summary", "description")  # the first that there is; some formats have a long text in the second
 
@@ -42,7 +43,7 @@ _WILDCARDS: Final = re.compile("[%_]")
 
 def about_text(name: str, meta: Mapping[str, Any]) -> str:
     """The text of a package from its name and the metadata of a version."""
-    summary = next((text for key in _SUMMARIES if isinstance(text := meta.get(key), str) and text.strip()), "")
+    summary = summary_of(meta)
     keywords = meta.get("keywords")
     words = [each for each in keywords if isinstance(each, str)] if isinstance(keywords, Sequence) else []
     if isinstance(keywords, str):
@@ -51,6 +52,16 @@ def about_text(name: str, meta: Mapping[str, Any]) -> str:
     short = [*words[:LONGEST_ABOUT], *people_of(meta)]
     joined = " ".join((name, *(each[:LONGEST_ABOUT] for each in short), summary[: 4 * LONGEST_ABOUT]))
     return " ".join(joined.split())[:LONGEST_ABOUT].lower()
+
+
+def summary_of(meta: Mapping[str, Any]) -> str:
+    """What a version says that it is, or an empty text."""
+    return next((text for key in _SUMMARIES if isinstance(text := meta.get(key), str) and text.strip()), "")
+
+
+def license_of(meta: Mapping[str, Any]) -> str:
+    """The licence that a version declares, or an empty text."""
+    return str(meta.get("license_expression") or meta.get("license") or "")
 
 
 def people_of(meta: Mapping[str, Any]) -> list[str]:
@@ -80,18 +91,28 @@ def put_about(tx: Transaction, package_id: int, name: str, known: Version | None
     text = about_text(name, meta)
     tx.send(
         """
-        INSERT INTO package_about (package_id, text) VALUES (?, ?)
-        ON CONFLICT (package_id) DO UPDATE SET text = excluded.text WHERE package_about.text <> excluded.text
+        INSERT INTO package_about (package_id, text, summary, license) VALUES (?, ?, ?, ?)
+        ON CONFLICT (package_id) DO UPDATE
+        SET text = excluded.text, summary = excluded.summary, license = excluded.license
+        WHERE package_about.text <> excluded.text OR package_about.summary <> excluded.summary
+            OR package_about.license <> excluded.license
         """,
-        (package_id, text),
+        (package_id, text, _line(summary_of(meta)), _line(license_of(meta))),
     )
+
+
+def _line(text: str) -> str:
+    """The beginning of a text without line breaks."""
+    return " ".join(text[: 4 * LONGEST_LINE].split())[:LONGEST_LINE]
 
 
 def without_about(r: Reader, after: int, limit: int) -> list[int]:
     """The ids of packages behind ``after`` that have no text yet. Reads the index of all packages in the worst case."""
+    # not NOT EXISTS, for which PostgreSQL may read all texts
     sql = """
         SELECT p.id FROM package p
-        WHERE p.id > ? AND NOT EXISTS (SELECT 1 FROM package_about a WHERE a.package_id = p.id) ORDER BY p.id LIMIT ?
+        WHERE p.id > ? AND (SELECT a.package_id FROM package_about a WHERE a.package_id = p.id) IS NULL
+        ORDER BY p.id LIMIT ?
     """
     return column(r, sql, (after, limit))
 
