@@ -63,7 +63,7 @@ def parse_answers(data: bytes, heads: int | None = None) -> list[Received]:
     """
     Parse the responses in ``data``; a 100 is a response without a body.
 
-    Responses from index ``heads`` on are those of HEAD requests and have no bodies.
+    Responses from index ``heads`` on are those of HEAD requests and have no bodies. One without a length is the last.
     """
     answers: list[Received] = []
     while data:
@@ -74,7 +74,7 @@ def parse_answers(data: bytes, heads: int | None = None) -> list[Received]:
         assert match, f"no status line: {first!r}"
         headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
         bodiless = match[1] in ("100", "204", "304") or (heads is not None and len(answers) >= heads)
-        length = 0 if bodiless else int(headers["content-length"])
+        length = 0 if bodiless else int(headers.get("content-length", len(data)))
         assert len(data) >= length, "incomplete body"
         answers.append(Received(int(match[1]), match[2], headers, data[:length]))
         data = data[length:]

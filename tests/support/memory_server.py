@@ -108,6 +108,8 @@ class Stack:
     """
     A whole server without ports, with a real catalog and real files.
 
+    ``transport`` has what was answered last, also while the rest of it is awaited.
+
     Callers are named by ``who``: ``admin``, the user names that ``add_user`` was given, None for nobody, or a token.
     """
 
@@ -120,6 +122,7 @@ class Stack:
         core = self.assembly.core
         core.passwords = Passwords(core.pools.cpu, core.reactor, hasher=FAST)
         self._secrets = dict([ADMIN])
+        self.transport = ClosingTransport()
 
     async def start(self) -> None:
         await self.assembly.start()
@@ -146,7 +149,7 @@ class Stack:
             fields.setdefault("Content-Length", str(len(data)))
             fields.setdefault("Content-Type", "application/x-www-form-urlencoded")  # what curl -d says
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        transport = ClosingTransport()
+        transport = self.transport = ClosingTransport()
         channel = self.assembly.site.buildProtocol(None)
         channel.makeConnection(transport)
         channel.dataReceived(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + data)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+import msgspec
 from attrs import frozen
 
-from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.image_addresses import FORMAT
+from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import SCOPED, AccessRule
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table, sorting
+from pkgrepo.management.api.streams import event_stream, rounds, wants_stream
 from pkgrepo.management.jobs.schema import job_record
 from pkgrepo.model import Action, Repository
 from pkgrepo.proxy.purge import PURGE
@@ -17,6 +24,7 @@ from pkgrepo.storage.catalog.server.jobs import JOB_ORDERS, Job
 
 from .schema import JobRecord
 
+RUNNING: Final = "running"
 JOB_READERS = AccessRule("the action that starting the job needs", container_scoped=True)
 JOB_VIEWERS = AccessRule("a login; the answer contains only jobs that the caller could start")
 
@@ -62,9 +70,31 @@ async def list_jobs(call: Call) -> Page[JobRecord]:
 
 
 @table.get("/job/<id>", JOB_READERS, "Show a job")
-async def show_job(call: Call, id: str) -> JobRecord:
-    """A job that ended is shown for seven days. Callers without the permission are answered with 404."""
-    return _record(await _find(call, id))
+async def show_job(call: Call, id: str) -> JobRecord | Response:
+    """
+    A job that ended is shown for seven days. Callers without the permission are answered with 404.
+
+    With "Accept: text/event-stream" the answer is a stream of server-sent events: the job whenever it has changed. It
+    ends with the job, with the permission, and after some minutes. A caller may have 10 streams.
+    """
+    found = await _find(call, id)
+    return event_stream(call, lambda: _changes(call, id)) if wants_stream(call) else _record(found)
+
+
+async def _changes(call: Call, id: str) -> AsyncIterator[bytes]:
+    """The job as events, until it has ended or the caller may not see it any more."""
+    last = b""
+    with suppress(AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound):
+        async for silent in rounds(call):
+            record = _record(await _find(call, id))
+            text = msgspec.json.encode(record)
+            if text != last:
+                last = text
+                yield b"event: job\ndata: %b\n\n" % text
+            elif silent:
+                yield b": it still runs\n\n"
+            if record.state != RUNNING:
+                return
 
 
 @table.post("/job/<id>/cancel", JOB_READERS, "Cancel a job", audit="job.cancel")

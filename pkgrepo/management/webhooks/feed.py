@@ -4,29 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.long_bodies import deliver_pieces
-from pkgrepo.http.responses import NO_STORE, Content, Refusal, Response
+from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.management.api.access_rules import VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import NDJSON, Parameter, Table
 from pkgrepo.management.api.schema import LARGEST
+from pkgrepo.management.api.streams import HEARTBEAT_S, LONGEST_S, event_stream, wants_stream
 from pkgrepo.webhooks.envelopes import Announcement
 from pkgrepo.webhooks.event_types import EVENT_TYPES, QUIET, check_patterns, matches
 
-EVENT_STREAM: Final = b"text/event-stream"
 MOST_BYTES: Final = 4 * 1024 * 1024  # of a page
 AT_ONCE: Final = 100  # events that a stream reads together
-HEARTBEAT_S: Final = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
-LONGEST_S: Final = 900.0  # seconds after which a stream ends: clients come again, and their credentials are checked
-TOO_MANY: Final = "there are too many streams of events: close one, or try again later"
-RETRY_MS: Final = 2000  # how long clients wait before they do
 
 table = Table("events")
 
@@ -61,7 +56,7 @@ async def list_events(call: Call) -> Response:
     def wanted(type: str) -> bool:
         return matches(type, patterns)
 
-    if EVENT_STREAM in (call.request.header(b"accept") or b"").lower():
+    if wants_stream(call):
         return await _stream(call, wanted)
     limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     feed = call.services.feed
@@ -93,25 +88,13 @@ async def _stream(call: Call, wanted: Callable[[str], bool]) -> Response:
         seq = call.integer("after", 0, 0, LARGEST)
     else:
         seq = await feed.last()
-    who = str(call.identity.user_id or call.request.client_address)
-
-    async def deliver(consumer: Any, start: int, end: int) -> None:
-        if not feed.enter(who):
-            raise Refusal(429, TOO_MANY, "too_many_streams", headers=((b"Retry-After", b"30"),))
-        try:
-            await deliver_pieces(lambda: _pieces(call, seq, wanted), consumer, start, end)
-        finally:
-            feed.leave(who)
-
-    headers = (*NO_STORE, (b"X-Accel-Buffering", b"no"))  # which nginx reads: it would hold events back
-    return Response(body=Content(LARGEST, deliver=deliver, endless=True), content_type=EVENT_STREAM, headers=headers)
+    return event_stream(call, lambda: _pieces(call, seq, wanted))
 
 
 async def _pieces(call: Call, seq: int, wanted: Callable[[str], bool]) -> AsyncIterator[bytes]:
     """The stream; it ends when the server stops, and after ``LONGEST_S``."""
     feed, site, reactor = call.services.feed, call.request.site, call.request.site.reactor
     ends = reactor.seconds() + LONGEST_S
-    yield b"retry: %d\n\n" % RETRY_MS
     silent = 0.0
     while not site.draining and reactor.seconds() < ends:
         changed = feed.changed()

@@ -139,19 +139,37 @@ for (const form of document.querySelectorAll("form[data-explain]")) {
   });
 }
 
-// What still changes is loaded again, while somebody looks at it.
-async function refresh() {
+// What still changes is loaded again while somebody looks at it: when the server says that it has changed, or else
+// every now and then.
+async function load() {
   const shown = document.querySelector("[data-live]");
-  if (!shown) return;
-  if (!document.hidden && !shown.contains(document.activeElement)) {
-    const answer = await fetch(location.href).catch(() => null);
-    const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
-    const next = page?.getElementById(shown.id);
-    if (next) shown.replaceWith(next);
-  }
-  setTimeout(refresh, Number(shown.dataset.live));
+  if (!shown || document.hidden || shown.contains(document.activeElement)) return;
+  const answer = await fetch(location.href).catch(() => null);
+  const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  const next = page?.getElementById(shown.id);
+  if (!next) return;
+  shown.replaceWith(next);
+  document.title = page.title;
+  document.querySelector("link[rel=icon]").href = page.querySelector("link[rel=icon]").href;
 }
-setTimeout(refresh, 1000);
+async function refresh() {
+  await load();
+  const shown = document.querySelector("[data-live]");
+  if (shown) setTimeout(refresh, Number(shown.dataset.live));
+}
+function follow(address) {
+  const events = new EventSource(address);
+  const end = () => { events.close(); removeEventListener("pagehide", end); };
+  addEventListener("pagehide", end);
+  events.addEventListener("job", async (event) => {
+    if (JSON.parse(event.data).state !== "running") end();
+    await load();
+  });
+  events.addEventListener("error", () => { if (events.readyState === EventSource.CLOSED) { end(); refresh(); } });
+}
+const live = document.querySelector("[data-live]");
+if (live?.dataset.events && "EventSource" in window) follow(live.dataset.events);
+else if (live) setTimeout(refresh, 1000);
 
 // The menu of the person closes like those of programs.
 for (const menu of document.querySelectorAll("details.me")) {
