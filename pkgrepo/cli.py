@@ -55,6 +55,7 @@ COMMANDS = {
     "trash": ("remote.trash", "trash"),
     "webhook": ("remote.webhooks", "webhook"),
     "events": ("remote.events", "events"),
+    "quota": ("remote.quotas", "quota"),
     "stats": ("remote.server", "stats"),
     "jobs": ("remote.server", "jobs"),
     "audit": ("remote.server", "audit"),

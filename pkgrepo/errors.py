@@ -187,6 +187,30 @@ class StorageFull(PkgrepoError):
 
 
 @define
+class QuotaExceeded(PkgrepoError):
+    """
+    A quota leaves no room for this; nothing was stored.
+
+    ``subject`` has the quota, ``what`` is bytes, packages, versions or file_size; ``added`` would have been added to
+    what is ``used``.
+    """
+
+    subject: str
+    what: str
+    limit: int
+    used: int = 0
+    added: int = 0
+
+    def __str__(self) -> str:
+        if self.what == "file_size":
+            return f"the quota of {self.subject} allows files of at most {self.limit} bytes"
+        return (
+            f"the quota of {self.subject} is exceeded: it allows {self.limit} {self.what}, {self.used} are used, "
+            f"and this adds {self.added or 'more'}"
+        )
+
+
+@define
 class StorageFailed(PkgrepoError):
     """The device of the storage failed; nothing was stored."""
 

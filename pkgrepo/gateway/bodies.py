@@ -15,6 +15,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish.room import FileRoom
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.untrusted.strict_json import check_value_count, decode_json
 
@@ -140,10 +141,15 @@ async def receive_body(
     )
 
 
-async def write_body(body: Body, upload: IBlobUpload) -> BodyLost | None:
-    """Write a request's body to an upload; if the client leaves before its end, that is returned, not raised."""
+async def write_body(body: Body, upload: IBlobUpload, room: FileRoom) -> BodyLost | None:
+    """
+    Write a request's body to an upload; if the client leaves before its end, that is returned, not raised.
+
+    :raises QuotaExceeded: there is no ``room`` for it
+    """
     try:
         async for chunk in body:
+            room.add(len(chunk))
             upload.write(chunk)
             await upload.drained()
     except BodyLost as lost:

@@ -34,6 +34,7 @@ STATUSES: Statuses = {
     errors.SizeMismatch: (400, "size_mismatch"),
     errors.BlobMissing: (500, "blob_missing"),
     errors.StorageFull: (507, "storage_full"),
+    errors.QuotaExceeded: (507, "quota_exceeded"),  # RFC 4331 section 4
     errors.StorageFailed: (503, "storage_failed"),
     errors.Expired: (410, "expired"),
     TooYoung: (403, "too_young"),

@@ -97,6 +97,7 @@ class Repository:
     package_count: int
     created_at: datetime
     updated_at: datetime
+    version_count: int = 0
     parent: Repository | None = None
 
     @property

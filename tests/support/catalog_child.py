@@ -21,6 +21,7 @@ from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.catalogs import NOW, SqliteCase, add_repository, publish
 
 PUBLISHERS = 6
@@ -38,7 +39,7 @@ def publish_whole(tx: Transaction, repository: Repository, path: str) -> None:
     """Add related rows to several tables."""
     file = publish(tx, repository, path, package=path.split("/", maxsplit=1)[0], version=path)
     repositories.bump_serial(tx, repository.id)
-    repositories.add_usage(tx, repository.id, file.size, 0)
+    repositories.add_usage(tx, repository.id, Usage(file.size))
     events.append_event(
         tx,
         repository_id=repository.id,

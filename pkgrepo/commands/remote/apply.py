@@ -18,7 +18,7 @@ from pkgrepo.commands.terminal import printable
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.web.rendering.filters import plural, size
 
-FIELDS = ("visibility", "description", "active")
+FIELDS = ("visibility", "description", "active", "quota")
 
 
 @frozen
@@ -58,10 +58,10 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     """
     Create and change repositories, groups, rights and projects until they are as a file describes them.
 
-    The file has a table [[repositories]] for each, with name, format, storage ("main"), visibility, description, active
-    and config, as in the API. What a table does not have is left as it is, but a config replaces the whole
-    configuration. Repositories that the file does not name are left alone. With --prune and --yes they are deleted, and
-    they go to the trash.
+    The file has a table [[repositories]] for each, with name, format, storage ("main"), visibility, description,
+    active, quota (bytes) and config, as in the API. What a table does not have is left as it is, but a config replaces
+    the whole configuration. Repositories that the file does not name are left alone. With --prune and --yes they are
+    deleted, and they go to the trash.
 
     [[groups]] have name, description, members (user names) and grants; [[users]], who must exist, have username, grants
     and default_actions; [[projects]] have key, name, description, visibility, quota, members (user or group, and role)
@@ -151,7 +151,11 @@ async def _carry_out(client: Client, plan: Plan) -> Any:
         body = {"name": definition.name, "storage": definition.storage, "format": definition.format, **plan.fields}
         if plan.config is not None:
             body["config"] = plan.config
-        return await client.change("POST", "repository", body=body)
+        quota = body.pop("quota", None)
+        made = await client.change("POST", "repository", body=body)
+        if quota is not None:
+            await client.change("PATCH", "repository", definition.path, body={"quota": quota})
+        return made
     if plan.config is not None:
         # If-Match: what another person has changed since the comparison must not be lost
         headers = {"If-Match": plan.tag} if plan.tag else {}

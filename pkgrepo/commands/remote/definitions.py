@@ -33,6 +33,7 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     visibility: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
     active: bool | UnsetType = UNSET
+    quota: int | UnsetType | None = UNSET
     config: dict[str, Any] | UnsetType = UNSET
 
     @property

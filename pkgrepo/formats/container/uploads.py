@@ -261,8 +261,8 @@ async def _resume(
 
 
 async def _append(context: RegistryContext, request: Request, target: Target, uid: str) -> int:
-    async with _resume(context, request, target, uid) as (lease, _staged, upload):
-        lost = await _write(request, upload, lease)
+    async with _resume(context, request, target, uid) as (lease, staged, upload):
+        lost = await _write(request, upload, lease, staged)
         if lost is None:
             await _check_received(request, upload, lease.session)
         position = await lease.save(upload)
@@ -276,7 +276,7 @@ async def _finish(
 ) -> None:
     async with _resume(context, request, target, uid) as (lease, staged, upload):
         if not request.body_is_empty:
-            lost = await _write(request, upload, lease)
+            lost = await _write(request, upload, lease, staged)
             if lost is not None:
                 await lease.save(upload)
                 raise lost
@@ -295,9 +295,11 @@ async def _finish(
         await upload.forget()
 
 
-async def _write(request: Request, upload: IBlobUpload, lease: Lease) -> BodyLost | None:
+async def _write(request: Request, upload: IBlobUpload, lease: Lease, staged: Staged) -> BodyLost | None:
+    declared, received = request.body.declared, upload.offset
     try:
-        return await write_body(request.body, upload)
+        room = staged.room.begin(None if declared is None else received + declared, received)
+        return await write_body(request.body, upload, room)
     except (StorageFull, StorageFailed):
         await upload.abort()
         raise

@@ -27,6 +27,7 @@ def render_refusal(_request: Request, refusal: Refusal) -> Response:
 ERRORS = ErrorTable(
     {
         **STATUSES,
+        errors.QuotaExceeded: (403, "quota_exceeded"),  # npm tries 5xx again
         errors.FileExists: (403, "version_exists"),
         errors.FileBurned: (403, "version_exists"),
         # Logins are PUTs, and npm repeats a PUT after 429.

@@ -34,6 +34,7 @@ def render_refusal(request: Request, refusal: Refusal) -> Response:
 ERRORS = ErrorTable(
     {
         **STATUSES,
+        errors.QuotaExceeded: (403, "quota_exceeded"),  # twine tries 5xx again
         errors.FileExists: (400, "file_exists"),
         errors.FileBurned: (400, "file_exists"),
         errors.Conflict: (400, "conflict"),

@@ -16,6 +16,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
+from pkgrepo.management.quotas import check_may_limit, limits_given
 from pkgrepo.management.repositories.schema import (
     DeletedRepository,
     FoundRepository,
@@ -30,8 +31,9 @@ from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import add_repository, remove_repository
 from pkgrepo.proxy.virtual import check_no_member
-from pkgrepo.storage.catalog.server import repositories, storages
+from pkgrepo.storage.catalog.server import quotas, repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
+from pkgrepo.storage.catalog.server.quotas import QuotaKind
 from pkgrepo.storage.catalog.usage_counts import DAY_MS, downloads_of_repositories
 
 FILTERS = (
@@ -178,7 +180,7 @@ async def show_page(call: Call) -> Response:
 
 @table.patch("/repository/<repository>", EDITORS, "Change a repository", audit="repository.update", conditional=True)
 async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRecord:
-    """Changes visibility, description and the active flag. An inactive repository answers 503 to its clients."""
+    """Changes visibility, description, the active flag and the quota. An inactive repository answers 503 to clients."""
     repository = await call.fresh_repository()
     check_independent(repository)
     call.check_unchanged(_record(call, repository))
@@ -189,6 +191,10 @@ async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRec
         changes["description"] = body.description
     if body.active is not UNSET:
         changes["active"] = body.active
+    limits: dict[str, int | None] = {}
+    if body.quota is not UNSET:
+        await check_may_limit(call, repository)
+        limits = limits_given(body.quota)
     before = {name: getattr(repository, name) for name in changes}
     if changes != before:
         entry = call.entry(detail={"before": before, "after": changes})
@@ -196,6 +202,10 @@ async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRec
             entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
         )
         call.services.on_change(repository)
+    if limits:
+        await call.write(
+            call.entry(detail={"quota": limits}), quotas.change_limits, QuotaKind.REPOSITORY, repository.id, limits
+        )
     return await _shown(call, repository)
 
 
@@ -256,6 +266,7 @@ async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
     counts = await _downloads(call, [repository])
     record = _record(call, repository, downloads=counts[repository.id])
     record.takes_files = await takes_files(call, repository)
+    record.quota = (await call.catalog.look(quotas.limits_of, QuotaKind.REPOSITORY, repository.id)).bytes
     record.actions = [each.value for each in Action if await call.may(each, repository)]
     return record
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pkgrepo.management.api.schema import Body, Name, Record, Text
+from pkgrepo.management.quotas import Amount, QuotaGiven
 from pkgrepo.model import Repository
 
 Json = Any
@@ -37,11 +38,16 @@ class NewRepository(Body):
 
 
 class RepositoryChange(Body):
-    """The fields of a repository that can be changed. Its configuration has its own operations."""
+    """
+    The fields of a repository that can be changed. Its configuration has its own operations.
+
+    quota is the number of bytes, or an object of limits; null removes them all. Only system managers change it.
+    """
 
     visibility: str | UnsetType = UNSET
     description: Text | UnsetType = UNSET
     active: bool | UnsetType = UNSET
+    quota: Amount | QuotaGiven | UnsetType | None = UNSET
 
 
 class RepositoryRecord(Record):
@@ -49,8 +55,9 @@ class RepositoryRecord(Record):
     A repository.
 
     warnings are sentences about consequences of its configuration. actions are those that the caller may take in it,
-    and takes_files whether they may upload files to it in a form; both are null in lists. usage_bytes, package_count
-    and downloads are null in lists unless the request has include_usage; downloads are those of each of the last 30
+    and takes_files whether they may upload files to it in a form; both are null in lists. quota is the limit of its
+    bytes (others are at /quota), null in lists. usage_bytes, package_count, version_count and downloads are null in
+    lists unless the request has include_usage; downloads are those of each of the last 30
     days (UTC), the oldest first. upstream_state is that of the worst route of a proxy: open while one fails and is not
     asked, half_open while it is tried again, closed if all that were asked work, unused if none was asked; null for
     repositories of other types.
@@ -74,12 +81,14 @@ class RepositoryRecord(Record):
     warnings: list[str]
     usage_bytes: int | None
     package_count: int | None
+    version_count: int | None
     repository_type: str
     repository_kind: str
     storage_usage_bytes: int | None
     actions: list[str] | None = None
     takes_files: bool | None = None
     upstream_state: str | None = None
+    quota: int | None = None
     downloads: list[int] | None = None
 
     measured = frozenset(
@@ -87,6 +96,8 @@ class RepositoryRecord(Record):
             "actions",
             "takes_files",
             "upstream_state",
+            "quota",
+            "version_count",
             "usage_bytes",
             "package_count",
             "downloads",
@@ -111,6 +122,7 @@ class RepositoryRecord(Record):
             warnings=warnings,
             usage_bytes=size,
             package_count=repository.package_count if usage else None,
+            version_count=repository.version_count if usage else None,
             repository_type=repository.format,
             repository_kind=repository.type,
             storage_usage_bytes=size,

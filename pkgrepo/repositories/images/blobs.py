@@ -17,6 +17,7 @@ from pkgrepo.storage.catalog.blobs import blobs, uploads
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 
 
 @frozen
@@ -117,7 +118,7 @@ def delete_blob(tx: Transaction, repository: Repository, image: str, digest: str
     if linked_blobs.is_needed(tx, package.id, found.sha256):
         raise StillNeeded(digest)
     linked_blobs.unlink_blob(tx, package.id, found.sha256)
-    repositories.add_usage(tx, repository.id, -found.size, 0)
+    repositories.add_usage(tx, repository.id, Usage(-found.size))
     repositories.bump_serial(tx, repository.id)
     remove_if_empty(tx, repository, package)
 
@@ -135,7 +136,7 @@ def _link(
     package = ensure_image(tx, repository, image, now_ms)
     sha512 = digest.removeprefix("sha512:") if digest.startswith("sha512:") else None
     if linked_blobs.link_blob(tx, package.id, sha256, sha512, now_ms):
-        repositories.add_usage(tx, repository.id, size, 0)
+        repositories.add_usage(tx, repository.id, Usage(size), now_ms)
         if linked_blobs.is_needed(tx, package.id, sha256):
             # the blob came after a manifest that refers to it, as in a sparse image
             signatures.mark_unverified(tx, package.id)
@@ -148,7 +149,7 @@ def ensure_image(tx: Transaction, repository: Repository, image: str, now_ms: in
     """The image's package, which is added if it is absent."""
     package, new = packages.ensure_package(tx, repository.id, key=image, name=image, serial=0, now_ms=now_ms)
     if new:
-        repositories.add_usage(tx, repository.id, 0, 1)
+        repositories.add_usage(tx, repository.id, Usage(packages=1), now_ms)
         repositories.bump_names_serial(tx, repository.id)
     return package
 
@@ -168,5 +169,5 @@ def remove_if_empty(tx: Transaction, repository: Repository, package: Package) -
     if not is_empty(tx, package):
         return
     packages.remove_package(tx, package.id)
-    repositories.add_usage(tx, repository.id, 0, -1)
+    repositories.add_usage(tx, repository.id, Usage(packages=-1))
     repositories.bump_names_serial(tx, repository.id)

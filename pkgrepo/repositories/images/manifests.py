@@ -43,6 +43,7 @@ from pkgrepo.storage.catalog.images.signatures import TrustChange, add_signature
 from pkgrepo.storage.catalog.images.summaries import tags_of_manifest
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD, TO_TRASH, Disposal, add_to_trash, keeps
 
 
@@ -64,7 +65,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     _check_references(tx, repository, package, push.required, now_ms)
     added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
     if added:
-        repositories.add_usage(tx, repository.id, new.size, 0)
+        repositories.add_usage(tx, repository.id, Usage(new.size, versions=1), now_ms)
     trusted = () if push.signatures is None else push.signatures.trusted
     signed = _note_signatures(tx, package, push)
     change = signatures.derive_trust(tx, package.id, new.digest, trusted)  # its signatures may have come first
@@ -127,7 +128,7 @@ def delete_manifest(
     depending = signatures.depending_on(tx, package.id, digest)
     kept = find_manifests(tx, repository.storage_id, package.id, [digest]) if keeps(tx, repository, disposal) else []
     changes = manifests.remove_manifest(tx, package.id, digest)
-    repositories.add_usage(tx, repository.id, -size, 0)
+    repositories.add_usage(tx, repository.id, Usage(-size, versions=-1))
     for each in kept:
         part = keep_manifest(tx, repository, package, each, changes.removed, now_ms)
         add_to_trash(tx, package, [part], actor, disposal, now_ms, whole=is_empty(tx, package))

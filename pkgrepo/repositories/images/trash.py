@@ -11,6 +11,7 @@ from pkgrepo.model import Package, Repository
 from pkgrepo.storage.catalog.images import linked_blobs
 from pkgrepo.storage.catalog.images.contents import StoredManifest
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from pkgrepo.storage.catalog.server.trash import Kept
 
 MANIFEST = "manifest"  # the kinds of items
@@ -55,7 +56,7 @@ def keep_manifest(
         if promised or linked_blobs.is_needed(tx, package.id, each.sha256):
             continue
         if linked_blobs.unlink_blob(tx, package.id, each.sha256):
-            repositories.add_usage(tx, repository.id, -each.size, 0)
+            repositories.add_usage(tx, repository.id, Usage(-each.size))
             size += each.size
     return Kept(
         kind=MANIFEST,

@@ -25,6 +25,7 @@ from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.packages.files import restore_tombstone
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 
 BATCH = 50  # blobs, manifests or tags per transaction
 
@@ -74,7 +75,7 @@ def restore_kept(tx: Transaction, repository: Repository, sidecar: KeptSidecar, 
     for each in missing:
         index_documents.put_fragment(tx, package.id, each.kind, each.sort, each.key, each.body)
     if added:
-        repositories.add_usage(tx, repository.id, 0, 1)
+        repositories.add_usage(tx, repository.id, Usage(packages=1))
         repositories.bump_names_serial(tx, repository.id)
         packages.release_name(tx, repository.id, package.key)
     if added or missing:

@@ -19,6 +19,7 @@ from pkgrepo.repositories.publish.trash import keep_files, keep_versions
 from pkgrepo.storage.catalog.packages import events, files, packages, tags, text_index, versions
 from pkgrepo.storage.catalog.packages.versions import VersionRow
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from pkgrepo.storage.catalog.server.trash import TO_TRASH, Disposal, add_to_trash, keeps
 
 T = TypeVar("T")
@@ -160,7 +161,8 @@ def remove_files(
         kept.append(keep_files(package, version, doomed, tags=named))
     for file in doomed:
         files.remove_file(tx, file, actor=actor, tombstone=tombstone, now_ms=now_ms)
-    repositories.add_usage(tx, repository.id, -sum(file.size for file in doomed), 0)
+    freed = sum(file.size for file in doomed)
+    repositories.add_usage(tx, repository.id, Usage(-freed, versions=-int(gone)))
     append_package_event(tx, package, kind, {"paths": [file.path for file in doomed]}, actor, now_ms, version=version)
     if gone:
         versions.remove_version(tx, version.id)
@@ -201,7 +203,8 @@ def remove_versions(
     versions.append_events(tx, package, happened, actor, now_ms)
     if tombstone:
         versions.add_tombstones(tx, package.key, rows, actor, now_ms)
-    repositories.add_usage(tx, repository.id, -sum(size for each in found.values() for _, size in each), 0)
+    freed = sum(size for each in found.values() for _, size in each)
+    repositories.add_usage(tx, repository.id, Usage(-freed, versions=-len(rows)))
     package = bump_package_serial(tx, repository, package, now_ms)
     last = len(rows) == versions.count_versions(tx, package.id)
     if keeps(tx, repository, disposal):
@@ -268,7 +271,7 @@ def _no_documents(index: PackageIndex, rows: Sequence[VersionRow]) -> None:
 
 def _remove_package(tx: Transaction, repository: Repository, package: Package) -> None:
     packages.remove_package(tx, package.id)
-    repositories.add_usage(tx, repository.id, 0, -1)
+    repositories.add_usage(tx, repository.id, Usage(packages=-1))
     repositories.bump_names_serial(tx, repository.id)
 
 

@@ -18,6 +18,7 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import events, files
 from pkgrepo.storage.catalog.packages.tree import check_place
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 
 Guard = Callable[[Transaction], None]
 
@@ -93,7 +94,7 @@ def _record(
     tx: Transaction, repository: Repository, file: File, grown: int, kind: str, actor: Actor, now_ms: int
 ) -> None:
     repositories.bump_serial(tx, repository.id)
-    repositories.add_usage(tx, repository.id, grown, 0)
+    repositories.add_usage(tx, repository.id, Usage(grown), now_ms)
     events.append_event(
         tx,
         repository_id=repository.id,

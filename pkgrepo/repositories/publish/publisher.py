@@ -38,6 +38,7 @@ from pkgrepo.storage.catalog.blobs import gc
 from .index import Indexer
 from .kept import Kept, KeptTogether
 from .releases import Published, Release, publish_releases
+from .room import Room, Subject, read_allowances
 from .staged import Claim, Staged
 
 log = Logger()
@@ -85,6 +86,7 @@ class Publisher:
         self._on_change = on_change
         self._kept = KeptTogether(catalog, clock, delay)
         self._check: Check | None = None
+        self._reserved: dict[Subject, int] = {}
 
     def checking(self, check: Check) -> Self:
         """Return a publisher that awaits ``check`` for each package before it publishes releases of clients."""
@@ -105,7 +107,8 @@ class Publisher:
         if not storage.active:
             raise StorageFailed(storage.name)
         store = await self._stores.of(storage)
-        staged = Staged(store)
+        allowances = await self._catalog.look(read_allowances, repository)
+        staged = Staged(store, Room(allowances, self._reserved))
         try:
             yield staged
         finally:
@@ -121,7 +124,7 @@ class Publisher:
         client disconnects, because the transaction owns the staged bytes.
 
         :raises FileExists: other content is published under that name; :raises FileBurned: a file of that name
-            was deleted
+            was deleted; :raises QuotaExceeded: a quota leaves no room for it
         """
         published = await self.publish_together(repository, (release,), staged, actor, indexer)
         return published[0]

@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, text_index, versions
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 
 from .index import Change, Indexer, PackageIndex
 
@@ -260,8 +261,10 @@ def _write(
         repository.id,
         count=len(changed),
         names_changed=renamed or bool(new_packages),
-        grown=sum(each.growth for each in changed),
-        packages_added=len(new_packages),
+        added=Usage(
+            sum(each.growth for each in changed), len(new_packages), _count_new_versions(changed, known, existing)
+        ),
+        now_ms=now_ms,
     )
     for number, each in enumerate(changed, serial - len(changed) + 1):
         each.serial = number
@@ -284,6 +287,13 @@ def _write(
         text_index.put_about(tx, package.id, package.name, version)
         happened.append(_event(repository, each, package, version))
     events.append_events(tx, happened, actor, now_ms)
+
+
+def _count_new_versions(
+    changed: Sequence[_Plan], known: Mapping[str, Package], existing: Mapping[tuple[int, str], Version]
+) -> int:
+    wanted = {(each.release.package_key, each.release.version_key) for each in changed}
+    return sum(package not in known or (known[package].id, version) not in existing for package, version in wanted)
 
 
 def _write_packages(

@@ -23,6 +23,7 @@ from twisted.logger import Logger
 from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish.room import Room
 from pkgrepo.storage.pools import Pool
 
 log = Logger()
@@ -37,8 +38,9 @@ class Staged:
     Blobs that were received in this request are sealed, and committed together when they are published.
     """
 
-    def __init__(self, store: IBlobStore) -> None:
+    def __init__(self, store: IBlobStore, room: Room | None = None) -> None:
         self._store = store
+        self.room = Room((), {}) if room is None else room
         self._sealed: dict[str, IBlobUpload] = {}
         self._committing: dict[str, Deferred[None]] = {}
         self._locators: list[str] = []
@@ -62,10 +64,13 @@ class Staged:
         Receive a stream of bytes as a blob.
 
         :raises TooLarge, DigestMismatch, StorageFull, StorageFailed: see L{IBlobUpload}
+        :raises QuotaExceeded: a quota leaves no room for it
         """
+        room = self.room.begin(expect_size)
         upload = self._store.begin(expect_size, algorithms, limit)
         try:
             async for chunk in chunks:
+                room.add(len(chunk))
                 upload.write(chunk)
                 await upload.drained()
             info: BlobInfo = await upload.seal(expected)
@@ -80,7 +85,12 @@ class Staged:
         return await self.receive(_single(data), expect_size=len(data), algorithms=algorithms)
 
     def begin(self, algorithms: Sequence[str], limit: int | None = None, expect_size: int | None = None) -> IBlobUpload:
-        """Begin an upload that the caller ends; see L{IBlobStore.begin}."""
+        """
+        Begin an upload that the caller ends; see L{IBlobStore.begin}.
+
+        :raises QuotaExceeded: a quota leaves no room for ``expect_size``
+        """
+        self.room.begin(expect_size)
         upload: IBlobUpload = self._store.begin(expect_size, algorithms, limit)
         return upload
 
@@ -140,7 +150,13 @@ class Staged:
         self._committing[info.locator] = Deferred.fromCoroutine(_commit(self._store, [self._sealed[info.locator]]))
 
     def claim(self, locators: Sequence[str]) -> Claim:
-        """Hand over blobs to the caller, who must commit or delete them."""
+        """
+        Hand over blobs to the caller, who must commit or delete them.
+
+        The reserved room is given up: the catalog counts what is published from now on, and bytes that count twice
+        would refuse others.
+        """
+        self.room.release()
         self._locators = [each for each in self._locators if each not in locators]
         uploads = {each: upload for each in locators if (upload := self._sealed.pop(each, None)) is not None}
         committing = {
@@ -150,7 +166,8 @@ class Staged:
         return Claim(self._store, locators, waiting, list(committing.values()))
 
     async def clear(self) -> None:
-        """Remove all blobs that were not claimed."""
+        """Remove all blobs that were not claimed, and give up the room that was reserved."""
+        self.room.release()
         sealed, self._sealed = self._sealed, {}
         committing, self._committing = self._committing, {}
         leaving, self._locators = self._locators, []

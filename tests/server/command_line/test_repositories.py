@@ -162,6 +162,7 @@ RIGHTS = """
 [[repositories]]
 name = "shared"
 format = "python"
+quota = 1000000
 
 [[groups]]
 name = "crew"
@@ -197,6 +198,7 @@ def test_groups_rights_and_projects_are_applied_and_pruned(admin):
     assert admin.json("group", "list") == []
     assert admin("repo", "apply", "-f", path).splitlines()[-1] == "3 created, 1 changed, 0 unchanged"
     assert admin("repo", "apply", "-f", path).splitlines()[-1] == "0 created, 0 changed, 4 unchanged"
+    assert admin.json("quota", "show", "main/shared")["limits"]["bytes"] == 1000000
     shown = admin.json("group", "show", "crew")
     assert [each["username"] for each in shown["members"]] == ["una"]
     assert [each["role"] for each in shown["projects"]] == ["owner"]

@@ -117,3 +117,23 @@ def test_a_reader_that_leaves_is_no_error(admin):
 
 def test_what_follows_ends_with_ctrl_c(admin):
     assert admin.interrupted("top", "--interval", "0.2") == (130, "")
+
+
+def test_quotas_are_set_and_what_exceeds_them_is_refused(admin):
+    admin("repo", "create", "main/small", "--format", "python")
+    shown = admin.json("quota", "set", "main/small", "--bytes", "1KiB", "--packages", "3")
+    assert (shown["limits"]["bytes"], shown["limits"]["packages"]) == (1024, 3)
+    rows = admin("quota", "list").splitlines()
+    assert rows[1].split()[0] == "server"
+    assert any(row.startswith("main/small") and "of 1" in row for row in rows)
+    wheel = admin.folder / "big-1.0.tar.gz"
+    wheel.write_bytes(bytes(200_000))
+    refused = admin.run("upload", "main/small", wheel)
+    assert refused.returncode != 0
+    assert "quota of repository main/small is exceeded" in refused.stderr
+    assert admin.json("quota", "set", "main/small", "--bytes", "none")["limits"]["bytes"] is None
+    assert "takes a number or none" in admin.refused(2, "quota", "set", "server", "--versions", "many")
+    assert "say what to limit" in admin.refused(2, "quota", "set", "server")
+    assert admin.json("quota", "show", "main")["kind"] == "storage"
+    assert "'main/none' does not exist" in admin.refused(3, "quota", "show", "main/none")
+    admin("repo", "delete", "main/small", "--yes", "--purge")

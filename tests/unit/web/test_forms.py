@@ -179,6 +179,22 @@ async def test_a_group_gets_members_grants_and_a_service_account(browser: Browse
     assert (await browser.stack.call("GET", "/api/user/whoami", who=text[0])).status == 401
 
 
+async def test_a_quota_is_set_and_shown_with_a_bar(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.log_in()
+    page = await browser.get("/ui/admin/quotas?place=main/py")
+    page = await browser.send(page, "/ui/admin/quotas", bytes="1KiB", packages="x")
+    assert (page.status, "is no number" in page.text) == (422, True)
+    page = await browser.send(page, "/ui/admin/quotas", place="main/py", bytes="1KiB", packages="3")
+    assert "of 1.0 KiB" in page.text or "of 1 KiB" in page.text, page.text
+    assert "main/py" in page.text
+    page = await browser.send(page, "/ui/admin/quotas", place="main/none", bytes="1")
+    assert page.status in (404, 422)
+    await browser.stack.ok("PATCH", "/repository/main%2Fpy/quota", {"bytes": 0})
+    shown = await browser.get("/ui/repositories/main/py")
+    assert "uploads are refused" in shown.text
+
+
 async def test_administration_is_closed_to_others(browser: Browser) -> None:
     await browser.stack.add_user("ada")
     paths = ("/ui/admin", "/ui/admin/users", "/ui/admin/groups", "/ui/admin/audit", "/ui/admin/repositories/new")

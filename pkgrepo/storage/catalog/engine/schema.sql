@@ -55,10 +55,22 @@ CREATE TABLE repository (
     deleted_at INTEGER,                         -- when it was moved to the bin
     purge INTEGER NOT NULL DEFAULT 0,           -- 1: removed for good; its content need not be kept for a while
     -- A companion repository belongs to another one, which decides who may do what in it, and is removed with it.
-    parent_id INTEGER REFERENCES repository (id) ON DELETE SET NULL
+    parent_id INTEGER REFERENCES repository (id) ON DELETE SET NULL,
+    version_count INTEGER NOT NULL DEFAULT 0    -- versions and manifests
 );
 -- The name of a repository in the bin is free.
 CREATE UNIQUE INDEX repository_key ON repository (storage_id, key) WHERE deleted_at IS NULL;
+
+-- Limits of what is stored; NULL: no limit.
+CREATE TABLE quota (
+    kind TEXT NOT NULL,                         -- server, storage, repository
+    subject_id INTEGER NOT NULL,                -- 0: the server
+    bytes INTEGER,
+    packages INTEGER,
+    versions INTEGER,
+    file_size INTEGER,
+    PRIMARY KEY (kind, subject_id)
+) WITHOUT ROWID;
 
 CREATE TABLE job (
     id INTEGER PRIMARY KEY,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.storage.catalog.rows import column
+from pkgrepo.storage.catalog.server.quotas import QuotaKind, remove_limits
 
 BATCH = 500  # rows in one transaction; takes some milliseconds
 
@@ -107,6 +108,7 @@ def purge_repository(tx: Transaction, repository_id: int, limit: int = BATCH) ->
     left = _delete_rows(tx, _ROWS_OF_REPOSITORY, repository_id, left)
     if left > 0:
         tx.execute("DELETE FROM repository WHERE id = ?", (repository_id,))
+        remove_limits(tx, QuotaKind.REPOSITORY, repository_id)
     return left <= 0
 
 

@@ -24,6 +24,7 @@ from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, REPOSITORY_RESTORED, append_event
 from pkgrepo.storage.catalog.rows import column, find, insert, number, rows, scalar, update
 
+from .quotas import Usage, check_growth
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
 # The last column is the id of the parent.
@@ -238,20 +239,26 @@ def record_changes(
     *,
     count: int,
     names_changed: bool,
-    grown: int,
-    packages_added: int,
+    added: Usage,
+    now_ms: int,
 ) -> int:
     """
     Record changes of the content, each of which gets a serial of its own; returns the last one.
 
-    ``grown`` is in bytes, ``names_changed`` says whether the set of package names is another one now.
+    ``names_changed`` says whether the set of package names is another one now.
+
+    :raises QuotaExceeded: what is added exceeds a quota
     """
     sql = """
         UPDATE repository SET serial = serial + ?, names_serial = names_serial + ?, bytes_used = bytes_used + ?,
-            package_count = package_count + ?
-        WHERE id = ? RETURNING serial
+            package_count = package_count + ?, version_count = version_count + ?
+        WHERE id = ? RETURNING serial, (SELECT COUNT(*) FROM quota)
     """
-    return _counter(repository_id, scalar(tx, sql, (count, int(names_changed), grown, packages_added, repository_id)))
+    usage = (added.bytes, added.packages, added.versions)
+    row = tx.one(sql, (count, int(names_changed), *usage, repository_id))
+    if row is not None and row[1]:
+        check_growth(tx, repository_id, added, now_ms)
+    return _counter(repository_id, None if row is None else row[0])
 
 
 def content_serial(r: Reader, repository_id: int) -> int:
@@ -269,12 +276,20 @@ def names_serial(r: Reader, repository_id: int) -> int:
     return number(r, "SELECT names_serial FROM repository WHERE id = ?", (repository_id,))
 
 
-def add_usage(tx: Transaction, repository_id: int, bytes_delta: int, packages_delta: int) -> None:
-    """Add to the byte and package counts of a repository; negative values subtract."""
-    tx.execute(
-        "UPDATE repository SET bytes_used = bytes_used + ?, package_count = package_count + ? WHERE id = ?",
-        (bytes_delta, packages_delta, repository_id),
-    )
+def add_usage(tx: Transaction, repository_id: int, added: Usage, now_ms: int | None = None) -> None:
+    """
+    Add to what a repository uses; negative values subtract. ``now_ms`` is given if clients add content.
+
+    :raises QuotaExceeded: what clients add exceeds a quota
+    """
+    sql = """
+        UPDATE repository SET bytes_used = bytes_used + ?, package_count = package_count + ?,
+            version_count = version_count + ?
+        WHERE id = ?
+    """
+    tx.send(sql, (added.bytes, added.packages, added.versions, repository_id))
+    if now_ms is not None and tx.one("SELECT 1 FROM quota LIMIT 1") is not None:
+        check_growth(tx, repository_id, added, now_ms)
 
 
 def _increment(tx: Transaction, column: str, repository_id: int) -> int:

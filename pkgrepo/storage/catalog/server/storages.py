@@ -14,6 +14,7 @@ from pkgrepo.model import Storage
 from pkgrepo.storage.catalog.rows import column, every, insert, rows, update
 
 from . import layout_pending
+from .quotas import QuotaKind, remove_limits
 from .settings import bump_config_serial
 
 _STORAGE, _storage = rows(Storage, "storage")
@@ -147,4 +148,5 @@ def remove_storage(tx: Transaction, storage_id: int) -> None:
     tx.execute("DELETE FROM upload WHERE storage_id = ?", (storage_id,))
     tx.execute("DELETE FROM blob WHERE storage_id = ?", (storage_id,))
     tx.execute("DELETE FROM storage WHERE id = ?", (storage_id,))
+    remove_limits(tx, QuotaKind.STORAGE, storage_id)
     bump_config_serial(tx)

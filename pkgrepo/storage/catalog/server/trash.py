@@ -42,6 +42,7 @@ from pkgrepo.storage.catalog.rows import (
     rows,
 )
 from pkgrepo.storage.catalog.server import repositories, settings
+from pkgrepo.storage.catalog.server.quotas import Usage
 
 TRASH_DAYS = "trash_days"  # the setting that the configuration of the server is copied to
 DEFAULT_DAYS = 14
@@ -194,7 +195,7 @@ def add_to_trash(
             "UPDATE trash SET items = items + ?, size = size + ?, whole = ? WHERE id = ?",
             (len(parts), size, int(whole), trash_id),
         )
-    repositories.add_usage(tx, package.repository_id, size, 0)
+    repositories.add_usage(tx, package.repository_id, Usage(size))
     for each in parts:
         put(
             tx,
@@ -277,7 +278,7 @@ def take_out(tx: Transaction, entry: TrashEntry, item: TrashItem) -> bool:
     if not tx.execute("DELETE FROM trash_item WHERE id = ?", (item.id,)):
         return False
     tx.send("UPDATE trash SET items = items - 1, size = size - ? WHERE id = ?", (item.size, entry.id))
-    repositories.add_usage(tx, entry.repository_id, -item.size, 0)
+    repositories.add_usage(tx, entry.repository_id, Usage(-item.size))
     if not exists(tx, "SELECT 1 FROM trash_item WHERE trash_id = ? LIMIT 1", (entry.id,)):
         purge_entry(tx, entry.id)
     return True
@@ -292,7 +293,7 @@ def purge_entry(tx: Transaction, trash_id: int) -> bool:
     row = tx.one("SELECT repository_id, size FROM trash WHERE id = ?", (trash_id,))
     if row is None:
         return False
-    repositories.add_usage(tx, row[0], -row[1], 0)
+    repositories.add_usage(tx, row[0], Usage(-row[1]))
     tx.send("DELETE FROM trash WHERE id = ?", (trash_id,))
     return True
 

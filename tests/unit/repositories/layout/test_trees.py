@@ -14,6 +14,7 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import layout_pending, repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.repositories import RepositoryServices, chunks
 from tests.support.tree_format import KEPT, TREE, TREE_FORMAT
 
@@ -58,7 +59,7 @@ class TreeServices(RepositoryServices):
             found, added = packages.ensure_package(
                 tx, repository.id, key=package, name=package, serial=0, now_ms=now_ms
             )
-            repositories.add_usage(tx, repository.id, 0, int(added))
+            repositories.add_usage(tx, repository.id, Usage(packages=int(added)))
             index_documents.put_fragment(tx, found.id, KEPT, b"\0\xff", "k", body)
             PackageIndex(tx, found, now_ms)
             from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial

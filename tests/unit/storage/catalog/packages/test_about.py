@@ -13,6 +13,7 @@ from pkgrepo.storage.catalog.packages import name_search, packages, text_index, 
 from pkgrepo.storage.catalog.packages.name_search import search_packages
 from pkgrepo.storage.catalog.packages.text_index import LONGEST_ABOUT, about_text
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version
 
@@ -30,7 +31,7 @@ def catalog() -> Any:
     catalog.repository = catalog.do(add_repository)
     for key, (meta, count) in PACKAGES.items():
         add(catalog, key, meta, count)
-    catalog.do(repositories.add_usage, catalog.repository.id, 0, len(PACKAGES))
+    catalog.do(repositories.add_usage, catalog.repository.id, Usage(packages=len(PACKAGES)))
     return catalog
 
 

@@ -12,6 +12,7 @@ from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import name_search, packages, summaries, text_index
 from pkgrepo.storage.catalog.packages.name_search import Match, count_packages, matching_packages, search_packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version
 
@@ -24,7 +25,7 @@ def catalog() -> Any:
     catalog.repository = catalog.do(add_repository)
     for number, (key, count) in enumerate(DOWNLOADS.items()):
         add(catalog, key, number, count)
-    catalog.do(repositories.add_usage, catalog.repository.id, 0, len(DOWNLOADS))
+    catalog.do(repositories.add_usage, catalog.repository.id, Usage(packages=len(DOWNLOADS)))
     return catalog
 
 

@@ -3,6 +3,7 @@ import pytest
 from pkgrepo.errors import AlreadyExists, NotFound
 from pkgrepo.model import RepositoryType, Visibility
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository
 
@@ -70,8 +71,8 @@ def test_serials_and_usage_of_a_repository_increase(catalog):
     assert [catalog.do(repositories.bump_serial, repository.id) for _ in range(3)] == [1, 2, 3]
     catalog.do(repositories.bump_names_serial, repository.id)
     assert catalog.peek(repositories.names_serial, repository.id) == 1
-    catalog.do(repositories.add_usage, repository.id, 1000, 2)
-    catalog.do(repositories.add_usage, repository.id, -400, -1)
+    catalog.do(repositories.add_usage, repository.id, Usage(1000, 2))
+    catalog.do(repositories.add_usage, repository.id, Usage(-400, -1))
     now = catalog.peek(repositories.get_repository, repository.id)
     assert (now.serial, now.bytes_used, now.package_count) == (3, 600, 1)
     assert catalog.peek(repositories.names_serial, 99) == 0
@@ -83,5 +84,5 @@ def test_a_change_of_content_does_not_increment_the_config_serial(catalog):
     repository = catalog.do(add_repository)
     before = catalog.peek(repositories.config_serial)
     catalog.do(repositories.bump_serial, repository.id)
-    catalog.do(repositories.add_usage, repository.id, 1, 1)
+    catalog.do(repositories.add_usage, repository.id, Usage(1, 1))
     assert catalog.peek(repositories.config_serial) == before

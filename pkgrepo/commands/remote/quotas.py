@@ -1,0 +1,111 @@
+"""``pkgrepo quota``: what the server, storages and repositories may hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pkgrepo.commands.remote.printer import Column
+from pkgrepo.commands.remote.session import Session, remote
+from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.text import bytes_of
+from pkgrepo.web.rendering.filters import number, size
+
+SIZES = ("bytes", "file_size")
+LIMITS = ("bytes", "packages", "versions", "file_size")
+
+
+def _place(record: dict[str, Any]) -> str:
+    return record["name"] or "server"
+
+
+def _used(what: str) -> Any:
+    show = size if what in SIZES else number
+
+    def column(record: dict[str, Any]) -> str:
+        limit = record["limits"][what]
+        return show(record["usage"][what]) + ("" if limit is None else f" of {show(limit)}")
+
+    return column
+
+
+COLUMNS = (
+    Column("PLACE", _place),
+    Column("BYTES", _used("bytes")),
+    Column("PACKAGES", _used("packages")),
+    Column("VERSIONS", _used("versions")),
+    Column("LARGEST FILE", lambda each: "" if (most := each["limits"]["file_size"]) is None else size(most)),
+    Column("NEARLY USED", "nearly_used"),
+)
+
+
+@click.group()
+def quota() -> None:
+    """Quotas: what the server, storages and repositories may hold."""
+
+
+@quota.command("list")
+@remote
+async def list_quotas(session: Session) -> None:
+    """List the quotas of the server, of all storages, and of the repositories that have one."""
+    session.printer.table(COLUMNS, await session.client.get("system", "quotas"), "there are none")
+
+
+@quota.command("show")
+@click.argument("place")
+@remote
+async def show_quota(session: Session, place: str) -> None:
+    """Show the quota of PLACE: storage/repository, a storage, or "server"."""
+    _show(session, await session.client.get(*_path(place)))
+
+
+@quota.command("set")
+@click.argument("place")
+@click.option("--bytes", "bytes_", metavar="SIZE", help="Of all content, such as 10GiB.")
+@click.option("--packages", metavar="NUMBER", help="Packages or images.")
+@click.option("--versions", metavar="NUMBER", help="Versions, of images manifests.")
+@click.option("--file-size", metavar="SIZE", help="Of a single file.")
+@remote
+async def set_quota(
+    session: Session, place: str, bytes_: str | None, packages: str | None, versions: str | None, file_size: str | None
+) -> None:
+    """
+    Set limits of PLACE: storage/repository, a storage, or "server". "none" removes a limit.
+
+    What is stored already stays, also if it is more than that.
+    """
+    given = {"bytes": bytes_, "packages": packages, "versions": versions, "file_size": file_size}
+    body = {name: _limit(name, text) for name, text in given.items() if text is not None}
+    if not body:
+        raise Invalid("say what to limit: see --help")
+    _show(session, await session.client.change("PATCH", *_path(place), body=body))
+
+
+def _path(place: str) -> tuple[str, ...]:
+    if place == "server":
+        return ("system", "quota")
+    return ("repository" if "/" in place else "storage", place, "quota")
+
+
+def _limit(name: str, text: str) -> int | None:
+    if text == "none":
+        return None
+    found = bytes_of(text) if name in SIZES else int(text) if text.isascii() and text.isdigit() else None
+    if found is None or found != int(found):
+        raise Invalid(f"--{name.replace('_', '-')} takes a number or none, not {text!r}")
+    return int(found)
+
+
+def _show(session: Session, record: dict[str, Any]) -> None:
+    rows = [(each, _used(each)(record)) for each in ("bytes", "packages", "versions")]
+    largest = record["limits"]["file_size"]
+    session.printer.record(
+        record,
+        [
+            ("place", _place(record)),
+            *rows,
+            ("largest file", "" if largest is None else size(largest)),
+            ("nearly used", ", ".join(record["nearly_used"])),
+        ],
+    )

@@ -1,0 +1,161 @@
+"""The quotas of the server, of storages and of repositories: limits, usage, and who may set them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from attrs import asdict
+from msgspec import UNSET, Meta, UnsetType
+
+from pkgrepo.errors import Conflict, Forbidden, existing
+from pkgrepo.management.api.access_rules import READERS, SYSTEM_MANAGERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import LARGEST, Body, Record
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.storage.catalog.server import quotas
+from pkgrepo.storage.catalog.server.quotas import Limits, QuotaKind, Usage
+from pkgrepo.storage.catalog.server.storages import find_storage
+
+Amount = Annotated[int, Meta(ge=0, le=LARGEST)]
+
+LIMITS = ("bytes", "packages", "versions", "file_size")
+
+table = Table("quotas")
+
+
+class QuotaGiven(Body):
+    """Limits; null removes one, and what is absent does not change. file_size is that of a single file, in bytes."""
+
+    bytes: Amount | UnsetType | None = UNSET
+    packages: Amount | UnsetType | None = UNSET
+    versions: Amount | UnsetType | None = UNSET
+    file_size: Amount | UnsetType | None = UNSET
+
+
+class LimitsRecord(Record):
+    """The limits of a quota; null: there is no limit."""
+
+    bytes: int | None
+    packages: int | None
+    versions: int | None
+    file_size: int | None
+
+
+class UsageRecord(Record):
+    """What counts for a quota: bytes of all content, packages, and versions (of images: manifests)."""
+
+    bytes: int
+    packages: int
+    versions: int
+
+
+class QuotaRecord(Record):
+    """
+    The quota of the server, a storage or a repository, and what is used.
+
+    name is empty for the server. nearly_used are the limits of which 80 % or more are used.
+    """
+
+    kind: QuotaKind
+    name: str
+    limits: LimitsRecord
+    usage: UsageRecord
+    nearly_used: list[str]
+
+    measured = frozenset({"usage", "nearly_used"})
+
+    @classmethod
+    def of(cls, kind: QuotaKind, name: str, limits: Limits, usage: Usage) -> Self:
+        """The record of a quota."""
+        return cls(
+            kind=kind,
+            name=name,
+            limits=LimitsRecord(**asdict(limits)),
+            usage=UsageRecord(**asdict(usage)),
+            nearly_used=quotas.nearly_used(limits, usage),
+        )
+
+
+@table.get("/system/quotas", SYSTEM_MANAGERS, "List quotas")
+async def list_quotas(call: Call) -> list[QuotaRecord]:
+    """Of the server and of every storage, also without limits, and of the repositories that have limits."""
+    found = await call.catalog.scan(quotas.all_quotas)
+    return [QuotaRecord.of(each.kind, name, each.limits, used) for each, name, used in found]
+
+
+@table.get("/system/quota", SYSTEM_MANAGERS, "Show the quota of the server")
+async def show_server_quota(call: Call) -> QuotaRecord:
+    """With what all storages use together."""
+    return await _record(call, QuotaKind.SERVER, 0, "")
+
+
+@table.patch("/system/quota", SYSTEM_MANAGERS, "Change the quota of the server", audit="quota.update")
+async def change_server_quota(call: Call, body: QuotaGiven) -> QuotaRecord:
+    """A limit below what is used refuses what adds to it, and removes nothing."""
+    return await _change(call, QuotaKind.SERVER, 0, "", body)
+
+
+@table.get("/storage/<id>/quota", SYSTEM_MANAGERS, "Show the quota of a storage")
+async def show_storage_quota(call: Call, id: str) -> QuotaRecord:
+    """With what its repositories use together, removed ones included until they are purged."""
+    return await _record(call, QuotaKind.STORAGE, *await _storage(call, id))
+
+
+@table.patch("/storage/<id>/quota", SYSTEM_MANAGERS, "Change the quota of a storage", audit="quota.update")
+async def change_storage_quota(call: Call, body: QuotaGiven, id: str) -> QuotaRecord:
+    """A limit below what is used refuses what adds to it, and removes nothing."""
+    return await _change(call, QuotaKind.STORAGE, *await _storage(call, id), body)
+
+
+@table.get("/repository/<repository>/quota", READERS, "Show the quota of a repository")
+async def show_repository_quota(call: Call) -> QuotaRecord:
+    """Quotas of its storage and of the server may leave less."""
+    return await _record(call, QuotaKind.REPOSITORY, call.repository.id, call.repository.path)
+
+
+@table.patch("/repository/<repository>/quota", READERS, "Change the quota of a repository", audit="quota.update")
+async def change_repository_quota(call: Call, body: QuotaGiven) -> QuotaRecord:
+    """
+    For system managers, who are the ones to decide what a repository may use.
+
+    A limit below what is used refuses what adds to it, and removes nothing. Proxies have cache.max_bytes instead (409).
+    """
+    repository = call.repository
+    await check_may_limit(call, repository)
+    return await _change(call, QuotaKind.REPOSITORY, repository.id, repository.path, body)
+
+
+async def check_may_limit(call: Call, repository: Repository) -> None:
+    """
+    Check that the caller may change the quota of a repository.
+
+    :raises Forbidden: the caller is no system manager; :raises Conflict: the repository keeps nothing of clients
+    """
+    if not await call.services.authorizer.may_use(call.identity, "system"):
+        raise Forbidden("only system managers change quotas")
+    if repository.type is not RepositoryType.HOSTED:
+        raise Conflict(f"{repository.path} is not hosted: of a proxy, cache.max_bytes bounds what is kept")
+
+
+def limits_given(given: int | QuotaGiven | None) -> dict[str, int | None]:
+    """The limits that a request changes: a number stands for the bytes, null for none of all."""
+    if given is None:
+        return dict.fromkeys(LIMITS)
+    return {"bytes": given} if isinstance(given, int) else given.given(*LIMITS)
+
+
+async def _storage(call: Call, id: str) -> tuple[int, str]:
+    storage = existing(await call.catalog.look(find_storage, id), "storage", id)
+    return storage.id, storage.name
+
+
+async def _record(call: Call, kind: QuotaKind, subject_id: int, name: str) -> QuotaRecord:
+    limits = await call.catalog.look(quotas.limits_of, kind, subject_id)
+    return QuotaRecord.of(kind, name, limits, await call.catalog.look(quotas.usage_of, kind, subject_id))
+
+
+async def _change(call: Call, kind: QuotaKind, subject_id: int, name: str, body: QuotaGiven) -> QuotaRecord:
+    changes = limits_given(body)
+    await call.write(call.entry(name or str(kind), changes), quotas.change_limits, kind, subject_id, changes)
+    return await _record(call, kind, subject_id, name)

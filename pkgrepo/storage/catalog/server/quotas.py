@@ -1,0 +1,200 @@
+"""
+Quotas of the server, of storages and of repositories: limits, and what is used of them.
+
+What a repository uses is counted in its row by every change of its content. A storage uses what its repositories use
+together, and the server what its storages use; removed repositories count until they are purged. The limits are
+checked in the transaction of the change, and writers are one at a time, so that parallel publishes cannot exceed them.
+
+===========  ===========================================================================================
+limit        counts
+===========  ===========================================================================================
+bytes        the sizes of all files, manifests and layers, also of those that are stored only once
+packages     packages, images
+versions     versions of packages; of images, manifests
+file_size    the bytes of a single file; it is checked while a file is received
+===========  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+from attrs import asdict, evolve, fields_dict, frozen
+
+from pkgrepo.errors import QuotaExceeded
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import SYSTEM, RepositoryType
+from pkgrepo.storage.catalog.packages.events import append_event
+from pkgrepo.storage.catalog.rows import every, find, only_row, put, rows, scalar
+
+from .settings import bump_config_serial
+
+WARNED_AT: Final = 0.8  # of a limit
+WARNING: Final = "quota_warning"  # the kind of the event; its data: kind and name of the subject, what, used, limit
+
+
+class QuotaKind(StrEnum):
+    """What a quota is of."""
+
+    SERVER = "server"
+    STORAGE = "storage"
+    REPOSITORY = "repository"
+
+
+@frozen
+class Limits:
+    """The limits of a quota; None: there is no limit."""
+
+    bytes: int | None = None
+    packages: int | None = None
+    versions: int | None = None
+    file_size: int | None = None
+
+
+@frozen
+class Usage:
+    """What is used, or what a change adds."""
+
+    bytes: int = 0
+    packages: int = 0
+    versions: int = 0
+
+
+@frozen
+class Quota:
+    """The limits of one subject, whose catalog key is ``subject_id`` (0: the server)."""
+
+    kind: QuotaKind
+    subject_id: int
+    bytes: int | None
+    packages: int | None
+    versions: int | None
+    file_size: int | None
+
+    @property
+    def limits(self) -> Limits:
+        """The limits without the subject."""
+        return Limits(self.bytes, self.packages, self.versions, self.file_size)
+
+
+_QUOTA, _quota = rows(Quota, "quota")
+_LIMITS, _limits = rows(Limits, "quota")
+_USED: Final = "SELECT COALESCE(SUM(bytes_used), 0), COALESCE(SUM(package_count), 0), COALESCE(SUM(version_count), 0)"
+_OF: Final = {QuotaKind.SERVER: "? = 0", QuotaKind.STORAGE: "storage_id = ?", QuotaKind.REPOSITORY: "id = ?"}
+
+
+def limits_of(r: Reader, kind: QuotaKind, subject_id: int) -> Limits:
+    """The limits of the server (0), a storage or a repository."""
+    return find(r, _limits, f"{_LIMITS} WHERE kind = ? AND subject_id = ?", (kind, subject_id)) or Limits()
+
+
+def usage_of(r: Reader, kind: QuotaKind, subject_id: int) -> Usage:
+    """What the server (0), a storage or a repository uses."""
+    return Usage(*map(int, only_row(r, f"{_USED} FROM repository WHERE {_OF[kind]}", (subject_id,))))
+
+
+def change_limits(tx: Transaction, kind: QuotaKind, subject_id: int, changes: Mapping[str, int | None]) -> None:
+    """Change the given limits. Usage may exceed them, which refuses only what adds to it."""
+    limits = evolve(limits_of(tx, kind, subject_id), **changes)
+    if limits == Limits():
+        tx.execute("DELETE FROM quota WHERE kind = ? AND subject_id = ?", (kind, subject_id))
+    else:
+        put(tx, "quota", "kind, subject_id", kind=kind, subject_id=subject_id, **asdict(limits))
+    bump_config_serial(tx)
+
+
+def remove_limits(tx: Transaction, kind: QuotaKind, subject_id: int) -> None:
+    """Remove the limits of a storage or repository that is removed."""
+    tx.execute("DELETE FROM quota WHERE kind = ? AND subject_id = ?", (kind, subject_id))
+
+
+def quotas_of_repository(r: Reader, repository_id: int) -> list[tuple[Quota, Usage]]:
+    """The quotas that bound what a repository stores, with what is used of each."""
+    storage_id = scalar(r, "SELECT storage_id FROM repository WHERE id = ?", (repository_id,))
+    return [(each, usage_of(r, each.kind, each.subject_id)) for each in _quotas(r, repository_id, storage_id or 0)]
+
+
+def all_quotas(r: Reader) -> list[tuple[Quota, str, Usage]]:
+    """The quotas of the server and of every storage, and those of repositories, with their names and what is used."""
+    found = {(each.kind, each.subject_id): each for each in every(r, _quota, _QUOTA)}
+    subjects = [(QuotaKind.SERVER, 0, "")]
+    subjects += [(QuotaKind.STORAGE, key, name) for key, name in r.all("SELECT id, name FROM storage ORDER BY key")]
+    sql = """
+        SELECT r.id, s.name || '/' || r.name FROM repository r JOIN storage s ON s.id = r.storage_id
+        JOIN quota q ON q.kind = 'repository' AND q.subject_id = r.id WHERE r.deleted_at IS NULL ORDER BY s.key, r.key
+        """
+    subjects += [(QuotaKind.REPOSITORY, key, name) for key, name in r.all(sql)]
+    return [
+        (found.get((kind, key)) or Quota(kind, key, None, None, None, None), name, usage_of(r, kind, key))
+        for kind, key, name in subjects
+    ]
+
+
+def subject_name(r: Reader, quota: Quota) -> str:
+    """The subject of a quota in a sentence."""
+    if quota.kind is QuotaKind.SERVER:
+        return "this server"
+    if quota.kind is QuotaKind.STORAGE:
+        return f"storage {scalar(r, 'SELECT name FROM storage WHERE id = ?', (quota.subject_id,))}"
+    sql = "SELECT s.name || '/' || r.name FROM repository r JOIN storage s ON s.id = r.storage_id WHERE r.id = ?"
+    return f"repository {scalar(r, sql, (quota.subject_id,))}"
+
+
+def check_growth(tx: Transaction, repository_id: int, added: Usage, now_ms: int) -> None:
+    """
+    Check what a change has added to a repository, after it was counted, and warn at 80 % of a limit by an event.
+
+    What proxies keep is counted and not refused: they serve clients who wait, and their ``cache.max_bytes`` bounds it.
+
+    :raises QuotaExceeded: a limit is exceeded, so that the transaction must not be committed
+    """
+    row = only_row(tx, "SELECT storage_id, type FROM repository WHERE id = ?", (repository_id,))
+    for quota in _quotas(tx, repository_id, row[0]):
+        used = usage_of(tx, quota.kind, quota.subject_id)
+        for what, limit in _limited(quota):
+            grown, now = getattr(added, what), getattr(used, what)
+            if grown <= 0:
+                continue
+            if now > limit and row[1] != RepositoryType.PROXY:
+                raise QuotaExceeded(subject_name(tx, quota), what, limit, now - grown, grown)
+            if now - grown < limit * WARNED_AT <= now:
+                name = subject_name(tx, quota)
+                data = {"kind": quota.kind, "name": name, "what": what, "used": now, "limit": limit}
+                append_event(
+                    tx,
+                    repository_id=repository_id,
+                    package_id=None,
+                    package_key="",
+                    version_key="",
+                    kind=WARNING,
+                    data=data,
+                    actor=SYSTEM,
+                    now_ms=now_ms,
+                )
+
+
+def nearly_used(limits: Limits, used: Usage) -> list[str]:
+    """The limits of which 80 % or more are used."""
+    return [
+        what
+        for what in fields_dict(Usage)
+        if (limit := getattr(limits, what)) is not None and getattr(used, what) >= limit * WARNED_AT
+    ]
+
+
+def _limited(quota: Quota) -> Iterator[tuple[str, int]]:
+    for what in fields_dict(Usage):
+        limit = getattr(quota, what)
+        if limit is not None:
+            yield what, limit
+
+
+def _quotas(r: Reader, repository_id: int, storage_id: int) -> Iterable[Quota]:
+    """The quotas of a repository, the narrowest first."""
+    found = r.all(
+        f"{_QUOTA} WHERE (kind, subject_id) IN (VALUES ('repository', ?), ('storage', ?), ('server', 0))",
+        (repository_id, storage_id),
+    )
+    return sorted(map(_quota, found), key=lambda each: list(QuotaKind).index(each.kind), reverse=True)

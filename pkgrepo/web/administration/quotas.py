@@ -1,0 +1,60 @@
+"""Quotas: what the server, storages and repositories may hold, and how much of it is used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pkgrepo.errors import Invalid
+from pkgrepo.http.responses import Response
+from pkgrepo.untrusted.text import bytes_of
+from pkgrepo.web.refusals import REFUSED
+from pkgrepo.web.tables import PageTable
+from pkgrepo.web.visits import Form, Visit
+
+SIZES: Final = ("bytes", "file_size")
+LIMITS: Final = ("bytes", "packages", "versions", "file_size")
+
+pages = PageTable()
+
+
+@pages.get("/admin/quotas")
+async def show_quotas(visit: Visit) -> Response:
+    """The quotas with bars, and the form that sets one."""
+    return await _page(visit)
+
+
+@pages.post("/admin/quotas")
+async def set_quota(visit: Visit, form: Form) -> Response:
+    """Set all limits of a place: storage/repository, a storage, or nothing for the server."""
+    place = form.text("place")
+    operation, parameters = "/system/quota", {}
+    if place:
+        kind = "repository" if "/" in place else "storage"
+        operation = "/repository/<repository>/quota" if kind == "repository" else "/storage/<id>/quota"
+        parameters = {"repository" if kind == "repository" else "id": place}
+    try:
+        fields = {name: _limit(name, form.text(name)) for name in LIMITS}
+        await visit.api("PATCH", operation, parameters, fields=fields)
+    except REFUSED as error:
+        return await _page(visit, error=str(error))
+    return visit.redirect("/admin/quotas")
+
+
+def _limit(name: str, text: str) -> int | None:
+    """A limit as people write it; empty: there is none. :raises Invalid: it is no number"""
+    if not text:
+        return None
+    found = bytes_of(text) if name in SIZES else int(text) if text.isascii() and text.isdigit() else None
+    if found is None or found != int(found):
+        raise Invalid(f"{text!r} is no number, nor a size such as 10GiB")
+    return int(found)
+
+
+async def _page(visit: Visit, error: str = "") -> Response:
+    return visit.page(
+        "administration/quotas.html",
+        status=422 if error else 200,
+        quotas=await visit.api("GET", "/system/quotas"),
+        chosen=visit.query("place"),
+        error=error,
+    )

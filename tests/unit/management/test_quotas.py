@@ -1,0 +1,124 @@
+"""Quotas are set by the API, checked at the head of an upload, and refused in the words of each format."""
+
+from __future__ import annotations
+
+import pytest
+from twisted.internet.defer import Deferred, gatherResults
+
+from tests.support.memory_server import Reply, Stack
+from tests.support.python_packages import make_wheel
+
+NO_LIMITS = {"bytes": None, "packages": None, "versions": None, "file_size": None}
+
+
+async def upload(stack: Stack, name: str, version: str = "1.0") -> Reply:
+    filename, data = make_wheel(name, version)
+    return await stack.call("PUT", f"/repositories/main/py/{name}/{version}/{filename}", raw=data)
+
+
+async def publish(stack: Stack, name: str, version: str = "1.0") -> None:
+    assert (await upload(stack, name, version)).status == 201
+
+
+async def test_a_quota_is_set_shown_and_removed(stack: Stack) -> None:
+    await stack.add_repository("py")
+    for path, kind, name in (
+        ("/repository/main%2Fpy/quota", "repository", "main/py"),
+        ("/storage/main/quota", "storage", "main"),
+        ("/system/quota", "server", ""),
+    ):
+        shown = await stack.ok("GET", path)
+        assert (shown["kind"], shown["name"], shown["limits"]) == (kind, name, NO_LIMITS)
+        changed = await stack.ok("PATCH", path, {"bytes": 10_000_000, "versions": 7})
+        assert changed["limits"] == {**NO_LIMITS, "bytes": 10_000_000, "versions": 7}
+        changed = await stack.ok("PATCH", path, {"versions": None})
+        assert changed["limits"] == {**NO_LIMITS, "bytes": 10_000_000}
+        assert (await stack.api("PATCH", path, {"bytes": -1})).pointer == "/bytes"
+    rows = await stack.audited(action="quota.update")
+    assert {each["object"] for each in rows if each["outcome"] == "ok"} == {"main/py", "main", "server"}
+
+
+async def test_the_quota_of_a_repository_is_also_a_field_of_it(stack: Stack) -> None:
+    made = await stack.add_repository("py")
+    path = f"/repository/{made['id']}"
+    assert (await stack.ok("PATCH", path, {"quota": 5000}))["quota"] == 5000
+    assert (await stack.ok("GET", path))["quota"] == 5000
+    assert (await stack.ok("PATCH", path, {"quota": {"packages": 3}}))["quota"] == 5000
+    assert (await stack.ok("GET", f"{path}/quota"))["limits"] == {**NO_LIMITS, "bytes": 5000, "packages": 3}
+    assert (await stack.ok("PATCH", path, {"quota": None}))["quota"] is None
+    assert (await stack.ok("GET", f"{path}/quota"))["limits"] == NO_LIMITS
+    assert (await stack.api("PATCH", path, {"quota": "much"})).status == 422
+
+
+async def test_only_system_managers_set_quotas(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.add_user("ada")
+    await stack.grant("ada", "main/py", "read", "write", "edit", "admin")
+    for method, path, body in (
+        ("PATCH", "/repository/main%2Fpy", {"quota": None}),
+        ("PATCH", "/repository/main%2Fpy/quota", {"bytes": None}),
+        ("GET", "/storage/main/quota", None),
+        ("PATCH", "/storage/main/quota", {"bytes": None}),
+        ("GET", "/system/quota", None),
+        ("PATCH", "/system/quota", {"bytes": None}),
+    ):
+        assert (await stack.api(method, path, body, who="ada")).status == 403
+    assert (await stack.api("GET", "/repository/main%2Fpy/quota", who="ada")).status == 200
+
+
+async def test_what_would_exceed_a_quota_is_refused_and_a_removal_makes_room(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await publish(stack, "one")
+    quota = "/repository/main%2Fpy/quota"
+    used = (await stack.ok("GET", quota))["usage"]
+    assert (used["packages"], used["versions"]) == (1, 1)
+    shown = await stack.ok("PATCH", quota, {"packages": 1})
+    assert shown["nearly_used"] == ["packages"]
+    await publish(stack, "one", "1.1")
+    refused = await upload(stack, "two", "1.0")
+    assert (refused.status, "allows 1 packages" in refused.body.decode()) == (403, True)
+    await stack.ok("PATCH", quota, {"packages": None, "versions": 2})
+    assert (await upload(stack, "one", "1.2")).status == 403
+    assert (await stack.api("DELETE", "/package/main%2Fpy/one/versions/1.0")).status in (200, 204)
+    assert (await upload(stack, "one", "1.2")).status == 201
+    usage = (await stack.ok("GET", quota))["usage"]
+    assert (usage["packages"], usage["versions"]) == (1, 2)
+
+
+@pytest.mark.parametrize("path", ["/repository/main%2Fpy/quota", "/storage/main/quota", "/system/quota"])
+async def test_bytes_are_checked_for_repository_storage_and_server(stack: Stack, path: str) -> None:
+    await stack.add_repository("py")
+    await publish(stack, "one")
+    used = (await stack.ok("GET", path))["usage"]["bytes"]
+    await stack.ok("PATCH", path, {"bytes": used + 100})
+    refused = await upload(stack, "two", "1.0")
+    assert (refused.status, f"allows {used + 100} bytes, {used} are used" in refused.body.decode()) == (403, True)
+    assert (await stack.ok("GET", path))["usage"]["bytes"] == used
+    await stack.ok("PATCH", path, {"bytes": used + 100_000})
+    assert (await upload(stack, "two", "1.0")).status == 201
+
+
+async def test_files_may_have_a_greatest_size(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.ok("PATCH", "/storage/main/quota", {"file_size": 50})
+    refused = await upload(stack, "one", "1.0")
+    assert (refused.status, "allows files of at most 50 bytes" in refused.body.decode()) == (403, True)
+
+
+async def test_parallel_uploads_do_not_exceed_a_quota(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await publish(stack, "p0")
+    quota = "/repository/main%2Fpy/quota"
+    used = (await stack.ok("GET", quota))["usage"]["bytes"]
+    await stack.ok("PATCH", quota, {"bytes": used * 3 + used // 2})
+    uploads = [Deferred.fromCoroutine(upload(stack, f"p{number}", "1.0")) for number in range(1, 7)]
+    statuses = [each.status for each in await gatherResults(uploads)]
+    assert sorted(statuses) == [201, 201, 403, 403, 403, 403]
+    assert (await stack.ok("GET", quota))["usage"]["bytes"] <= used * 3 + used // 2
+
+
+async def test_a_proxy_has_no_quota(stack: Stack) -> None:
+    config = {"type": "Proxy", "proxy": {"routes": ["https://upstream.invalid/"]}}
+    await stack.add_repository("far", config=config)
+    assert (await stack.api("PATCH", "/repository/main%2Ffar/quota", {"bytes": 1})).status == 409
+    assert (await stack.api("PATCH", "/repository/main%2Ffar", {"quota": 1})).status == 409
