@@ -20,6 +20,7 @@ _REPO = {
     "delete": ("remote.repositories", "delete_repository"),
     "apply": ("remote.apply", "apply"),
     "gc": ("remote.repositories", "collect_garbage"),
+    "uploads": ("remote.uploads", "uploads"),
     "purge": ("remote.repositories", "purge_cache"),
     "rebuild": ("remote.repositories", "rebuild"),
     "verify": ("remote.repositories", "verify"),

@@ -110,13 +110,24 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
     help="Keep what was used within this time; content of unfinished pushes is always kept.",
 )
 @click.option("--delete-untagged", is_flag=True, help="Also remove manifests without a tag.")
+@click.option(
+    "--uploads-idle",
+    "uploads_idle_s",
+    type=click.IntRange(min=0, max=86400),
+    default=86400,
+    show_default=True,
+    metavar="SECONDS",
+    help="Also remove unfinished uploads that were not used within this.",
+)
 @click.pass_obj
-def collect_garbage(sources: Sources, *, dry_run: bool, grace_s: int, delete_untagged: bool) -> None:
+def collect_garbage(
+    sources: Sources, *, dry_run: bool, grace_s: int, delete_untagged: bool, uploads_idle_s: int
+) -> None:
     """Remove stored bytes that nothing refers to; a server may run at the same time."""
 
     async def work(core: Core) -> None:
         await core.open_storages()
-        options = GcOptions(grace_s=grace_s, untagged=delete_untagged, dry_run=dry_run)
+        options = GcOptions(grace_s=grace_s, uploads_idle_s=uploads_idle_s, untagged=delete_untagged, dry_run=dry_run)
         problems: list[str] = []
         await core.registry.refresh()
         for storage in core.registry.storages():

@@ -84,6 +84,8 @@ def _options(kind: str, form: Form) -> dict[str, Any] | None:
             options["delete_untagged"] = form.flag("delete_untagged")
             if form.flag("at_once"):
                 options["grace_seconds"] = 0
+            if form.flag("idle_uploads"):
+                options["upload_idle_seconds"] = 3600
         case "cache_purge":
             options |= {name: form.text(name) for name in ("pattern", "older_than") if form.text(name)}
             options["documents_only"] = form.flag("documents_only")

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from pkgrepo.errors import AuthenticationRequired, Invalid, NotFound, PkgrepoError
 from pkgrepo.http.reading.multipart import Part
 from pkgrepo.http.responses import Refusal, Response
-from pkgrepo.web.refusals import error_table
+from pkgrepo.web.refusals import REFUSED, error_table
 from pkgrepo.web.tables import Columns, PageTable, order_of, page_of_rows, sorted_rows
-from pkgrepo.web.visits import Visit, find_repository
+from pkgrepo.web.visits import Form, Visit, find_repository
 
 PER_PAGE: Final = 50
 UPLOAD: Final = "/repositories/<storage>/<name>/upload"
@@ -53,6 +53,37 @@ async def show_packages(visit: Visit, storage: str, name: str) -> Response:
         order=visit.query("sort") or "name",
         snippets=snippets,
         own_page=await _own_page(visit, place),
+    )
+
+
+@pages.get("/repositories/<storage>/<name>/uploads")
+async def show_uploads(visit: Visit, storage: str, name: str) -> Response:
+    """The uploads of layers that have not ended."""
+    return await _uploads_page(visit, storage, name)
+
+
+@pages.post("/repositories/<storage>/<name>/uploads")
+async def cancel_upload(visit: Visit, form: Form, storage: str, name: str) -> Response:
+    """Cancel one."""
+    parameters = {"repository": f"{storage}/{name}", "id": form.text("id")}
+    try:
+        await visit.api("DELETE", "/repository/<repository>/uploads/<id>", parameters)
+    except REFUSED as error:
+        return await _uploads_page(visit, storage, name, error=str(error))
+    return visit.redirect_to("repositories", storage, name, "uploads")
+
+
+async def _uploads_page(visit: Visit, storage: str, name: str, error: str = "") -> Response:
+    query: dict[str, Any] = {"limit": PER_PAGE}
+    query |= {each: visit.query(each) for each in ("cursor",) if visit.query(each)}
+    place = {"repository": f"{storage}/{name}"}
+    return visit.page(
+        "repositories/uploads.html",
+        status=422 if error else 200,
+        repository=await find_repository(visit, storage, name),
+        tab="settings",
+        listed=await visit.api("GET", "/repository/<repository>/uploads", place, query=query),
+        error=error,
     )
 
 

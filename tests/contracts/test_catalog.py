@@ -15,6 +15,7 @@ from tests.support.catalogs import DelayedCase, SqliteCase
 from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql_server, replica_of
 from tests.support.postgresql_catalogs import Databases, PostgresCase, replicated
+from tests.support.quota_walk import QuotaWalk, add_two_repositories
 from tests.support.timeouts import TIMEOUT_S
 
 CASES = {"sqlite": SqliteCase, "delayed": DelayedCase}
@@ -256,3 +257,10 @@ async def test_arguments_may_have_any_name(catalog):
 
     words = {"query": 1, "command": 2}
     assert await catalog.look(echo, **words) == await catalog.scan(echo, **words) == await catalog.write(echo, **words)
+
+
+async def test_the_counts_of_repositories_equal_the_sums_after_random_changes(catalog):
+    repositories = await catalog.write(add_two_repositories)
+    walk = QuotaWalk(catalog, repositories, seed=7)
+    await walk.run(150, checked_each=5)
+    assert walk.done > 30

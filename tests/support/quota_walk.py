@@ -9,7 +9,7 @@ from typing import Any
 
 from pkgrepo.errors import PkgrepoError, QuotaExceeded
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import SYSTEM, BlobInfo, NewFile, Repository
+from pkgrepo.model import SYSTEM, BlobInfo, NewFile, Repository, RepositoryType, Visibility
 from pkgrepo.repositories.images.blobs import delete_blob, link_blob, mount_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
 from pkgrepo.repositories.images.push import Push
@@ -18,7 +18,7 @@ from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plai
 from pkgrepo.repositories.publish.releases import Release, publish_releases
 from pkgrepo.repositories.upkeep.trash import restore_some
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
-from pkgrepo.storage.catalog.server import quotas, settings, trash
+from pkgrepo.storage.catalog.server import quotas, repositories, settings, storages, trash
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, Usage
 
 NAMES = [f"p{number}" for number in range(6)]
@@ -49,6 +49,25 @@ def summed(r: Reader, repository_id: int) -> Usage:
     )
 
 
+def add_two_repositories(tx: Transaction) -> list[Repository]:
+    """Two repositories of a new storage."""
+    storage = storages.add_storage(tx, name="main", kind="Local", settings={"path": "main"}, now_ms=1)
+    return [
+        repositories.add_repository(
+            tx,
+            storage_id=storage.id,
+            name=name,
+            format=name,
+            type=RepositoryType.HOSTED,
+            visibility=Visibility.PUBLIC,
+            config={},
+            settings={},
+            now_ms=1,
+        )
+        for name in ("python", "docker")
+    ]
+
+
 def no_documents(_index: Any, _change: Any) -> None:
     """The indexer of a format that keeps no documents."""
 
@@ -56,9 +75,9 @@ def no_documents(_index: Any, _change: Any) -> None:
 class QuotaWalk:
     """Random changes of two repositories of one storage; some are refused by a quota, or because they do not fit."""
 
-    def __init__(self, catalog: ICatalog, repositories: list[Repository], seed: int) -> None:
+    def __init__(self, catalog: ICatalog, some: list[Repository], seed: int) -> None:
         self._catalog = catalog
-        self._repositories = repositories
+        self._repositories = some
         self._random = Random(seed)
         self._now_ms = NOW
         self.refused = 0

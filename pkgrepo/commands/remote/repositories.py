@@ -243,14 +243,23 @@ def _object(value: Any) -> dict[str, Any]:
     "--grace", "grace_s", type=click.IntRange(min=0), metavar="SECONDS", help="Keep what was used within this."
 )
 @click.option("--delete-untagged", is_flag=True, help="Also remove manifests without a tag.")
+@click.option(
+    "--uploads-idle",
+    "idle_s",
+    type=click.IntRange(min=0, max=86400),
+    metavar="SECONDS",
+    help="Also remove unfinished uploads that were not used within this; a day without it.",
+)
 @remote
 async def collect_garbage(
-    session: Session, path: str, *, dry_run: bool, grace_s: int | None, delete_untagged: bool
+    session: Session, path: str, *, dry_run: bool, grace_s: int | None, delete_untagged: bool, idle_s: int | None
 ) -> None:
     """Let the server remove bytes of a repository that nothing refers to, and wait until it has."""
     body: dict[str, Any] = {"dry_run": dry_run, "delete_untagged": delete_untagged}
     if grace_s is not None:
         body["grace_seconds"] = grace_s
+    if idle_s is not None:
+        body["upload_idle_seconds"] = idle_s
     _show(session.printer, await _run(session, body, "repository", path, "gc"))
 
 

@@ -148,6 +148,7 @@ async def collect_garbage(call: Call, body: CollectionWish) -> Collection | Resp
     storage = call.registry.storage(repository.storage_id)
     options = GcOptions(
         grace_s=body.grace_seconds,
+        uploads_idle_s=body.upload_idle_seconds,
         untagged=body.delete_untagged or call.flag("untagged"),
         dry_run=body.dry_run or call.flag("dry_run"),
         actor=call.actor,

@@ -15,7 +15,8 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.gc import GRACE_S, KIND
 from pkgrepo.storage.catalog.server.jobs import Job
 
-YEAR_S = 366 * 86_400
+DAY_S = 86_400
+YEAR_S = 366 * DAY_S
 
 
 class CollectionWish(Body):
@@ -24,12 +25,14 @@ class CollectionWish(Body):
 
     What was used within the last grace_seconds is kept. Blobs and manifests of an unfinished push are always kept.
     delete_untagged also removes manifests without a tag, unless a manifest that is kept contains them, or they refer to
-    one as their subject.
+    one as their subject. upload_idle_seconds is the time after which an unfinished upload is removed that no request
+    writes to, a day at the most; the bytes of one that was used within the last hour are removed by a later collection.
     """
 
     dry_run: bool = False
     grace_seconds: Annotated[int, Meta(ge=0, le=YEAR_S)] = GRACE_S
     delete_untagged: bool = False
+    upload_idle_seconds: Annotated[int, Meta(ge=0, le=DAY_S)] = DAY_S
 
 
 class Scanned(Record):

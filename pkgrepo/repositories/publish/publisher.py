@@ -25,15 +25,17 @@ from typing import Any, Protocol, Self, TypeVar
 from twisted.logger import Logger, LogLevel
 
 from pkgrepo.concurrency.batches import BatchDelay
+from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
-from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.errors import QuotaExceeded, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Actor, BlobInfo, Repository
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import gc
+from pkgrepo.storage.catalog.server.quotas import record_refusal
 
 from .index import Indexer
 from .kept import Kept, KeptTogether
@@ -44,6 +46,8 @@ from .staged import Claim, Staged
 log = Logger()
 
 DISCARDED = 100  # blobs that one transaction marks
+REFUSALS_EACH_MS = 3_600_000  # between two events about refusals of a repository by one limit
+MOST_REFUSALS = 1000
 
 Check = Callable[[Repository, str], Awaitable[None]]  # of the key of a package; what it raises refuses the publish
 
@@ -87,6 +91,7 @@ class Publisher:
         self._kept = KeptTogether(catalog, clock, delay)
         self._check: Check | None = None
         self._reserved: dict[Subject, int] = {}
+        self._refused: dict[tuple[int, str, str], int] = {}  # when refusals by quotas were last recorded
 
     def checking(self, check: Check) -> Self:
         """Return a publisher that awaits ``check`` for each package before it publishes releases of clients."""
@@ -111,8 +116,25 @@ class Publisher:
         staged = Staged(store, Room(allowances, self._reserved))
         try:
             yield staged
+        except QuotaExceeded as error:
+            self._record_refusal(repository, error)
+            raise
         finally:
             await staged.clear()
+
+    def _record_refusal(self, repository: Repository, error: QuotaExceeded) -> None:
+        """Record a refusal by a quota as an event, once in a while: clients may try again for ever."""
+        key, now_ms = (repository.id, error.subject, error.what), self._clock.now_ms()
+        if now_ms - self._refused.get(key, 0) < REFUSALS_EACH_MS:
+            return
+        if len(self._refused) >= MOST_REFUSALS:
+            self._refused.clear()
+        self._refused[key] = now_ms
+        spawn(self._write_refusal(repository, error, now_ms), "an upload refused by a quota was not recorded")
+
+    async def _write_refusal(self, repository: Repository, error: QuotaExceeded, now_ms: int) -> None:
+        await self._catalog.write(record_refusal, repository.id, error, SYSTEM, now_ms)
+        self._on_change(repository)
 
     async def publish(
         self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer

@@ -56,16 +56,27 @@ BATCH = 50  # rows removed by one transaction: some milliseconds of the writer
 
 @frozen
 class GcOptions:
-    """``grace_s`` is the grace period; ``untagged`` also removes manifests; a ``dry_run`` removes nothing."""
+    """
+    What a collection removes; with ``dry_run`` nothing.
+
+    ``grace_s`` is the grace period, ``untagged`` also removes manifests, and ``uploads_idle_s`` is the time after which
+    unfinished uploads are removed that no request writes to.
+    """
 
     grace_s: int = GRACE_S
+    uploads_idle_s: int = EXPIRES_MS // 1000
     untagged: bool = False
     dry_run: bool = False
     actor: Actor = SYSTEM
 
     def to_json(self) -> dict[str, Any]:
         """Return the form in which the job's row stores it."""
-        return {"grace_s": self.grace_s, "untagged": self.untagged, "dry_run": self.dry_run}
+        return {
+            "grace_s": self.grace_s,
+            "untagged": self.untagged,
+            "uploads_idle_s": self.uploads_idle_s,
+            "dry_run": self.dry_run,
+        }
 
 
 @define
@@ -181,13 +192,15 @@ class GarbageCollector(MaintenanceWork):
 
     async def _collect_uploads(self, repository: Repository, options: GcOptions, report: GcReport) -> None:
         now_ms = self._clock.now_ms()
-        before_ms = now_ms - EXPIRES_MS
-        report.keep_uploads(Kept(*await self._catalog.scan(unfinished_uploads, repository.id, now_ms)))
+        idle_ms = min(options.uploads_idle_s * 1000, EXPIRES_MS)
+        before_ms = now_ms - idle_ms
         if options.dry_run:
-            report.uploads += await self._catalog.scan(gc.count_expired_uploads, repository.id, before_ms, now_ms)
-            return
-        while gone := await self._catalog.write(gc.remove_expired_uploads, repository.id, before_ms, now_ms, BATCH):
-            report.uploads += gone
+            found = await self._catalog.scan(gc.count_expired_uploads, repository.id, before_ms, now_ms)
+            report.uploads += found
+        else:
+            while gone := await self._catalog.write(gc.remove_expired_uploads, repository.id, before_ms, now_ms, BATCH):
+                report.uploads += gone
+        report.keep_uploads(Kept(*await self._catalog.scan(unfinished_uploads, repository.id, now_ms, idle_ms)))
 
     async def _sweep_uploads(self, storage: Storage, store: IBlobStore, report: GcReport) -> None:
         keep = await self._catalog.scan(blobs.upload_ids, storage.id)

@@ -119,6 +119,14 @@ def test_what_follows_ends_with_ctrl_c(admin):
     assert admin.interrupted("top", "--interval", "0.2") == (130, "")
 
 
+def test_unfinished_uploads_are_listed_and_cancelled(admin):
+    admin("repo", "create", "main/layers", "--format", "docker")
+    assert admin.json("repo", "uploads", "list", "main/layers") == []
+    assert "does not exist" in admin.refused(3, "repo", "uploads", "cancel", "main/layers", "none", "--yes")
+    assert "0 unfinished uploads" in admin("repo", "gc", "main/layers", "--uploads-idle", "60")
+    admin("repo", "delete", "main/layers", "--yes", "--purge")
+
+
 def test_quotas_are_set_and_what_exceeds_them_is_refused(admin):
     admin("repo", "create", "main/small", "--format", "python")
     shown = admin.json("quota", "set", "main/small", "--bytes", "1KiB", "--packages", "3")

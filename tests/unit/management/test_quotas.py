@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
 
+from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.rows import column
+from tests.support.inprocess_server import until
 from tests.support.memory_server import Reply, Stack
 from tests.support.python_packages import make_wheel
 
 NO_LIMITS = {"bytes": None, "packages": None, "versions": None, "file_size": None}
+
+
+def refusals(r: Reader) -> list[int]:
+    return column(r, "SELECT COUNT(*) FROM event WHERE kind = 'quota.exceeded'")
 
 
 async def upload(stack: Stack, name: str, version: str = "1.0") -> Reply:
@@ -94,6 +101,8 @@ async def test_bytes_are_checked_for_repository_storage_and_server(stack: Stack,
     refused = await upload(stack, "two", "1.0")
     assert (refused.status, f"allows {used + 100} bytes, {used} are used" in refused.body.decode()) == (403, True)
     assert (await stack.ok("GET", path))["usage"]["bytes"] == used
+    assert (await upload(stack, "two")).status == 403
+    await until(lambda: stack.assembly.core.catalog.peek(refusals) == [1])
     await stack.ok("PATCH", path, {"bytes": used + 100_000})
     assert (await upload(stack, "two", "1.0")).status == 201
 

@@ -195,6 +195,18 @@ async def test_a_quota_is_set_and_shown_with_a_bar(browser: Browser) -> None:
     assert "uploads are refused" in shown.text
 
 
+async def test_an_unfinished_upload_is_listed_and_cancelled(browser: Browser) -> None:
+    await browser.stack.add_repository("images", format="docker")
+    begun = await browser.stack.call("POST", "/v2/main/images/app/blobs/uploads/")
+    assert begun.status == 202
+    await browser.log_in()
+    page = await browser.get("/ui/repositories/main/images/uploads")
+    [upload] = re.findall(r"<code class=.quiet.>([^<]+)</code>", page.html)
+    page = await browser.send(page, "/ui/repositories/main/images/uploads")
+    assert "No upload is unfinished" in page.text
+    assert (await browser.stack.api("DELETE", f"/repository/main%2Fimages/uploads/{upload}")).status == 404
+
+
 async def test_administration_is_closed_to_others(browser: Browser) -> None:
     await browser.stack.add_user("ada")
     paths = ("/ui/admin", "/ui/admin/users", "/ui/admin/groups", "/ui/admin/audit", "/ui/admin/repositories/new")

@@ -229,12 +229,15 @@ def list_open_uploads(
     ]
 
 
-def unfinished_uploads(r: Reader, repository_id: int, now_ms: int) -> tuple[int, int]:
-    """The number of uploads of a repository that have not expired, and their latest touch in ms (0 without any)."""
+def unfinished_uploads(r: Reader, repository_id: int, now_ms: int, idle_ms: int = EXPIRES_MS) -> tuple[int, int]:
+    """The uploads of a repository that were used within ``idle_ms`` or are leased: number, latest use (0: none)."""
     return only_row(
         r,
-        "SELECT COUNT(*), COALESCE(MAX(touched_at), 0) FROM upload WHERE repository_id = ? AND touched_at >= ?",
-        (repository_id, now_ms - EXPIRES_MS),
+        """
+        SELECT COUNT(*), COALESCE(MAX(touched_at), 0) FROM upload
+        WHERE repository_id = ? AND (touched_at >= ? OR lease_until >= ?)
+        """,
+        (repository_id, now_ms - idle_ms, now_ms),
     )
 
 

@@ -21,18 +21,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
-from attrs import asdict, evolve, fields_dict, frozen
+from attrs import evolve, fields_dict, frozen
 
 from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import SYSTEM, RepositoryType
-from pkgrepo.storage.catalog.packages.events import append_event
+from pkgrepo.model import SYSTEM, Actor, RepositoryType
+from pkgrepo.storage.catalog.packages.events import append_repository_event
 from pkgrepo.storage.catalog.rows import every, find, only_row, put, rows, scalar
 
 from .settings import bump_config_serial
 
 WARNED_AT: Final = 0.8  # of a limit
-WARNING: Final = "quota_warning"  # the kind of the event; its data: kind and name of the subject, what, used, limit
+WARNING: Final = "quota.warning"  # the kind of the event; its data: kind and name of the subject, what, used, limit
+EXCEEDED: Final = "quota.exceeded"  # the kind of the event of a refusal; its data: name, what, used, limit
 
 
 class QuotaKind(StrEnum):
@@ -101,7 +102,17 @@ def change_limits(tx: Transaction, kind: QuotaKind, subject_id: int, changes: Ma
     if limits == Limits():
         tx.execute("DELETE FROM quota WHERE kind = ? AND subject_id = ?", (kind, subject_id))
     else:
-        put(tx, "quota", "kind, subject_id", kind=kind, subject_id=subject_id, **asdict(limits))
+        put(
+            tx,
+            "quota",
+            "kind, subject_id",
+            kind=kind,
+            subject_id=subject_id,
+            bytes=limits.bytes,
+            packages=limits.packages,
+            versions=limits.versions,
+            file_size=limits.file_size,
+        )
     bump_config_serial(tx)
 
 
@@ -162,17 +173,13 @@ def check_growth(tx: Transaction, repository_id: int, added: Usage, now_ms: int)
             if now - grown < limit * WARNED_AT <= now:
                 name = subject_name(tx, quota)
                 data = {"kind": quota.kind, "name": name, "what": what, "used": now, "limit": limit}
-                append_event(
-                    tx,
-                    repository_id=repository_id,
-                    package_id=None,
-                    package_key="",
-                    version_key="",
-                    kind=WARNING,
-                    data=data,
-                    actor=SYSTEM,
-                    now_ms=now_ms,
-                )
+                append_repository_event(tx, repository_id, WARNING, data, SYSTEM, now_ms)
+
+
+def record_refusal(tx: Transaction, repository_id: int, error: QuotaExceeded, actor: Actor, now_ms: int) -> None:
+    """Record by an event that an upload to a repository was refused."""
+    data = {"name": error.subject, "what": error.what, "used": error.used, "limit": error.limit}
+    append_repository_event(tx, repository_id, EXCEEDED, data, actor, now_ms)
 
 
 def nearly_used(limits: Limits, used: Usage) -> list[str]:

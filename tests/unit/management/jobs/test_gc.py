@@ -148,6 +148,21 @@ async def test_unfinished_uploads_are_removed_after_a_day(registry: Registry) ->
     assert (dry["removed"]["uploads"], (await collect(registry))["removed"]["uploads"]) == (1, 1)
 
 
+async def test_unfinished_uploads_are_removed_earlier_if_they_were_idle_for_a_given_time(registry: Registry) -> None:
+    started = await registry.start()
+    assert (await registry.continue_upload(started, "PATCH", b"half")).status == 202
+    advance(registry.stack, 60_000)
+    assert (await collect(registry, upload_idle_seconds=61))["removed"]["uploads"] == 0
+    dry = await collect(registry, upload_idle_seconds=59, dry_run=True)
+    assert dry["removed"]["uploads"] == 1
+    found = await collect(registry, upload_idle_seconds=59)
+    assert (found["removed"]["uploads"], [each for each in found["kept"] if each["reason"] == "open_uploads"]) == (
+        1,
+        [],
+    )
+    assert (await registry.continue_upload(started, "PATCH", b"more")).status == 404
+
+
 async def test_blobs_that_other_repositories_and_formats_use_stay(registry: Registry) -> None:
     await registry.stack.add_repository()
     await registry.stack.publish("main/py", "demo", "1.0")

@@ -5,30 +5,18 @@ import os
 import pytest
 
 from pkgrepo.errors import QuotaExceeded
-from pkgrepo.model import RepositoryType, Visibility
+from pkgrepo.model import RepositoryType
 from pkgrepo.storage.catalog.server import quotas, repositories
 from pkgrepo.storage.catalog.server.quotas import Limits, QuotaKind, Usage
 from tests.support.catalog import MemoryCatalog
-from tests.support.catalog import add_repository as add_storage_with_one
-from tests.support.quota_walk import QuotaWalk
+from tests.support.quota_walk import QuotaWalk, add_two_repositories
 
 STEPS = int(os.environ.get("QUOTA_STEPS", "2000"))
 
 
-def add_two(catalog):
-    add_storage_with_one(catalog, 1)
-    values = {"visibility": Visibility.PUBLIC, "config": {}, "now_ms": 1}
-    catalog.do(
-        repositories.add_repository, storage_id=1, name="b", format="docker", type=RepositoryType.HOSTED, **values
-    )
-    found = catalog.peek(repositories.all_repositories)
-    assert len(found) == 2
-    return found
-
-
 async def test_the_counts_equal_the_sums_after_random_changes():
     catalog = MemoryCatalog()
-    walk = QuotaWalk(catalog, add_two(catalog), seed=STEPS)
+    walk = QuotaWalk(catalog, catalog.do(add_two_repositories), seed=STEPS)
     await walk.run(STEPS, checked_each=1 if STEPS < 10_000 else 10)
     assert walk.refused > STEPS // 100
     assert walk.done > STEPS // 4
@@ -36,13 +24,13 @@ async def test_the_counts_equal_the_sums_after_random_changes():
 
 def test_growth_beyond_a_limit_is_refused_and_80_percent_are_an_event():
     catalog = MemoryCatalog()
-    first, second = add_two(catalog)
+    first, second = catalog.do(add_two_repositories)
     catalog.do(quotas.change_limits, QuotaKind.STORAGE, 1, {"bytes": 100, "versions": 3})
     catalog.do(repositories.add_usage, first.id, Usage(79), 5)
     assert catalog.peek(lambda r: r.all("SELECT kind FROM event")) == []
     catalog.do(repositories.add_usage, second.id, Usage(1, 1, 1), 6)
     [(kind, data)] = catalog.peek(lambda r: r.all("SELECT kind, data FROM event"))
-    assert (kind, '"used":80' in data) == ("quota_warning", True)
+    assert (kind, '"used":80' in data) == ("quota.warning", True)
     with pytest.raises(QuotaExceeded, match=r"storage main .* 100 bytes, 80 are used, and this adds 21"):
         catalog.do(repositories.add_usage, first.id, Usage(21), 7)
     assert catalog.peek(quotas.usage_of, QuotaKind.SERVER, 0) == Usage(80, 1, 1)
@@ -55,7 +43,7 @@ def test_growth_beyond_a_limit_is_refused_and_80_percent_are_an_event():
 
 def test_what_a_proxy_keeps_is_counted_and_not_refused():
     catalog = MemoryCatalog()
-    first, _ = add_two(catalog)
+    first, _ = catalog.do(add_two_repositories)
     catalog.do(repositories.update_repository, first.id, now_ms=2, type=RepositoryType.PROXY)
     catalog.do(quotas.change_limits, QuotaKind.SERVER, 0, {"bytes": 10})
     catalog.do(repositories.add_usage, first.id, Usage(11), 3)
