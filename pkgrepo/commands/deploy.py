@@ -182,10 +182,24 @@ class Target:
 
 
 class DeployClient:
-    """Deploys bundles to one repository; no request takes longer than ``timeout_s`` seconds."""
+    """
+    Deploys bundles to one repository; no request takes longer than ``timeout_s`` seconds.
 
-    def __init__(self, reactor: Any, target: Target, timeout_s: float = TIMEOUT_S) -> None:
+    The second attempt comes after ``pause_s`` seconds; the state is asked for again after ``poll_s``.
+    """
+
+    def __init__(
+        self,
+        reactor: Any,
+        target: Target,
+        timeout_s: float = TIMEOUT_S,
+        *,
+        pause_s: float = FIRST_PAUSE_S,
+        poll_s: float = POLL_S,
+    ) -> None:
         self._reactor = reactor
+        self._pause_s = pause_s
+        self._poll_s = poll_s
         self._target = target
         server = Server(target.url, target.authorization)
         self._client = Client(reactor, server, call_s=timeout_s, idle_s=timeout_s)
@@ -224,7 +238,7 @@ class DeployClient:
             raise
 
     async def _wait(self, uid: str, on_state: Callable[[str], None]) -> dict[str, Any]:
-        pause, told = POLL_S, ""
+        pause, told = self._poll_s, ""
         while True:
             found = await self._repeat(lambda: self._client.call("GET", f"/deploy/{quote(uid, safe='')}"))
             state = str(found.get("state"))
@@ -238,7 +252,7 @@ class DeployClient:
 
     async def _repeat(self, attempt: Callable[[], Awaitable[Response]]) -> dict[str, Any]:
         """The JSON of the response, of an attempt that is repeated after broken connections and by a busy server."""
-        pause = FIRST_PAUSE_S
+        pause = self._pause_s
         for left in reversed(range(ATTEMPTS)):
             try:
                 value = (await attempt()).value

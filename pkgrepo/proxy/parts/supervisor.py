@@ -62,13 +62,22 @@ class Supervisor:
     """Runs jobs in worker processes, which are started when they are needed. Call ``stop`` at the end."""
 
     def __init__(
-        self, reactor: Any, *, time_limit_s: float = TIME_LIMIT_S, idle_s: float = IDLE_S, memory: int = MEMORY
+        self,
+        reactor: Any,
+        *,
+        time_limit_s: float = TIME_LIMIT_S,
+        idle_s: float = IDLE_S,
+        memory: int = MEMORY,
+        kept_memory: int = KEPT_MEMORY,
+        most_waiting: int = MOST_WAITING,
     ) -> None:
         self._reactor = reactor
         self._time_limit_s = time_limit_s
         self._idle_s = idle_s
         self._memory = memory
-        self._turns = FairSemaphore(WORKERS, reactor, most_waiting=MOST_WAITING)
+        self._kept_memory = kept_memory
+        self._most_waiting = most_waiting
+        self._turns = FairSemaphore(WORKERS, reactor, most_waiting=most_waiting)
         self._idle: list[_Worker] = []
         self._workers: set[_Worker] = set()
         self._stopped = False
@@ -98,7 +107,7 @@ class Supervisor:
                 finally:
                     self._put_back(worker)
         except QueueFull:
-            raise NormalisingFailed(f"{MOST_WAITING} documents wait for a worker") from None
+            raise NormalisingFailed(f"{self._most_waiting} documents wait for a worker") from None
 
     async def stop(self) -> None:
         """Kill the workers, and wait until they have gone; what runs or waits fails."""
@@ -123,7 +132,7 @@ class Supervisor:
         return worker
 
     def _put_back(self, worker: _Worker) -> None:
-        if worker.memory > KEPT_MEMORY:
+        if worker.memory > self._kept_memory:
             worker.close()
         elif worker.is_usable:
             self._idle.append(worker)

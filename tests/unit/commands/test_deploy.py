@@ -5,7 +5,6 @@ import json
 import pytest
 from twisted.internet import reactor
 
-from pkgrepo.commands import deploy as deploy_command
 from pkgrepo.commands.deploy import ATTEMPTS, DeployClient, Target
 from pkgrepo.commands.http import Failed
 from tests.support.raw_server import RawServer
@@ -15,10 +14,9 @@ BEGUN = (201, {"deployment_id": UID, "state": "PENDING"})
 BUNDLE = [b"PK", b"x" * 100_000, b"end"]
 
 
-@pytest.fixture(autouse=True)
-def without_pauses(monkeypatch):
-    monkeypatch.setattr(deploy_command, "FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr(deploy_command, "POLL_S", 0.0)
+def client_of(target):
+    """A client without pauses."""
+    return DeployClient(reactor, target, pause_s=0, poll_s=0)
 
 
 class Scripted:
@@ -55,9 +53,7 @@ class Scripted:
 async def deploy(scripted, told=None):
     target = Target(f"{scripted.server.url}/repositories/main/mvn", "Bearer secret", "a name")
     try:
-        return await DeployClient(reactor, target).deploy(
-            lambda: iter(BUNDLE), (lambda _: None) if told is None else told.append
-        )
+        return await client_of(target).deploy(lambda: iter(BUNDLE), (lambda _: None) if told is None else told.append)
     finally:
         await scripted.server.stop()
 
@@ -122,5 +118,5 @@ async def test_a_file_that_cannot_be_read_ends_the_deploy():
     scripted = Scripted()
     target = Target(f"{scripted.server.url}/r", "Bearer secret")
     with pytest.raises(Failed, match=r"x\.jar"):
-        await DeployClient(reactor, target).deploy(pieces, lambda _: None)
+        await client_of(target).deploy(pieces, lambda _: None)
     await scripted.server.stop()

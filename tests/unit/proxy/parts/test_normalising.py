@@ -13,7 +13,7 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, ensureDeferred, gatherResults
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.parts import normalising, supervisor
+from pkgrepo.proxy.parts import normalising
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.parts.normalising import SMALL
@@ -153,9 +153,8 @@ async def test_an_idle_worker_ends(make_case: Make) -> None:
     await case.run(packument(1, pad=SMALL))
 
 
-async def test_a_worker_ends_that_holds_much_memory(make_case: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "KEPT_MEMORY", 1024 * 1024)
-    case = await make_case()
+async def test_a_worker_ends_that_holds_much_memory(make_case: Make) -> None:
+    case = await make_case(kept_memory=1024 * 1024)
     await case.run(packument(1, pad=SMALL))
     await until(lambda: not case.supervisor.pids)
 
@@ -186,11 +185,8 @@ async def test_a_stop_ends_jobs_and_waiters(make_case: Make, tmp_path: Path) -> 
     assert case.supervisor.pids == []
 
 
-async def test_too_many_waiting_jobs_are_refused(
-    make_case: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "MOST_WAITING", 1)
-    case = await make_case()
+async def test_too_many_waiting_jobs_are_refused(make_case: Make, tmp_path: Path) -> None:
+    case = await make_case(most_waiting=1)
     began = tmp_path / "began"
     jobs = [ensureDeferred(case.run(packument(1, pad=SMALL), "hang", name=str(began))) for _ in range(2)]
     await until(lambda: began.exists() and case.supervisor._turns.waiting)
