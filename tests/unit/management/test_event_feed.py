@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from tests.support.memory_server import Stack
+from tests.support.memory_server import WITHOUT_CONDA, Stack
 
 
 async def feed(stack: Stack, query: str = "", who: str | None = "admin") -> tuple[list[Any], str]:
@@ -22,7 +22,7 @@ def subjects(found: list[Any]) -> list[str]:
 
 
 async def test_events_come_in_order_and_the_link_goes_on(stack: Stack) -> None:
-    await stack.add_repository("py")
+    await stack.add_repository("py", config=WITHOUT_CONDA)
     for version in ("1.0", "1.1", "1.2"):
         await stack.publish("main/py", "demo", version)
     newest, link = await feed(stack, "?limit=2")
@@ -41,7 +41,7 @@ async def test_events_come_in_order_and_the_link_goes_on(stack: Stack) -> None:
 async def test_only_what_the_caller_may_read_is_there(stack: Stack) -> None:
     await stack.add_user("ada")
     for name in ("public", "private", "hidden"):
-        await stack.add_repository(name, visibility=name)
+        await stack.add_repository(name, visibility=name, config=WITHOUT_CONDA)
         await stack.publish(f"main/{name}", "demo", "1.0")
     await stack.ok("PUT", "/repository/main%2Fpublic/config/auth", {"enabled": False})
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.support.browser import Browser
-from tests.support.memory_server import OTHER_PASSWORD
+from tests.support.memory_server import OTHER_PASSWORD, WITHOUT_CONDA
 
 PLACE = "/ui/repositories/main/py"
 
@@ -92,7 +92,7 @@ async def test_odd_parameters_are_no_failures(browser: Browser, query: str) -> N
 
 
 async def test_statistics_are_pictures_with_the_same_figures_in_tables(browser: Browser) -> None:
-    await browser.stack.add_repository("py")
+    await browser.stack.add_repository("py", config=WITHOUT_CONDA)
     await browser.stack.publish("main/py", "demo", "1.0")
     await browser.log_in()
     page = await browser.get("/ui/admin/statistics?days=7")

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
+from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import every, find, rows
+from pkgrepo.storage.catalog.rows import every, exists, find, rows
 
 _UNCONVERTED = "SELECT path, sha256, package_key, reason FROM unconverted_wheel"
 
@@ -39,7 +40,8 @@ def find_followed(r: Reader, repository_id: int) -> Followed | None:
 
 
 def put_followed(tx: Transaction, repository_id: int, followed: Followed) -> None:
-    """Record how far a repository follows."""
+    """Record how far a repository follows. :raises NotFound: it was removed meanwhile"""
+    _check_exists(tx, repository_id)
     tx.send(
         """
         INSERT INTO followed_wheels (repository_id, seq, converting) VALUES (?, ?, ?)
@@ -62,7 +64,8 @@ def unconverted_of(r: Reader, repository_id: int, package_key: str) -> list[Unco
 
 
 def put_unconverted(tx: Transaction, repository_id: int, wheels: Iterable[Unconverted]) -> None:
-    """Record that wheels cannot be converted."""
+    """Record that wheels cannot be converted. :raises NotFound: the repository was removed meanwhile"""
+    _check_exists(tx, repository_id)
     for each in wheels:
         tx.send(
             """
@@ -77,3 +80,8 @@ def put_unconverted(tx: Transaction, repository_id: int, wheels: Iterable[Unconv
 def remove_unconverted(tx: Transaction, repository_id: int, path: str) -> None:
     """Forget what is recorded about a wheel, if anything."""
     tx.send("DELETE FROM unconverted_wheel WHERE repository_id = ? AND path = ?", (repository_id, path))
+
+
+def _check_exists(tx: Transaction, repository_id: int) -> None:
+    if not exists(tx, "SELECT 1 FROM repository WHERE id = ?", (repository_id,)):
+        raise NotFound("repository", str(repository_id))

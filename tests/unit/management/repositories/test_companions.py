@@ -136,7 +136,12 @@ async def test_nothing_is_uploaded_to_the_channel_of_a_proxy(server):
 async def test_a_repository_of_an_earlier_release_gets_its_channel_at_the_next_start(stack):
     await stack.add_repository("py")
     catalog = stack.assembly.core.catalog
-    await catalog.write(lambda tx: tx.execute("DELETE FROM repository WHERE parent_id IS NOT NULL"))
+
+    def remove(tx):
+        tx.execute("DELETE FROM followed_wheels")
+        tx.execute("DELETE FROM repository WHERE parent_id IS NOT NULL")
+
+    await catalog.write(remove)
     await stack.assembly.core.companions.ensure_all(catalog, 0)
     await stack.assembly.core.companions.ensure_all(catalog, 0)
     found = await catalog.scan(lambda r: r.all("SELECT name FROM repository ORDER BY id"))

@@ -2,10 +2,14 @@
 
 import hashlib
 
+import pytest
 import pytest_twisted
 
+from pkgrepo.errors import NotFound
 from pkgrepo.formats.conda.wheels import following, publishing
 from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.storage.catalog.packages import followed_wheels
+from pkgrepo.storage.catalog.packages.followed_wheels import Followed, Unconverted
 from tests.support.conda_packages import make_conda
 from tests.support.inprocess_server import turn
 from tests.support.memory_server import running_stacks
@@ -224,3 +228,11 @@ async def test_a_search_finds_what_is_only_in_the_channel_and_a_wheel_once(serve
     await server.ok("PUT", "/repository/main%2Fpy/config/conda", {"from_wheels": False})
     await shown(server)
     assert await found() == [("both", "main/py"), ("both", "main/py/conda"), *expected[1:]]
+
+
+async def test_nothing_is_recorded_of_a_channel_that_is_removed_meanwhile(server):
+    catalog = server.assembly.core.catalog
+    with pytest.raises(NotFound):
+        await catalog.write(followed_wheels.put_followed, 77, Followed(1, converting=True))
+    with pytest.raises(NotFound):
+        await catalog.write(followed_wheels.put_unconverted, 77, [Unconverted("a.whl", "0" * 64, "a", "odd")])
