@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": ("setup", "serve"),
     "check-config": ("maintenance", "check_config"),
     "health": ("health", "health"),
+    "doctor": ("doctor", "doctor"),
     "migrate": ("maintenance", "migrate"),
     "migrate-catalog": ("maintenance", "migrate_catalog"),
     "migrate-storage": ("storages", "migrate_storage"),

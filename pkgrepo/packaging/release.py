@@ -64,6 +64,7 @@ def main(out: Path | None, files_url: str | None, key: str | None, *, everything
         raise click.UsageError("OUT is missing")
     if out.exists() and any(out.iterdir()):
         raise click.UsageError(f"{out} is not empty")
+    os.umask(0o022)  # a wheel has the modes of its files
     out.mkdir(parents=True, exist_ok=True)
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:

@@ -1,0 +1,78 @@
+"""pkgrepo doctor on real data folders: what the catalog names is checked, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from tests.support.configurations import hosted, proxy
+from tests.support.data_folder import DataFolder, environment_of, tree
+from tests.support.forked_programs import run_pkgrepo
+from tests.support.upstreams.npm import NpmUpstream
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.sqlite("changes the version of a file"),
+    pytest.mark.folder("moves the folder of a storage"),
+]
+
+
+def run(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], dict[str, dict[str, str]]]:
+    environ = environment_of(DataFolder(folder / "data"), PKGREPO_PROXY__ALLOW_PRIVATE='["127.0.0.1"]')
+    done = run_pkgrepo("doctor", "--json", *arguments, environ=environ, folder=folder)
+    assert done.stderr == ""
+    return done, {each["subject"]: each for each in json.loads(done.stdout)}
+
+
+def stored(folder: Path) -> dict[str, str | None]:
+    """The files of the data folder, without those that SQLite makes to read."""
+    return {name: each for name, each in tree(folder / "data").items() if not name.endswith(("-shm", "-wal"))}
+
+
+def test_upstreams_storages_and_the_database_are_checked(run_twistd: Any, tmp_path: Path) -> None:
+    with NpmUpstream() as upstream:
+        upstream.serve("/-/ping", b"{}")
+        text = proxy("npm", "good", upstream.url) + proxy("npm", "gone", "http://127.0.0.1:1") + hosted("npm", "own")
+        (tmp_path / "pkgrepo.toml").write_text(text)
+        server = run_twistd("--config", "pkgrepo.toml")
+        server.wait_ready()
+        done, found = run(tmp_path)
+        states = {name: each["state"] for name, each in found.items()}
+        (good,) = (each for name, each in states.items() if name.startswith("main/good "))
+        (gone,) = (each for name, each in states.items() if name.startswith("main/gone "))
+        assert (good, gone) == ("ok", "warning"), found
+        assert {states[each] for each in ("configuration", "database", "storage main", "names")} == {"ok"}
+        problems = {name for name, each in states.items() if each == "problem"}
+        assert done.returncode == bool(problems)
+        assert problems <= {"database disk"}  # which this machine may have
+        server.stop()
+    before = stored(tmp_path)
+    assert not any(name.startswith("main/") for name in run(tmp_path, "--offline")[1])
+    assert stored(tmp_path) == before
+
+    (tmp_path / "data" / "storages" / "main").rename(tmp_path / "elsewhere")
+    done, found = run(tmp_path, "--offline")
+    assert (done.returncode, found["storage main"]["state"]) == (1, "problem")
+    assert found["storage main"]["advice"]
+
+    connection = apsw.Connection(str(tmp_path / "data" / "pkgrepo.db"))
+    connection.pragma("user_version", 9999)
+    connection.close()
+    done, found = run(tmp_path, "--offline")
+    assert (done.returncode, found["database"]["state"]) == (1, "problem")
+    assert "written by a newer version (schema 9999" in found["database"]["sentence"]
+
+
+def test_lines_for_people_say_what_to_do(tmp_path: Path) -> None:
+    environ = environment_of(DataFolder(tmp_path / "data"), PKGREPO_SERVER__LISTEN="tpc:1")
+    done = run_pkgrepo("doctor", "--offline", environ=environ, folder=tmp_path)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("problem  configuration")
+    assert lines[1].strip() == "-> see pkgrepo check-config --explain"
+    assert not (tmp_path / "data").exists()
