@@ -33,6 +33,7 @@ _PACKAGE = {
     "dependents": ("remote.packages", "list_dependents"),
     "yank": ("remote.packages", "yank"),
     "unyank": ("remote.packages", "unyank"),
+    "promote": ("remote.packages", "promote"),
     "delete": ("remote.packages", "delete"),
     "tag": ("remote.packages", "set_tag"),
     "untag": ("remote.packages", "remove_tag"),

@@ -58,10 +58,11 @@ class Images:
     Of a format whose packages are images: manifests, tags and blobs.
 
     ``signature_keys`` are the ids of the keys whose signatures make images of a repository visible to readers; None
-    where no signature is needed.
+    where no signature is needed. ``immutable_tags`` are those, of some tags, that a repository does not allow moving.
     """
 
     signature_keys: Callable[[Repository], Sequence[str] | None]
+    immutable_tags: Callable[[Repository, tuple[str, ...]], frozenset[str]]
 
 
 @frozen(kw_only=True, eq=False)
@@ -90,7 +91,8 @@ class StoredFormat:
 
     ``package_key`` and ``version_key`` are the normalised forms of a name and of a version; they raise C{Invalid}.
     ``check_place`` checks the names of a storage and of a new repository in it, and raises C{Invalid} if clients could
-    not address it. ``warnings`` are sentences about surprising effects of a repository's configuration.
+    not address it. ``refuses`` is why the rules of a repository do not let it have a version of this text, as a
+    sentence; None if they do. ``warnings`` are sentences about surprising effects of a repository's configuration.
 
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
     those about no single package, of what a proxy keeps; they raise C{Invalid} if one would be too large. ``compact``
@@ -104,6 +106,7 @@ class StoredFormat:
     version_key: Callable[[str], str]
     index: Indexer = _index_nothing
     check_place: Callable[[str, str], None] = lambda _storage, _repository: None
+    refuses: Callable[[Repository, str], str | None] = lambda _repository, _version: None
     warnings: Callable[[Repository], Sequence[str]] = lambda _repository: ()
     layout: Layout = field(factory=Layout)
     tree: Tree | None = None

@@ -35,6 +35,7 @@ LABEL_LINKS: Final = {"Homepage": "url", "Source": "source", "Documentation": "d
 REPOSITORY: Final = "/repositories/<storage>/<name>"
 PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
 VERSION: Final = f"{PACKAGE}/versions/<version>"
+MOST_TARGETS: Final = 50  # repositories that a form lists
 
 
 pages = PageTable()
@@ -115,6 +116,7 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         links=_web_links({label: labels[name] for label, name in LABEL_LINKS.items()} | found.links),
         downloads=downloads,
         counted=_counted(downloads),
+        targets=await _targets(visit, repository),
     )
 
 
@@ -207,6 +209,16 @@ async def yank_version(visit: Visit, form: Form, storage: str, name: str, packag
     return visit.redirect_to("repositories", storage, name, "packages", package, "versions", version)
 
 
+@pages.post(f"{VERSION}/promote")
+async def promote_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
+    """Copy or move the version to another repository, and show it there."""
+    place = {"repository": f"{storage}/{name}", "package": package, "version": version}
+    fields = {"to": form.text("to"), "move": form.flag("move")}
+    await visit.api("POST", "/package/<repository>/<package>/versions/<version>/promote", place, fields=fields)
+    target, _, of = form.text("to").partition("/")
+    return visit.redirect_to("repositories", target, of, "packages", package, "versions", version)
+
+
 @pages.post(f"{VERSION}/delete")
 async def delete_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
     """Delete the version, whose name is typed as confirmation."""
@@ -215,6 +227,17 @@ async def delete_version(visit: Visit, form: Form, storage: str, name: str, pack
         raise Invalid(f"type {version} to confirm that it is deleted")
     await visit.api("DELETE", "/package/<repository>/<package>/versions/<version>", {**place, "version": version})
     return visit.redirect_to("repositories", storage, name)
+
+
+async def _targets(visit: Visit, repository: Any) -> list[Any]:
+    """The repositories to which the caller may promote versions of this one."""
+    if not visit.csrf or repository.type != "Hosted":
+        return []
+    query = {"type": "Hosted", "format": repository.format, "storage": repository.storage_name, "limit": MOST_TARGETS}
+    listed = await visit.api("GET", "/repository", query=query)
+    others = [each for each in listed.items if each.id != repository.id]
+    records = [await find_repository(visit, each.storage_name, each.name) for each in others]
+    return [each for each in records if "write" in each.actions]
 
 
 async def _versions(visit: Visit, storage: str, name: str, package: str, **query: str | int) -> Any:

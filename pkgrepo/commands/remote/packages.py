@@ -213,6 +213,44 @@ async def unyank(session: Session, repository: str, name: str, version: str) -> 
     session.printer.done(f"{record['package']} {record['version']} is {record['state']}", record)
 
 
+@click.command("promote")
+@click.argument("repository")
+@click.argument("name", metavar="NAME==VERSION")
+@click.argument("version", required=False)
+@click.option("--to", required=True, metavar="STORAGE/REPOSITORY", help="The repository to copy it to.")
+@click.option("--move", is_flag=True, help="Remove it from REPOSITORY.")
+@remote
+async def promote(session: Session, repository: str, name: str, version: str | None, to: str, *, move: bool) -> None:
+    """
+    Copy a version to another repository of the same format, with all that belongs to it; no bytes are copied.
+
+    The version is written as the clients of the format do: demo==1.2, demo@1.2, group:artifact:1.2, image:tag,
+    image@sha256:..., or as an argument of its own.
+    """
+    package, chosen = _split(name) if version is None else (name, version)
+    place = ("package", repository, package, "versions", chosen, "promote")
+    found = await session.client.change("POST", *place, body={"to": to, "move": move})
+    session.printer.warnings(found)
+    what = f"{found['package']} {found['version']}"
+    if not found["published"] and not move:
+        session.printer.done(f"{to} had {what} already: nothing was changed", found)
+        return
+    done = f"{'moved' if move else 'copied'} {what} from {repository} to {to}"
+    later = "" if found["trash"] is None else f'; "pkgrepo trash restore {found["trash"]}" puts it back there, too'
+    session.printer.done(f"{done}, {plural(len(found['published']), 'file')}{later}", found)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The name and the version in one argument. :raises Invalid: it has no version"""
+    for separator in ("==", "@", ":"):
+        name, found, version = text.partition(separator) if separator != ":" else text.rpartition(separator)
+        if separator == "@" and not name:  # a scope
+            name, found, version = text.rpartition("@")
+        if found and name and version:
+            return name, version
+    raise Invalid(f"{text!r} has no version: write NAME==VERSION, or the version as another argument")
+
+
 @click.command("delete")
 @click.argument("repository")
 @click.argument("name")

@@ -21,7 +21,7 @@ from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.repositories.format import Images
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 
-from .configuration import CONFIGURATIONS
+from .configuration import CONFIGURATIONS, immutable_tags
 from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
 from .proxied.registry_client import api_of
@@ -69,7 +69,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         version_key=_version_key,
         check_place=check_place,
         warnings=keyring.warnings,
-        images=Images(signature_keys=keyring.ids),
+        images=Images(signature_keys=keyring.ids, immutable_tags=immutable_tags),
         resource=resource,
         # the challenge names the token service
         needs_no_credentials=lambda path: path == b"v2" or path.startswith(b"v2/"),

@@ -34,6 +34,7 @@ from pkgrepo.repositories.format import Tree
 from .configuration import CONFIGURATIONS
 from .names import package_directory, parse_package_key, parse_version
 from .paths import METADATA_NAMES
+from .push_rules import refuses
 from .routes import ROUTES, take_file
 from .setup import install_snippets, snippets
 
@@ -49,6 +50,7 @@ def maven() -> Format:
         configurations=CONFIGURATIONS,
         package_key=parse_package_key,
         version_key=parse_version,
+        refuses=refuses,
         index=index_artifact,
         tree=Tree(
             directory=_directory,

@@ -110,11 +110,19 @@ def check_push_policy(rules: PushRules, target: FilePath) -> None:
     version = target.coordinates.version if isinstance(target, ArtifactFile) else None
     if isinstance(target, Metadata):
         version = target.version
-    if version is None:
-        return
+    sentence = None if version is None else _refusal_of(rules, version)
+    if sentence is not None:
+        raise Refusal(409, sentence, "push_policy")
+
+
+def refuses(repository: Repository, version: str) -> str | None:
+    """Why a repository takes no version of this text, as a sentence; None if it does."""
+    return _refusal_of(PushRules.of(repository), version)
+
+
+def _refusal_of(rules: PushRules, version: str) -> str | None:
     unwanted = RELEASES if is_snapshot(version) else SNAPSHOTS
-    if rules.push_policy == unwanted:
-        raise Refusal(409, f"Repository accepts only {unwanted}; {_shown(version)} refused", "push_policy")
+    return f"Repository accepts only {unwanted}; {_shown(version)} refused" if rules.push_policy == unwanted else None
 
 
 def permission_keys(target: FilePath) -> tuple[str, ...]:

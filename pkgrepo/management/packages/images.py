@@ -17,6 +17,7 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.images.blobs import StillNeeded, delete_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag
 from pkgrepo.repositories.images.push import TagImmutable, fixed_tags
+from pkgrepo.repositories.upkeep.promotion import find_image_origin
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.images.summaries import (
     IMAGE_ORDERS,
@@ -39,7 +40,7 @@ from pkgrepo.storage.catalog.server.trash import Disposal
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, documents_of_package
 
 from .records import file_url, repository_url
-from .schema import FileRecord, VersionRecord, VersionSummaryRecord
+from .schema import FileRecord, PromotedFrom, VersionRecord, VersionSummaryRecord
 
 MOST_STATEMENTS = 20  # about a version that a list reads
 # What artifact and media types, tags and annotations have in them, and what such a manifest is.
@@ -105,6 +106,7 @@ async def version(call: Call, package: Package, name: str) -> VersionRecord:
     found = await find(call, package, name)
     parts, tags = await call.catalog.scan(_parts, call.repository.storage_id, package.id, found.digest)
     address = repository_url(call.base_url, call.repository)
+    origin = await call.catalog.scan(find_image_origin, package.id, found.digest)
     return VersionRecord(
         package=package.name,
         version=found.name,
@@ -130,6 +132,7 @@ async def version(call: Call, package: Package, name: str) -> VersionRecord:
             "annotations": dict(found.annotations),
         },
         digest=found.digest,
+        promoted=PromotedFrom.of(origin),
     )
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from pkgrepo.model import File, Repository, Version
+from pkgrepo.repositories.upkeep.promotion import ATTRIBUTE
 from pkgrepo.storage.catalog.packages.text_index import license_of, people_of
 
-from .schema import FileRecord, OriginRecord, Requirement, VersionRecord
+from .schema import FileRecord, OriginRecord, PromotedFrom, Requirement, VersionRecord
 
 LONG = frozenset({"description", "readme"})  # served by the route to the readme
 
@@ -56,6 +57,7 @@ def version_record(
         tags=list(tags),
         files=[file_record(file, repository_url, shows_url=shows_urls) for file in files],
         file_count=totals[0],
+        promoted=PromotedFrom.of(next((each.attrs[ATTRIBUTE] for each in files if ATTRIBUTE in each.attrs), None)),
         size=totals[1],
         metadata={key: value for key, value in meta.items() if key not in LONG},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -9,6 +10,7 @@ from msgspec import Meta
 
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.model import Origin
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
 from pkgrepo.storage.catalog.rows import at, at_or_none
 
@@ -224,9 +226,26 @@ class DependentRecord(Record):
     kind: str
 
 
+class PromotedFrom(Record):
+    """The repository that a version was copied or moved from, by whom and when."""
+
+    repository: str
+    by: str
+    at: datetime
+
+    @classmethod
+    def of(cls, origin: Mapping[str, Any] | None) -> PromotedFrom | None:
+        """The record of what the catalog has; None for a version that was published here."""
+        if origin is None:
+            return None
+        return cls(repository=origin["from"], by=origin["by"], at=from_ms(origin["at_ms"]))
+
+
 class VersionRecord(VersionState):
     """
     A version with its files; metadata contains further fields of the format.
+
+    promoted says where it was copied or moved from; null if it was published here.
 
     requirements are the dependencies by name, also those that are optional. maintainers are people and organisations,
     as the publisher names them.
@@ -246,6 +265,7 @@ class VersionRecord(VersionState):
     size: int
     metadata: dict[str, Any]
     digest: str | None = None
+    promoted: PromotedFrom | None = None
 
 
 class DayDownloads(Record):

@@ -43,8 +43,9 @@ class Release:
     with the same bytes stays as it is, unless the release ``renews`` its attributes. With ``reuse`` they may have paths
     of deleted files. ``meta`` is set on a new version, and with ``describes`` on one that exists, too; None for
     ``describes`` means as for ``overwrite``. ``published_ms`` is when a new version was published elsewhere, None for
-    now; ``publisher`` is who published it then, None for the actor. ``kind`` is that of the event. ``guard`` is called
-    first in the transaction, and raises an error if the release may not be published.
+    now; ``publisher`` is who published it then, None for the actor. ``kind`` is that of the event, which also has
+    ``note`` in its data. ``guard`` is called first in the transaction, and raises an error if the release may not be
+    published.
     """
 
     package_key: str
@@ -63,6 +64,7 @@ class Release:
     published_ms: int | None = None
     publisher: str | None = None
     kind: str = "published"
+    note: Mapping[str, Any] = Factory(dict)
     guard: Callable[[Transaction], None] | None = None
 
 
@@ -383,5 +385,6 @@ def _event(repository: Repository, plan: _Plan, package: Package, version: Versi
         data={
             "version": version.text,
             "files": [{"path": file.path, "sha256": file.sha256, "size": file.size} for file in plan.files],
+            **plan.release.note,
         },
     )

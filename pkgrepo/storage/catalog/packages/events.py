@@ -196,6 +196,12 @@ def events_before(r: Reader, seq: int, limit: int) -> list[Event]:
     return every(r, _event, f"{_EVENT} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (seq, limit))
 
 
+def last_data(r: Reader, package_id: int, kind: str, digest: str) -> dict[str, Any] | None:
+    """The data of the latest event of a kind about a manifest of an image; None if there is none."""
+    sql = "SELECT data FROM event WHERE package_id = ? AND kind = ? ORDER BY seq DESC"
+    return next((data for text in column(r, sql, (package_id, kind)) if (data := load(text))["digest"] == digest), None)
+
+
 def find_removal_event(r: Reader, repository_id: int) -> Event | None:
     """The event that records the removal of a repository, or None."""
     return find(r, _event, f"{_EVENT} WHERE repository_id = ? AND {_REMOVAL} ORDER BY seq DESC", (repository_id,))

@@ -206,6 +206,7 @@ ROUTE_ACCESS = {
     "PUT /users/<id>/permissions/<place>": USER_MANAGERS,
     "PUT /users/<id>/status": USER_MANAGERS,
     "GET /events": VIEWERS,
+    "POST /package/<repository>/<package>/versions/<version>/promote": CONTENT_READERS,
     **{
         f"{method} {place}/webhooks{rest}": access
         for place, access in (

@@ -1,0 +1,306 @@
+"""
+Copies and moves of versions between the hosted repositories of a storage, by reference: no byte is copied.
+
+What the catalog knows of a version is published in the target as any publish does it, in one transaction with the
+removal from the source, if it moves. The formats make their documents of it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import Factory, frozen
+
+from pkgrepo.errors import Conflict, existing
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, Version, VersionState
+from pkgrepo.repositories.images.blobs import link_blob
+from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_manifest
+from pkgrepo.repositories.images.push import Push, Quarantine
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.package_changes import (
+    append_package_event,
+    bump_package_serial,
+    remove_files,
+    set_version_state,
+)
+from pkgrepo.repositories.publish.releases import Release, publish_release
+from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.images import contents, signatures, summaries
+from pkgrepo.storage.catalog.images.contents import StoredManifest
+from pkgrepo.storage.catalog.images.manifests import ManifestRecord
+from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.storage.catalog.packages.events import last_data
+from pkgrepo.storage.catalog.server.trash import Disposal
+
+PROMOTED: Final = "package.promoted"  # the kind of the event
+ATTRIBUTE: Final = "promoted"  # of the files of a version: where it came from
+MOST_MANIFESTS: Final = 1000  # of an image with its platforms, signatures and attestations
+MOST_REFERRERS: Final = 200  # of one manifest
+
+
+@frozen(kw_only=True)
+class Promotion:
+    """
+    A version to copy from ``source``, or to ``move``.
+
+    ``reuse`` lets it have the paths of deleted files. A moved version leaves paths that may not be used again with
+    ``burn``, and is kept in the trash under the id ``trash``.
+    """
+
+    source: Repository
+    move: bool
+    reuse: bool
+    burn: bool
+    trash: str = Factory(lambda: str(uuid.uuid4()))
+
+    def origin(self, actor: Actor, now_ms: int) -> dict[str, Any]:
+        """Where the version came from, by whom and when, for its files and for the event."""
+        return {"from": self.source.path, "by": actor.name, "at_ms": now_ms}
+
+
+@frozen
+class Promoted:
+    """What is new in the target, if anything; ``removed`` are paths of the source."""
+
+    published: Sequence[str]
+    removed: Sequence[str]
+
+
+def promote_version(
+    tx: Transaction,
+    target: Repository,
+    promotion: Promotion,
+    package_key: str,
+    version_key: str,
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> Promoted:
+    """
+    The write command on the target for versions that consist of files.
+
+    :raises NotFound: the source has no such version; :raises Conflict: it is yanked, or its bytes are damaged
+    :raises FileExists, FileBurned: other content has the path of one of its files in the target, or had it
+    """
+    source = promotion.source
+    package = existing(packages.find_package(tx, source.id, package_key), "package", package_key)
+    version = existing(versions.find_version(tx, package.id, version_key), "version", f"{package_key} {version_key}")
+    if version.state is VersionState.YANKED:
+        raise Conflict(f"{package.name} {version.text} is yanked in {source.path}: take that back first")
+    held = files.files_of_version(tx, version.id)
+    names = tags.names_by_version(tx, package.id).get(version.id, ())
+    before = packages.find_package(tx, target.id, package_key)
+    origin = promotion.origin(actor, now_ms)
+    release = Release(
+        package_key=package.key,
+        package_name=package.name if before is None else before.name,
+        version_key=version.key,
+        version_text=version.text,
+        sort=version.sort,
+        files=tuple(_new_file(tx, target, each, origin, now_ms) for each in held),
+        meta=version.meta,
+        package_meta=package.meta if before is None else None,
+        reuse=promotion.reuse,
+        publisher=version.publisher,
+        kind=PROMOTED,
+        note={**origin, "moved": promotion.move},
+    )
+    published = publish_release(tx, target, release, actor, indexer, now_ms)
+    _adopt(tx, target, package_key, version, names, actor, indexer, now_ms)
+    removed: Sequence[str] = ()
+    if promotion.move:
+        disposal = Disposal(entry=promotion.trash)
+        removed = remove_files(
+            tx, source, package_key, version_key, None, actor, indexer, promotion.burn, now_ms, disposal=disposal
+        )
+    return Promoted([each.path for each in published.files] if published.changed else [], removed)
+
+
+def promote_image(
+    tx: Transaction,
+    target: Repository,
+    promotion: Promotion,
+    image: str,
+    tag: str | None,
+    digest: str,
+    immutable: Collection[str],
+    quarantine: Quarantine | None,
+    actor: Actor,
+    now_ms: int,
+) -> Promoted:
+    """
+    The write command on the target for an image: a manifest with all it refers to, and what is about these.
+
+    ``tag`` is to point to it in the target; ``immutable`` are tags that do not move there. In ``quarantine`` it waits
+    for signatures there, whatever the source knows of them.
+
+    :raises NotFound: the source has no such manifest; :raises Conflict: its bytes are damaged, or it is too large
+    :raises TagExists: the tag points to another manifest in the target, and does not move
+    """
+    source = promotion.source
+    package = existing(packages.find_package(tx, source.id, image), "image", image)
+    names = _closure(tx, package.id, digest, tag)
+    found = {each.digest: each for each in contents.find_manifests(tx, source.storage_id, package.id, names)}
+    existing(found.get(digest), "manifest", digest)
+    before = packages.find_package(tx, target.id, image)
+    had = (
+        set()
+        if before is None
+        else {each.digest for each in contents.find_manifests(tx, target.storage_id, before.id, names)}
+    )
+    for each, own_tags in names.items():
+        if each in found:
+            rule = None if found[each].evidence else quarantine
+            _put_manifest(tx, target, image, found[each], own_tags, immutable, rule, actor, now_ms)
+    there = existing(packages.find_package(tx, target.id, image), "image", image)
+    if quarantine is not None:
+        signatures.mark_unverified(tx, there.id)
+    data = {"digest": digest, "tags": [] if tag is None else [tag], **promotion.origin(actor, now_ms)}
+    append_package_event(tx, there, PROMOTED, {**data, "moved": promotion.move}, actor, now_ms)
+    removed: list[str] = []
+    if promotion.move:
+        removed = _remove_image(tx, promotion, package, tag, names, actor, now_ms)
+    return Promoted([each for each in found if each not in had], removed)
+
+
+def _closure(r: Reader, package_id: int, digest: str, tag: str | None) -> dict[str, tuple[str, ...]]:
+    """
+    The digests of a manifest, of those that it lists, and of what is about each of them, with the tags that they get.
+
+    The manifest is the first. :raises Conflict: they are too many
+    """
+    found: dict[str, tuple[str, ...]] = {digest: () if tag is None else (tag,)}
+    waiting = [digest]
+    while waiting:
+        each = waiting.pop()
+        about = summaries.list_referrers(r, package_id, each, MOST_REFERRERS)
+        for other, name in [
+            *((child, "") for child in contents.children_of(r, package_id, each)),
+            *((referrer.digest, referrer.tag) for referrer in about),
+        ]:
+            if other not in found:
+                waiting.append(other)
+            found[other] = tuple(dict.fromkeys((*found.get(other, ()), *([name] if name else ()))))
+        if len(found) > MOST_MANIFESTS:
+            raise Conflict(f"the image has more than {MOST_MANIFESTS} manifests")
+    return found
+
+
+def _put_manifest(
+    tx: Transaction,
+    target: Repository,
+    image: str,
+    stored: StoredManifest,
+    own_tags: tuple[str, ...],
+    immutable: Collection[str],
+    quarantine: Quarantine | None,
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    for each in stored.blobs:
+        link_blob(
+            tx, target, image, _live_blob(tx, target, each.sha256, each.digest, now_ms), each.digest, None, None, now_ms
+        )
+    record = ManifestRecord(
+        digest=stored.digest,
+        sha256=stored.sha256,
+        media_type=stored.media_type,
+        size=stored.size,
+        subject=stored.subject,
+        artifact_type=stored.artifact_type,
+        annotations=stored.annotations,
+        references=stored.references,
+        evidence=stored.evidence,
+    )
+    push = Push(
+        manifest=record,
+        blob=_live_blob(tx, target, stored.sha256, stored.digest, now_ms),
+        required=(),
+        tags=own_tags,
+        immutable=[each for each in own_tags if each in immutable],
+        quarantine=quarantine,
+    )
+    put_manifest(tx, target, image, push, actor, now_ms)
+
+
+def _remove_image(
+    tx: Transaction,
+    promotion: Promotion,
+    package: Package,
+    tag: str | None,
+    names: Mapping[str, Sequence[str]],
+    actor: Actor,
+    now_ms: int,
+) -> list[str]:
+    """
+    Remove from the source the manifests that no other tag or manifest there needs, the first one before the others.
+
+    What is about a manifest that stays, stays, too. If the first one stays, only the tag is removed.
+    """
+    source, disposal, gone = promotion.source, Disposal(entry=promotion.trash), list[str]()
+    kept: set[str] = set()
+    for each, own_tags in names.items():
+        stored = next(iter(contents.find_manifests(tx, source.storage_id, package.id, [each])), None)
+        if stored is None:
+            continue  # an index may list what the image does not have
+        about = {stored.subject, *map(summaries.subject_of_tag, own_tags)} & kept
+        others = {*contents.tags_of(tx, package.id, each, MOST_REFERRERS)} - {*own_tags}
+        if about or others or contents.manifests_referring_to(tx, package.id, [each], 1):
+            kept.add(each)
+            if not gone:
+                break
+            continue
+        delete_manifest(tx, source, package.key, each, actor, now_ms, disposal=disposal)
+        gone += [*own_tags, each]
+    if not gone and tag is not None:
+        delete_tag(tx, source, package.key, tag, actor, now_ms, disposal=disposal)
+        gone.append(tag)
+    return gone
+
+
+def _adopt(
+    tx: Transaction,
+    target: Repository,
+    package_key: str,
+    version: Version,
+    names: Sequence[str],
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> None:
+    """Give the version in the target the state and the tags that it has in the source."""
+    package = existing(packages.find_package(tx, target.id, package_key), "package", package_key)
+    found = existing(versions.find_version(tx, package.id, version.key), "version", version.text)
+    if version.state is not found.state:
+        set_version_state(tx, target, package.key, version.key, version.state, version.reason, actor, indexer, now_ms)
+    moved = []
+    for name in names:
+        present = tags.find_tag(tx, package.id, name)
+        if present is None or present.version_id != found.id:
+            tags.set_tag(tx, package.id, name, version_id=found.id, actor=actor, now_ms=now_ms)
+            moved.append(name)
+    if moved:
+        package = bump_package_serial(tx, target, package, now_ms)
+        indexer(PackageIndex(tx, package, now_ms), Change())
+        append_package_event(tx, package, "tagged", {"tags": moved}, actor, now_ms, version=found)
+
+
+def _new_file(tx: Transaction, target: Repository, file: File, origin: dict[str, Any], now_ms: int) -> NewFile:
+    blob = _live_blob(tx, target, file.sha256, file.path, now_ms)
+    return NewFile(file.path, blob, file.media_type, {**file.attrs, ATTRIBUTE: origin})
+
+
+def _live_blob(tx: Transaction, target: Repository, sha256: str, what: str, now_ms: int) -> BlobInfo:
+    """The stored blob, with a grace period that begins now. :raises Conflict: its bytes are damaged or missing"""
+    found = blobs.find_blob(tx, target.storage_id, sha256)
+    if found is None or not blobs.touch_blob(tx, target.storage_id, sha256, now_ms):
+        raise Conflict(f"the bytes of {what} are damaged or missing: it cannot be promoted")
+    return found
+
+
+def find_image_origin(r: Reader, package_id: int, digest: str) -> dict[str, Any] | None:
+    """Where a manifest of an image came from last, as L{Promotion.origin} says it; None if it was pushed here."""
+    return last_data(r, package_id, PROMOTED, digest)
