@@ -37,6 +37,7 @@ from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.clock import from_ms, seconds_of
+from pkgrepo.repositories.retention.schedule import RetentionSchedule
 from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.repositories.upkeep.housekeeping import DailyCollection, Housekeeping
 from pkgrepo.repositories.upkeep.sweep import Sweep
@@ -271,6 +272,7 @@ class Assembly:
                 on_change=core.on_change,
                 maintenance=core.context,
                 collector=core.collector,
+                retention=core.retention,
                 jobs=core.jobs,
                 cache_purge=self._proxies.purge,
                 authenticator=identification.authenticator,
@@ -304,6 +306,7 @@ def maintenance(core: Core, identification: Identification, config: Config, reac
         audit_kept=timedelta(days=config.audit.retention_days),
         reactor=reactor,
     )
+    yield RetentionSchedule(core.context, work=core.retention, jobs=core.jobs, reactor=reactor)
     if config.gc.daily:
         yield DailyCollection(core.context, collector=core.collector, jobs=core.jobs, reactor=reactor)
 

@@ -54,6 +54,7 @@ COMMANDS = {
     "token": ("remote.tokens", "token"),
     "project": ("remote.projects", "project"),
     "trash": ("remote.trash", "trash"),
+    "retention": ("remote.retention", "retention"),
     "webhook": ("remote.webhooks", "webhook"),
     "events": ("remote.events", "events"),
     "quota": ("remote.quotas", "quota"),

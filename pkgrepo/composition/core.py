@@ -27,6 +27,7 @@ from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.publish.publisher import ChangeListener, Publisher
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
@@ -112,6 +113,7 @@ class Core:
             on_change=self.on_change,
             delay=self.batch_delay,
         )
+        self.retention = RetentionWork(self.context, self.publisher)
         self.collector = GarbageCollector(self.context, on_change=self.on_change)
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
 

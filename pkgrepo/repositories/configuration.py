@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import UnionType
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 import msgspec
 from attrs import frozen
@@ -18,6 +18,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
+from pkgrepo.repositories.cron import parse_cron
 
 
 class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -65,8 +66,107 @@ class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, 
         return self
 
 
+class RetentionMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What a rule of retention is about; all of it has to fit."""
+
+    packages: Annotated[list[str], meaning("Patterns of names, such as acme-*; all packages without any.")] = []
+    versions: Annotated[
+        str, meaning("A pattern of versions (1.*), a regular expression (/-pr[0-9]/) or a range (>=1.0 <2.0).")
+    ] = ""
+    tags: Annotated[list[str], meaning("Patterns of tags: what one of these stands for.")] = []
+    tagged: Annotated[bool | None, meaning("Only what has a tag, or only what has none.")] = None
+    snapshot: Annotated[bool | None, meaning("Only builds of Java snapshots, or none of them.")] = None
+    prerelease: Annotated[bool | None, meaning("Only prereleases, or none of them.")] = None
+
+
+class RetentionKeep(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What stays of what a rule is about; one of these is enough."""
+
+    last: Annotated[
+        Annotated[int, msgspec.Meta(ge=0)] | None,
+        meaning("So many of the highest versions, newest images or newest builds of a snapshot."),
+    ] = None
+    newer_than_days: Annotated[
+        Annotated[int, msgspec.Meta(ge=0, le=36_500)] | None, meaning("What was published in the last days.")
+    ] = None
+    downloaded_within_days: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=36_500)] | None, meaning("What was downloaded in the last days.")
+    ] = None
+    tagged: Annotated[list[str], meaning("What a tag that matches a pattern stands for.")] = []
+    in_use: Annotated[bool, meaning("Images that are part of another one.")] = True
+
+
+class RetentionRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One rule of retention. What any rule keeps stays, whatever the others say."""
+
+    name: Annotated[str, meaning("Its name, which is the reason that people are told.", min_length=1, max_length=100)]
+    enabled: Annotated[bool, meaning("Whether it applies.")] = True
+    match: Annotated[RetentionMatch, meaning("What it is about.")] = RetentionMatch()
+    keep: Annotated[RetentionKeep, meaning("What of that stays.")] = RetentionKeep()
+    action: Annotated[
+        Literal["trash", "delete", "untag"],
+        meaning("What becomes of the rest: to the trash, deleted for good, or only its tags removed."),
+    ] = "trash"
+
+
+class Retention(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Which versions go by themselves, and when."""
+
+    enabled: Annotated[bool, meaning("Whether it runs by the schedule.")] = True
+    schedule: Annotated[str, meaning("When it runs: a cron text, in UTC.")] = "15 3 * * *"
+    max_delete_percent: Annotated[
+        int, meaning("A run that would remove a greater part of the repository waits for confirmation.", ge=0, le=100)
+    ] = 20
+    rules: Annotated[list[RetentionRule], meaning("The rules.", max_length=32)] = []
+    max_age_days: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=36_500)] | None,
+        meaning("A short form of a rule: what is older goes to the trash."),
+    ] = None
+    keep_latest_per_package: Annotated[
+        Annotated[int, msgspec.Meta(ge=0)] | None,
+        meaning("With the short form: so many versions of each package stay."),
+    ] = None
+
+
 class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.value):
     """The configuration of a hosted repository."""
+
+    retention: Annotated[Retention | None, meaning("Which versions go by themselves, and when.")] = None
+
+    def normalised(self) -> Self:
+        """See there. :raises Invalid: the schedule, or the versions of a rule, are none"""
+        if self.retention is not None:
+            check_retention(self.retention)
+        return self
+
+
+UNBOUNDED: Final = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})")  # quantifiers without a limit
+MOST_UNBOUNDED: Final = 3  # of a regular expression, and none after a group: others may take forever
+
+
+def check_retention(retention: Retention) -> None:
+    """:raises Invalid: the schedule, or the versions of a rule, are none; with its JSON pointer"""
+    try:
+        parse_cron(retention.schedule)
+    except Invalid as error:
+        raise Invalid(error.message, "/retention/schedule") from None
+    for index, rule in enumerate(retention.rules):
+        text = rule.match.versions
+        if len(text) > 1 and text[0] == text[-1] == "/":
+            _check_expression(text[1:-1], f"/retention/rules/{index}/match/versions")
+
+
+def _check_expression(text: str, pointer: str) -> None:
+    if len(text) > 200 or len(UNBOUNDED.findall(text)) > MOST_UNBOUNDED or re.search(r"\)(?:[*+]|\{)", text):
+        raise Invalid(
+            f"a regular expression has at most 200 characters, {MOST_UNBOUNDED} of * and +, and none of them after a "
+            "group",
+            pointer,
+        )
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise Invalid(f"the regular expression is not valid: {error}", pointer) from None
 
 
 @frozen

@@ -12,7 +12,7 @@ from pkgrepo.model import Package, Repository
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .configuration import Configurations
-from .publish.index import Change, Indexer, PackageIndex
+from .publish.index import Change, Indexer, PackageIndex, VersionsIndexer
 
 Made = tuple[UpstreamDocument, bytes]  # a document of an upstream, and its parts
 
@@ -80,6 +80,21 @@ class Companion:
     config: Callable[[Repository, Callable[[str], str | None]], Mapping[str, Any] | None]
 
 
+@frozen(kw_only=True, eq=False)
+class VersionKinds:
+    """
+    What rules of retention ask about the text of a version.
+
+    ``sort`` is its sort key, and raises C{Invalid}. Of a version that is a ``snapshot``, ``build`` is the name of the
+    build that a file with these attributes belongs to, None for one of no build.
+    """
+
+    sort: Callable[[str], bytes]
+    prerelease: Callable[[str], bool]
+    snapshot: Callable[[str], bool] = lambda _text: False
+    build: Callable[[Mapping[str, Any]], str | None] = lambda _attrs: None
+
+
 def _index_nothing(index: PackageIndex, change: Change) -> None:
     """Every list is read from the catalog on request."""
 
@@ -93,6 +108,9 @@ class StoredFormat:
     ``check_place`` checks the names of a storage and of a new repository in it, and raises C{Invalid} if clients could
     not address it. ``refuses`` is why the rules of a repository do not let it have a version of this text, as a
     sentence; None if they do. ``warnings`` are sentences about surprising effects of a repository's configuration.
+
+    ``index_removed`` updates the index after the removal of many versions, which ``index`` does one by one.
+    ``versions`` is None for images.
 
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
     those about no single package, of what a proxy keeps; they raise C{Invalid} if one would be too large. ``compact``
@@ -111,6 +129,8 @@ class StoredFormat:
     layout: Layout = field(factory=Layout)
     tree: Tree | None = None
     images: Images | None = None
+    versions: VersionKinds | None = None
+    index_removed: VersionsIndexer | None = None
     companion: Companion | None = None
     restore_documents: Callable[[Reader, Package], Sequence[Made]] | None = None
     restore_lists: Callable[[Reader, Repository], Sequence[Made]] | None = None

@@ -20,7 +20,7 @@ from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
 from pkgrepo.web import account, api, docs, feeds, home, jobs, login, packages, projects, repositories, trash, webhooks
-from pkgrepo.web.administration import groups, quotas, server, users
+from pkgrepo.web.administration import groups, quotas, retention, server, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
@@ -42,6 +42,7 @@ ROOMS = (
     groups,
     quotas,
     forms_of_repositories,
+    retention,
     jobs,
     trash,
     projects,

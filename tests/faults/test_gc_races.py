@@ -27,8 +27,8 @@ ROUNDS = 50  # per client
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server with one container repository, main/images."""
-    with running(tmp_path, hosted("docker", images=MOVING)) as process:
+    """A server with one container repository, main/images, that keeps nothing in a trash."""
+    with running(tmp_path, "retention.trash_days = 0\n" + hosted("docker", images=MOVING)) as process:
         yield process
 
 

@@ -22,13 +22,14 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Companion, Layout
+from pkgrepo.repositories.format import Companion, Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config
 from .names import check_name, version_key
 from .routes import ROUTES, Caches, take_file
 from .setup import install_snippets, snippets
+from .versions import is_prerelease, sort_key
 
 NAME = "conda"
 
@@ -52,6 +53,7 @@ def conda() -> Format:
         package_key=check_name,
         version_key=version_key,
         index=index_package,
+        versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(of=("python",), segment="conda", config=companion_config),
         resource=serve(ROUTES, caches),

@@ -32,6 +32,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from pkgrepo.errors import Invalid
+
 _RUNS: Final = re.compile(r"[0-9]+|[^0-9]+")
 _LESS, _END, _MORE = b"\x01", b"\x02", b"\x03"
 _MOST: Final = 0xFFFFFFFF
@@ -39,6 +41,20 @@ _POST: Final = b"\xff"
 
 
 @lru_cache(maxsize=4096)
+def is_prerelease(version: str) -> bool:
+    """Whether a version has a word that conda sorts before the release, such as rc or dev; any one but post."""
+    words = re.findall("[a-z]+", version.lower().partition("+")[0])
+    return any(word != "post" for word in words)
+
+
+def sort_key(version: str) -> bytes:
+    """The sort key of a version. :raises Invalid: it is none"""
+    try:
+        return order_key(version)
+    except ValueError:
+        raise Invalid(f"{version!r} is no version", "version") from None
+
+
 def order_key(version: str) -> bytes:
     """
     The sort key of a version; versions that conda takes for equal, such as 1.0 and 1.0.0, have the same one.

@@ -94,7 +94,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
                 parse_key(text)
             except KeyInvalid as error:
                 raise Invalid(str(error), f"/trust/keys/{index}") from None
-        return self
+        return super().normalised()
 
 
 class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):

@@ -77,7 +77,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
         """See L{RepositoryConfig.normalised}: the keys are readable."""
         if self.deploy is not None:
             read_certificates(self.deploy.trusted_keys)
-        return self
+        return super().normalised()
 
 
 class VirtualConfig(schema.MergingConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):

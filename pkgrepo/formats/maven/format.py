@@ -29,14 +29,22 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Tree
+from pkgrepo.repositories.format import Tree, VersionKinds
 
 from .configuration import CONFIGURATIONS
-from .names import package_directory, parse_package_key, parse_version
+from .names import (
+    build_of,
+    is_literal_snapshot,
+    is_prerelease,
+    package_directory,
+    parse_package_key,
+    parse_version,
+)
 from .paths import METADATA_NAMES
 from .push_rules import refuses
 from .routes import ROUTES, take_file
 from .setup import install_snippets, snippets
+from .version_order import sort_key
 
 NAME = "maven"
 
@@ -52,6 +60,7 @@ def maven() -> Format:
         version_key=parse_version,
         refuses=refuses,
         index=index_artifact,
+        versions=VersionKinds(sort=sort_key, prerelease=is_prerelease, snapshot=is_literal_snapshot, build=build_of),
         tree=Tree(
             directory=_directory,
             document=render_directory,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from attrs import frozen
 
@@ -38,6 +40,20 @@ class Coordinates:
     def directory(self) -> str:
         """The path of the version's directory, without a slash at the end."""
         return f"{package_directory(self.package_key)}/{self.version}"
+
+
+_PRERELEASE = re.compile(r"(?:^|[^a-z])(?:alpha|beta|milestone|preview|rc|cr|[abm](?=[.-]?[0-9]))(?:[^a-z]|$)", re.I)
+
+
+def is_prerelease(version: str) -> bool:
+    """Whether a version is a snapshot, or has a qualifier that Maven sorts before the release, such as ``rc``."""
+    return is_literal_snapshot(version) or _PRERELEASE.search(version) is not None
+
+
+def build_of(attrs: Mapping[str, Any]) -> str | None:
+    """The timestamp and number of the build of a snapshot that a file with these attributes belongs to, if any."""
+    timestamp, build = attrs.get("timestamp"), attrs.get("build")
+    return None if timestamp is None or build is None else f"{timestamp}-{build}"
 
 
 def is_literal_snapshot(version: str) -> bool:

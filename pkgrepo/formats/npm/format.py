@@ -19,13 +19,13 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Layout
+from pkgrepo.repositories.format import Layout, VersionKinds
 from pkgrepo.untrusted.text import quoted
 
 from .configuration import CONFIGURATIONS
-from .indexing import index_package
+from .indexing import index_package, index_removed
 from .routes import ROUTES
-from .semver import parse_version
+from .semver import padded, parse_version
 from .setup import install_snippets, snippets
 
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
@@ -41,6 +41,10 @@ def npm(advisories: Path | None = None) -> Format:
         package_key=package_key,
         version_key=lambda text: parse_version(text).text,
         index=index_package,
+        index_removed=index_removed,
+        versions=VersionKinds(
+            sort=lambda text: parse_version(padded(text)).sort, prerelease=lambda text: "-" in text.partition("+")[0]
+        ),
         layout=Layout(path=paths.readable_path),
         resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path.startswith(LOGINS),

@@ -57,6 +57,11 @@ class Version:
     is_prerelease: bool
 
 
+def padded(text: str) -> str:
+    """A bound of a range as people write it: ``1`` and ``1.2`` stand for ``1.0.0`` and ``1.2.0``."""
+    return text + ".0" * (2 - text.count(".")) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else text
+
+
 def parse_version(text: str) -> Version:
     """
     The version in a text.

@@ -24,7 +24,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, Proxied, merge_fragments
-from pkgrepo.repositories.format import Layout
+from pkgrepo.repositories.format import Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS
@@ -43,6 +43,7 @@ def python() -> Format:
         package_key=normalise,
         version_key=names.version_key,
         index=index_project,
+        versions=VersionKinds(sort=lambda text: names.parse_version(text)[1], prerelease=names.is_prerelease),
         layout=Layout(path=names.readable_path),
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),
         setup=snippets,

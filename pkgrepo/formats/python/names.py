@@ -109,6 +109,12 @@ def version_key(text: str) -> str:
     return parse_version(text)[0]
 
 
+def is_prerelease(text: str) -> bool:
+    """Whether a version is a prerelease or a development release; false for text that PEP 440 does not allow."""
+    found = find_version(text)
+    return found is not None and found.is_prerelease
+
+
 def find_version(text: str) -> Version | None:
     """The parsed version, or None if PEP 440 does not allow the text."""
     return _find_version(text) if len(text) <= LONGEST_VERSION else None

@@ -19,11 +19,11 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Layout
+from pkgrepo.repositories.format import Layout, VersionKinds
 
 from .configuration import CONFIGURATIONS
 from .indexer import apply_change
-from .names import check_full_version, check_name
+from .names import check_full_version, check_name, is_prerelease, order_key
 from .routes import ROUTES
 from .setup import install_snippets, snippets
 
@@ -38,6 +38,10 @@ def ruby() -> Format:
         package_key=check_name,
         version_key=check_full_version,
         index=apply_change,
+        versions=VersionKinds(
+            sort=lambda text: order_key(text.partition("-")[0]),
+            prerelease=lambda text: is_prerelease(text.partition("-")[0]),
+        ),
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),
         setup=snippets,

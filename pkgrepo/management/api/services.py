@@ -21,6 +21,7 @@ from pkgrepo.proxy.purge import CachePurge
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.publisher import ChangeListener
+from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
@@ -85,6 +86,7 @@ class ManagementServices:
     on_change: ChangeListener
     maintenance: MaintenanceContext
     collector: GarbageCollector
+    retention: RetentionWork
     jobs: Jobs
     cache_purge: CachePurge
     authenticator: Authenticator

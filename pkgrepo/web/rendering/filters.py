@@ -42,6 +42,7 @@ JOB_KINDS: Final = {
     "rebuild": "rebuild of metadata",
     "cache_purge": "purge of a cache",
     "verify": "verification",
+    "retention": "retention",
 }
 WIDTH: Final = 720  # units of the picture, which is as wide as its place
 HEIGHT: Final = 96

@@ -118,6 +118,53 @@ def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untag
     )
 
 
+@frozen
+class Loss:
+    """
+    A manifest that goes, with the bytes that only it and earlier ones of the list need.
+
+    ``cause`` is the one of those asked for with which it goes: itself, its index or its subject.
+    """
+
+    digest: str
+    size: int
+    cause: str
+
+
+def find_loss(r: Reader, storage_id: int, package_id: int, doomed: Collection[str], now_ms: int) -> list[Loss]:
+    """
+    What an image loses with some manifests: these, and their children and referrers that nothing else needs.
+
+    Other manifests stay with all they need, and so does what is promised. In the order of removal: indexes before their
+    children, subjects before their referrers.
+    """
+    found = _manifests(r, package_id)
+    tagged, about = _tagged(r, package_id, found)
+    reached = {name: _reachable(found, about, [name]) for name in doomed}
+    going = set[str]().union(*reached.values())
+    promised = list_promised(r, package_id, now_ms)
+    kept = _reachable(found, about, (found.keys() - going) | (tagged - set(doomed)) | promised.keys())
+    causes = {name: cause for cause, names in reached.items() for name in names if name not in kept}
+    causes |= {name: name for name in doomed if name in causes}
+    needed = set[str]().union(*(each.references for name, each in found.items() if name not in causes))
+    rows = r.all(
+        """
+        SELECT x.sha256, x.sha512, b.size FROM package_blob x CROSS JOIN blob b
+        WHERE x.package_id = ? AND b.storage_id = ? AND b.sha256 = x.sha256
+        """,
+        (package_id, storage_id),
+    )
+    sizes: dict[str, int] = {f"sha256:{sha256.hex()}": size for sha256, _, size in rows}
+    sizes |= {f"sha512:{sha512.hex()}": size for _, sha512, size in rows if sha512 is not None}
+    own: dict[str, int] = dict(r.all("SELECT digest, size FROM manifest WHERE package_id = ?", (package_id,)))
+    losses = []
+    for name in _parents_first({name: found[name] for name in causes}, about):
+        freed = found[name].references - needed
+        needed |= freed
+        losses.append(Loss(name, own.get(name, 0) + sum(sizes.get(each, 0) for each in freed), causes[name]))
+    return losses
+
+
 def may_remove_manifest(
     tx: Transaction, package_id: int, digest: str, planned: Collection[str], before_ms: int, now_ms: int
 ) -> bool:

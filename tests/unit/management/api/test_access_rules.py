@@ -29,6 +29,7 @@ from pkgrepo.management.api.route import Route
 from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.jobs.routes import JOB_READERS, JOB_VIEWERS
 from pkgrepo.management.packages.tags import OVERWRITERS
+from pkgrepo.management.retention import REMOVERS
 from tests.support.memory_server import Stack
 
 ROUTES = [route for table in EVERY_TABLE for route in table.routes]
@@ -186,6 +187,7 @@ ROUTE_ACCESS = {
     "POST /repository/<repository>/rebuild": ADMINS,
     "POST /repository/<repository>/retired-names/release": EDITORS,
     "POST /repository/<repository>/upstream/check": EDITORS,
+    "POST /repository/<repository>/retention": REMOVERS,
     "POST /repository/<repository>/verify": ADMINS,
     "POST /repository/config/<key>/validate": ACCOUNT_HOLDERS,
     "POST /storage": SYSTEM_MANAGERS,

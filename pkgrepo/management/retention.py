@@ -1,0 +1,126 @@
+"""The route that previews and runs the retention of a repository, whose rules are a part of its configuration."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.http.responses import Response
+from pkgrepo.management.api.access_rules import AccessRule
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.names import check_independent
+from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
+from pkgrepo.model import Action, RepositoryType
+from pkgrepo.repositories.configuration import Retention, check_retention
+from pkgrepo.repositories.retention.run import KIND, retention_of
+from pkgrepo.repositories.upkeep.jobs import NoProgress
+
+DEFAULT_LIMIT = 10_000
+MOST = 100_000
+LIMIT = Parameter(
+    "limit", f"With dry_run: how many victims to list, {DEFAULT_LIMIT:,} by default, {MOST:,} at most.", "integer"
+)
+CONFIRM = Parameter("confirm", "Remove also more than max_delete_percent of the repository.", "boolean")
+
+REMOVERS = AccessRule("the action admin in the repository", action=Action.ADMIN, content=True)
+
+table = Table("repositories")
+
+
+class RetentionWish(Body):
+    """Rules to preview instead of those of the repository, in the form of its configuration."""
+
+    retention: Retention | UnsetType = UNSET
+
+
+class VictimRecord(Record):
+    """
+    Something that goes: a version, a build of a snapshot, a manifest with its tags, or a tag.
+
+    action is trash, delete or untag; rule is the name of the rule, and reason says why it selects this.
+    """
+
+    package: str
+    version: str
+    action: str
+    rule: str
+    reason: str
+    size: int
+
+
+class RetentionRecord(Record):
+    """
+    What retention would remove, or has removed.
+
+    count of examined versions (builds, tags, manifests) are selected, which is percent of them, with bytes in all; the
+    repository uses so much less once they have left the trash. victims are the first of them; truncated says that there
+    are more. removed and freed_bytes count what was removed. With needs_confirmation a run removes nothing unless the
+    query has confirm=true: it is more than max_delete_percent. errors are sentences about packages that were left as
+    they are.
+    """
+
+    dry_run: bool
+    job_id: str | None
+    victims: list[VictimRecord]
+    truncated: bool
+    count: int
+    examined: int
+    percent: float
+    bytes: int
+    max_delete_percent: int
+    needs_confirmation: bool
+    removed: int
+    freed_bytes: int
+    errors: list[str]
+
+
+@table.post(
+    "/repository/<repository>/retention",
+    REMOVERS,
+    "Preview or run the retention of a repository",
+    query=(DRY_RUN, CONFIRM, LIMIT, WAIT),
+    audit="repository.retention",
+    further=STILL_RUNNING,
+)
+async def run_retention(call: Call, body: RetentionWish) -> RetentionRecord | Response:
+    """
+    With dry_run it lists what would go and removes nothing; the body may then have other rules to try.
+
+    A run is a job; one runs at a time on each repository: while another one does, the answer is 409 with its Location.
+    A run that would remove more than max_delete_percent removes nothing unless the query has confirm. Caches of proxies
+    have limits of their own (max_bytes, unused_days), and no rules (409).
+    """
+    repository, work = call.repository, call.services.retention
+    check_independent(repository)
+    if repository.type is not RepositoryType.HOSTED:
+        raise Conflict("only hosted repositories have rules of retention; a cache has max_bytes and unused_days")
+    retention = retention_of(repository)
+    if body.retention is not UNSET:
+        if not call.flag("dry_run"):
+            raise Invalid("other rules than those of the repository can only be tried with dry_run", "/retention")
+        check_retention(body.retention)
+        retention = body.retention
+    if retention is None:
+        raise Conflict(f"repository {repository.path} has no rules of retention")
+    if call.flag("dry_run"):
+        limit = call.integer("limit", DEFAULT_LIMIT, 0, MOST)
+        report = await work.preview(repository, retention, NoProgress(), limit=limit)
+        shown = report.to_json(retention, dry_run=True)
+        return msgspec.convert({**shown, "job_id": None}, RetentionRecord)
+    confirmed = call.flag("confirm")
+    data = {"on": repository.path, "dry_run": False, "confirm": confirmed}
+    job = await run_job(
+        call,
+        kind=KIND,
+        key=repository.uid,
+        data=data,
+        work=partial(work.run, repository, retention, call.actor, confirmed),
+    )
+    if isinstance(job, Response):
+        return job
+    return msgspec.convert({**job.result, "job_id": job.uid}, RetentionRecord)

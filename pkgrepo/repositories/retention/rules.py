@@ -1,0 +1,230 @@
+"""
+Which versions the rules of a repository select: pure, over the units of one list.
+
+A unit is a version, a build of a Java snapshot, a tag of an image, or a manifest without one. The units of a list are
+in their order, the newest last: the versions of a package, the builds of one snapshot, or the tags of an image by their
+time.
+
+=========  ============================================================================================================
+a unit     if
+=========  ============================================================================================================
+is held    a rule that matches it keeps it by any of its clauses; or, of those that no rule may take (``fixed``)
+goes       a rule matches it, and none holds it; the first of these rules says how
+stays      no rule matches it
+=========  ============================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from fnmatch import translate
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final, Literal
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.repositories.configuration import Retention, RetentionKeep, RetentionRule
+from pkgrepo.repositories.format import VersionKinds
+
+Action = Literal["trash", "delete", "untag"]
+DAY_MS: Final = 24 * 3600 * 1000
+COMPARISONS: Final[Mapping[str, Callable[[bytes, bytes], bool]]] = {
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+    "=": lambda a, b: a == b,
+}
+_COMPARED: Final = re.compile(r"(>=|<=|==|!=|>|<|=)\s*([^\s,<>=!]+)[\s,]*")
+
+
+@frozen
+class Unit:
+    """
+    Something that a rule may select. ``text`` is matched with patterns of versions, and is a version or a tag.
+
+    ``used_day`` is the day of the last download as far as it was asked for, numbered since the epoch. ``fixed`` says
+    why no rule may take the unit, if that is so.
+    """
+
+    id: int
+    text: str
+    published_ms: int
+    tags: Sequence[str] = ()
+    used_day: int | None = None
+    snapshot: bool = False
+    in_use: bool = False
+    fixed: str = ""
+
+
+@frozen
+class Selected:
+    """A unit that goes: its place in the list, the action, and the reason. ``tags`` are those the rule is about."""
+
+    index: int
+    action: Action
+    rule: str
+    reason: str
+    tags: tuple[str, ...]
+
+
+class Rules:
+    """
+    The rules of a repository, ready to decide. ``kinds`` are None for images.
+
+    :raises Invalid: a range has a version that is none, with its JSON pointer
+    """
+
+    def __init__(self, retention: Retention, kinds: VersionKinds | None, now_ms: int) -> None:
+        given = [*retention.rules, *_short_form(retention)]
+        self.rules = [
+            _Rule(each, kinds, now_ms, f"/retention/rules/{index}/match/versions")
+            for index, each in enumerate(given)
+            if each.enabled
+        ]
+
+    @property
+    def used_since_day(self) -> int | None:
+        """The first day of which a rule asks for downloads; None if none does."""
+        return min((each.used_day for each in self.rules if each.used_day is not None), default=None)
+
+    def takes_package(self, name: str) -> bool:
+        """Whether any rule is about a package."""
+        return any(each.takes_package(name) for each in self.rules)
+
+    def select(self, package: str, units: Sequence[Unit]) -> list[Selected]:
+        """The units of a list that go, in their order."""
+        held: set[int] = set()
+        taken: dict[int, _Rule] = {}
+        for rule in self.rules:
+            if not rule.takes_package(package):
+                continue
+            matched = [index for index, unit in enumerate(units) if rule.takes(unit)]
+            held.update(rule.holds(units, matched))
+            for index in matched:
+                taken.setdefault(index, rule)
+        return [
+            Selected(index, rule.action, rule.name, rule.reason(units[index]), rule.tags_of(units[index]))
+            for index, rule in sorted(taken.items(), key=itemgetter(0))
+            if index not in held and not units[index].fixed
+        ]
+
+
+class _Rule:
+    def __init__(self, rule: RetentionRule, kinds: VersionKinds | None, now_ms: int, pointer: str) -> None:
+        self.name = rule.name
+        self.action: Action = rule.action
+        self._match, self._keep, self._kinds = rule.match, rule.keep, kinds
+        self._packages = _patterns(rule.match.packages)
+        self._tags, self._kept_tags = _patterns(rule.match.tags), _patterns(rule.keep.tagged)
+        self._version = _version_test(rule.match.versions, kinds, pointer)
+        keep = rule.keep
+        self._newer_ms = None if keep.newer_than_days is None else now_ms - keep.newer_than_days * DAY_MS
+        self.used_day = None if keep.downloaded_within_days is None else now_ms // DAY_MS - keep.downloaded_within_days
+        self._why = self._clauses()
+
+    def takes_package(self, name: str) -> bool:
+        return self._packages is None or bool(self._packages(name))
+
+    def takes(self, unit: Unit) -> bool:
+        match, kinds = self._match, self._kinds
+        if match.tagged is not None and match.tagged != bool(unit.tags):
+            return False
+        if self._tags is not None and not any(map(self._tags, unit.tags)):
+            return False
+        if match.snapshot is not None and match.snapshot != unit.snapshot:
+            return False
+        if match.prerelease is not None and kinds is not None and match.prerelease != kinds.prerelease(unit.text):
+            return False
+        return self._version is None or bool(self._version(unit))
+
+    def holds(self, units: Sequence[Unit], matched: Sequence[int]) -> Iterator[int]:
+        """The matched units that the rule keeps."""
+        keep = self._keep
+        if keep.last:
+            yield from matched[-keep.last :]
+        # what a dist-tag stands for goes only by a rule that is about tags
+        tagged = self._kinds is not None and self._tags is None and self._match.tagged is None
+        for index in matched:
+            unit = units[index]
+            if (
+                (tagged and unit.tags)
+                or (self._newer_ms is not None and unit.published_ms >= self._newer_ms)
+                or (self.used_day is not None and unit.used_day is not None and unit.used_day >= self.used_day)
+                or (self._kept_tags is not None and any(map(self._kept_tags, unit.tags)))
+                or (keep.in_use and unit.in_use)
+            ):
+                yield index
+
+    def tags_of(self, unit: Unit) -> tuple[str, ...]:
+        return tuple(each for each in unit.tags if self._tags is None or self._tags(each))
+
+    def reason(self, unit: Unit) -> str:
+        return f"{self.name}: published {_date(unit.published_ms // DAY_MS)}{self._why}"
+
+    def _clauses(self) -> str:
+        keep, found = self._keep, ""
+        if keep.last is not None:
+            found += f", not among the last {keep.last}"
+        if keep.newer_than_days is not None:
+            found += f", more than {keep.newer_than_days} days ago"
+        if keep.downloaded_within_days is not None:
+            found += f", not downloaded for {keep.downloaded_within_days} days"
+        if keep.tagged:
+            found += f", without a tag {' or '.join(keep.tagged)}"
+        return found
+
+
+@lru_cache(maxsize=4096)
+def _date(day: int) -> str:
+    """The date of a day since the epoch; victims of a preview share most of theirs."""
+    return f"{datetime.fromtimestamp(day * DAY_MS / 1000, UTC):%Y-%m-%d}"
+
+
+def _short_form(retention: Retention) -> list[RetentionRule]:
+    """The rule that the short form stands for, if it is used."""
+    if retention.max_age_days is None and retention.keep_latest_per_package is None:
+        return []
+    keep = RetentionKeep(newer_than_days=retention.max_age_days, last=retention.keep_latest_per_package)
+    return [RetentionRule(name="age", keep=keep)]
+
+
+def _patterns(globs: Sequence[str]) -> Callable[[str], object] | None:
+    """A test whether a text matches one of the patterns; None without any."""
+    return re.compile("|".join(map(translate, globs))).match if globs else None
+
+
+def _version_test(text: str, kinds: VersionKinds | None, pointer: str) -> Callable[[Unit], object] | None:
+    """A test of the version of a unit: by a regular expression, a range or a pattern. :raises Invalid: it is none"""
+    if not text:
+        return None
+    if len(text) > 1 and text[0] == text[-1] == "/":
+        search = re.compile(text[1:-1]).search
+        return lambda unit: search(unit.text)
+    if text[0] not in "<>=!":
+        matches = re.compile(translate(text)).match
+        return lambda unit: matches(unit.text)
+    if kinds is None:
+        raise Invalid("images have no ranges of versions: write a pattern or a regular expression", pointer)
+    bounds = _COMPARED.findall(text)
+    if _COMPARED.sub("", text):
+        raise Invalid(f"{text!r} is no range such as >=1.0 <2.0", pointer)
+    try:
+        tests = [(COMPARISONS[sign], kinds.sort(version)) for sign, version in bounds]
+    except Invalid as error:
+        raise Invalid(error.message, pointer) from None
+
+    def is_within(unit: Unit) -> bool:
+        try:
+            place = kinds.sort(unit.text)
+        except Invalid:
+            return False
+        return all(compare(place, bound) for compare, bound in tests)
+
+    return is_within

@@ -1,0 +1,109 @@
+"""
+What retention reads of versions: ages, tags, last downloads and sizes, of many packages with few statements.
+
+A preview reads every version of a repository, so these return little more than the columns themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.rows import placeholders
+
+BATCH: Final = 500  # ids in one statement
+
+
+class PackageName(NamedTuple):
+    """A package with its catalog key."""
+
+    id: int
+    key: str
+    name: str
+
+
+class VersionAge(NamedTuple):
+    """A version, as far as retention decides by it."""
+
+    package_id: int
+    id: int
+    key: str
+    text: str
+    published_ms: int
+    state: str
+
+
+def page_of_names(r: Reader, repository_id: int, after: str, limit: int) -> list[PackageName]:
+    """A page of packages after the key ``after``, ordered by key."""
+    rows = r.all(
+        "SELECT id, key, name FROM package WHERE repository_id = ? AND key > ? ORDER BY key LIMIT ?",
+        (repository_id, after, limit),
+    )
+    return [PackageName(*row) for row in rows]
+
+
+def ages(r: Reader, package_ids: Sequence[int]) -> dict[int, list[VersionAge]]:
+    """The versions of packages by the id of the package, in the format's order."""
+    found: dict[int, list[VersionAge]] = {}
+    for some in _batches(package_ids):
+        sql = f"""
+            SELECT package_id, id, key, text, published_at, state FROM version
+            WHERE package_id IN ({placeholders(len(some))}) ORDER BY package_id, sort, key
+        """
+        for row in r.all(sql, some):
+            found.setdefault(row[0], []).append(VersionAge._make(row))
+    return found
+
+
+def tags_by_version(r: Reader, package_ids: Sequence[int]) -> dict[int, list[str]]:
+    """The names of the tags that point to versions of packages, by the id of the version."""
+    found: dict[int, list[str]] = {}
+    for some in _batches(package_ids):
+        sql = f"""
+            SELECT version_id, name FROM tag
+            WHERE package_id IN ({placeholders(len(some))}) AND version_id IS NOT NULL ORDER BY package_id, name
+        """
+        for version_id, name in r.all(sql, some):
+            found.setdefault(version_id, []).append(name)
+    return found
+
+
+def downloads_of_versions(r: Reader, package_ids: Sequence[int], since_day: int) -> dict[int, int]:
+    """The last day since ``since_day`` on which a file of a version was downloaded, by the id of the version."""
+    found: dict[int, int] = {}
+    for some in _batches(package_ids):
+        sql = f"""
+            SELECT f.version_id, MAX(d.day) FROM file f
+            JOIN download_count d ON d.kind = 'file' AND d.item_id = f.id AND d.day >= ?
+            WHERE f.package_id IN ({placeholders(len(some))}) AND f.version_id IS NOT NULL GROUP BY f.version_id
+        """
+        found.update(r.all(sql, (since_day, *some)))
+    return found
+
+
+def downloads_of(r: Reader, kind: str, ids: Sequence[int], since_day: int) -> dict[int, int]:
+    """The last day since ``since_day`` on which a file or a manifest (``kind``) was downloaded, by its id."""
+    found: dict[int, int] = {}
+    for some in _batches(ids):
+        sql = f"""
+            SELECT item_id, MAX(day) FROM download_count
+            WHERE kind = ? AND item_id IN ({placeholders(len(some))}) AND day >= ? GROUP BY item_id
+        """
+        found.update(r.all(sql, (kind, *some, since_day)))
+    return found
+
+
+def sizes_of_versions(r: Reader, version_ids: Sequence[int]) -> dict[int, int]:
+    """The bytes of the files of versions, by the id of the version."""
+    found: dict[int, int] = {}
+    for some in _batches(version_ids):
+        of = placeholders(len(some))
+        sql = f"SELECT version_id, SUM(size) FROM file WHERE version_id IN ({of}) GROUP BY version_id"
+        found.update((version_id, int(size)) for version_id, size in r.all(sql, some))
+    return found
+
+
+def _batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for begin in range(0, len(ids), BATCH):
+        yield ids[begin : begin + BATCH]

@@ -1,0 +1,50 @@
+"""The pages of the console for rules of retention and for the trash."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.browser import Browser
+
+PAGE = "/ui/repositories/main/py/settings/retention"
+RULES = json.dumps({"rules": [{"name": "old ones", "keep": {"last": 1}}]})
+
+
+async def filled(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    for version in ("1.0", "1.1", "1.2"):
+        await browser.stack.publish("main/py", "demo", version)
+    await browser.log_in()
+
+
+async def test_rules_are_tried_saved_and_run(browser: Browser) -> None:
+    await filled(browser)
+    page = await browser.get(PAGE)
+    assert "no rules yet" in page.text
+    page = await browser.send(page, PAGE, rules=RULES, **{"try": "1"})
+    assert ("would remove 2 of 3" in page.text, "old ones" in page.text) == (True, True)
+    assert "no rules yet" in (await browser.get(PAGE)).text
+    page = await browser.send(await browser.get(PAGE), PAGE, rules="{")
+    assert (page.status, "not JSON" in page.text) == (422, True)
+    await browser.send(page, PAGE, rules=RULES)
+    page = await browser.get(PAGE)
+    assert ("A run now would remove 2 of 3" in page.text, "waits for confirmation" in page.text) == (True, True)
+    page = await browser.send(page, f"{PAGE}/run", confirm="1")
+    [uid] = {link.rsplit("/", 1)[1] for link in (await browser.get("/ui/admin/jobs")).links if "/admin/jobs/" in link}
+    await browser.stack.assembly.core.jobs.wait(uid)
+    assert "old ones" in (await browser.get(f"/ui/admin/jobs/{uid}")).text
+    assert "Nothing would go" in (await browser.get(PAGE)).text
+
+
+async def test_the_trash_is_shown_restored_and_purged(browser: Browser) -> None:
+    await filled(browser)
+    assert "nothing that you may restore" in (await browser.get("/ui/admin/trash")).text
+    gone = [await browser.stack.ok("DELETE", f"/package/main%2Fpy/demo/versions/{each}") for each in ("1.0", "1.1")]
+    page = await browser.get("/ui/admin/trash")
+    assert ("1.0" in page.text, "main/py" in page.text) == (True, True)
+    await browser.send(page, f"/ui/admin/trash/{gone[0]['trash']}/restore")
+    await browser.send(page, f"/ui/admin/trash/{gone[1]['trash']}/purge")
+    assert "nothing that you may restore" in (await browser.get("/ui/admin/trash")).text
+    assert (await browser.send(page, f"/ui/admin/trash/{gone[1]['trash']}/restore")).status == 404
+    versions = (await browser.stack.ok("GET", "/package/main%2Fpy/demo/versions"))["items"]
+    assert {each["version"] for each in versions} == {"1.0", "1.2"}
