@@ -83,7 +83,7 @@ class Companion:
 @frozen(kw_only=True, eq=False)
 class VersionKinds:
     """
-    What rules of retention ask about the text of a version.
+    What rules of retention, and lists, ask about the text of a version.
 
     ``sort`` is its sort key, and raises C{Invalid}. Of a version that is a ``snapshot``, ``build`` is the name of the
     build that a file with these attributes belongs to, None for one of no build.

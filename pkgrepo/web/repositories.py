@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from itertools import groupby
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -28,6 +29,14 @@ ROUTE_COLUMNS: Final[Columns[Any]] = {
     "state": lambda each: each.state,
     "latency": lambda each: each.latency_ms or 0,
     "answers": lambda each: each.successes,
+}
+
+
+# How a step is coloured; the others are neutral.
+STEP_SIGNS: Final = {
+    **dict.fromkeys(("owned", "merged", "fetched", "confirmed", "cached", "file_kept", "file_listed"), "good"),
+    **dict.fromkeys(("stale", "gone", "hidden", "withheld", "unsigned", "file_removed", "owned_inactive"), "warn"),
+    **dict.fromkeys(("failed", "denied", "reserved", "retired", "file_refused", "file_unlisted"), "bad"),
 }
 
 
@@ -178,6 +187,31 @@ async def _upload_page(
         form=form,
         done=done,
         error=error,
+    )
+
+
+@pages.get("/repositories/<storage>/<name>/explain")
+async def show_explanation(visit: Visit, storage: str, name: str) -> Response:
+    """Which members and routes decided what clients get of a package, as boxes; without a package, the form."""
+    repository = await find_repository(visit, storage, name)
+    asked = {each: visit.query(each).strip() for each in ("package", "version")}
+    found, status, error = None, 200, None
+    if asked["package"]:
+        try:
+            found = await visit.api("GET", "/explain", query={"repository": f"{storage}/{name}", **asked})
+        except (Invalid, NotFound) as refused:
+            status, error = (422 if isinstance(refused, Invalid) else 404), str(refused)
+    steps = () if found is None else groupby(found.steps, key=lambda step: step.repository)
+    return visit.page(
+        "repositories/explain.html",
+        status=status,
+        repository=repository,
+        tab="explain",
+        asked=asked,
+        found=found,
+        error=error,
+        groups=[(place, list(each)) for place, each in steps],
+        signs=STEP_SIGNS,
     )
 
 

@@ -231,13 +231,13 @@ async def list_versions(call: Call) -> Page[VersionSummaryRecord]:
             for each in listed.items:
                 each.platforms = named.get(each.digest or "", [])
         return listed
-    search = call.query("q")
+    search, kinds = call.query("q"), call.format.versions
     return await call.page(
         list_version_summaries,
         package.id,
         search=search,
         by=call.order(VERSION_ORDERS, "-version"),
-        show=VersionSummaryRecord.of,
+        show=lambda each: VersionSummaryRecord.of(each, prerelease=kinds is not None and kinds.prerelease(each.text)),
         count=(count_versions, package.id, search),
     )
 

@@ -111,7 +111,8 @@ class VersionSummaryRecord(Record):
     digest is that of the manifest, and downloads are its pulls, also those by other tags, the last of them on the day
     pulled_on. statements are the kinds of manifests about it: signature, attestation, SBOM or another type; signed_by
     are the ids of the keys that the repository trusts, and whose signatures the server has verified. platforms is null
-    unless the request has platforms. route and fetched_at are those of the last fetch of a file from an upstream.
+    unless the request has platforms. prerelease says whether the format takes the version for one that comes before a
+    release. route and fetched_at are those of the last fetch of a file from an upstream.
     """
 
     version: str
@@ -128,13 +129,14 @@ class VersionSummaryRecord(Record):
     statements: list[str] = []
     signed_by: list[str] = []
     platforms: list[str] | None = None
+    prerelease: bool = False
     route: str | None = None
     fetched_at: datetime | None = None
 
     @classmethod
-    def of(cls, summary: VersionSummary) -> Self:
+    def of(cls, summary: VersionSummary, *, prerelease: bool) -> Self:
         """The record of a version of anything but an image."""
-        return cls.from_attributes(summary, version=summary.text)
+        return cls.from_attributes(summary, version=summary.text, prerelease=prerelease)
 
 
 class ReleaseRecord(Record):

@@ -150,6 +150,39 @@ async def test_packages_that_need_one_are_listed_in_all_repositories_that_may_be
     assert "needs it" not in (await browser.get(f"{PAGE}/dependents")).text
 
 
+async def test_who_decided_what_a_virtual_repository_serves_is_shown_as_boxes(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py")
+    route = {"url": "http://127.0.0.1:9/simple/", "name": "upstream"}
+    await stack.add_repository("mirror", config={"type": "Proxy", "proxy": {"routes": [route]}})
+    await stack.add_repository("all", config={"type": "Virtual", "members": ["main/py", "main/mirror"]})
+    await stack.publish("main/py", "demo", "1.0")
+    place = "/ui/repositories/main/all/explain"
+    assert place in (await browser.get("/ui/repositories/main/all")).links
+    assert f"{place}?package=demo" not in (await browser.get(PAGE)).links  # a hosted repository decides nothing
+    page = await browser.get(place)
+    assert "Type the name of a package" in page.text
+    page = await browser.get(f"{place}?package=Demo&version=1.0")
+    assert "1. main/py serves it" in page.text
+    assert "pkgrepo explain main/all Demo --version=1.0" in page.text
+    page = await browser.get(f"{place}?package=<b>no")
+    assert (page.status, "<b>no" in page.html) == (422, False)
+    page = await browser.get(f"{place}?package=absent")
+    assert "2. main/mirror" in page.text
+    assert page.html.count('class="dot bad"') == 1
+
+
+async def test_prereleases_are_folded_beside_releases(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.stack.publish("main/py", "demo", "2.0rc1")
+    page = await browser.get(f"{PAGE}/versions")
+    assert ("2.0rc1" in page.text, "prereleases" in page.html) == (True, False)
+    await browser.stack.publish("main/py", "demo", "1.0")
+    page = await browser.get(f"{PAGE}/versions")
+    assert "Show 1 prerelease" in page.text
+    assert page.html.count('<tr class="prerelease">') == 1
+
+
 async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> None:
     await browser.stack.add_repository("py")
     hostile = "demo/<b>\u202e\"'.txt"
