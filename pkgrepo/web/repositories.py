@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from attrs import frozen
 from markupsafe import Markup
 
 from pkgrepo.errors import AuthenticationRequired, Invalid, NotFound, PkgrepoError
@@ -42,7 +43,10 @@ STEP_SIGNS: Final = {
 
 pages = PageTable()
 ENTRIES_PER_PAGE: Final = 200  # entries
-ENTRY_COLUMNS: Final[Columns[Any]] = {"name": lambda each: each.name, "size": lambda each: each.size}
+ENTRY_COLUMNS: Final[Columns[Any]] = {
+    "name": lambda each: (each.kind != "folder", each.name),
+    "size": lambda each: each.size,
+}
 
 
 @pages.get("/repositories/<storage>/<name>")
@@ -227,8 +231,10 @@ async def show_contents(visit: Visit, storage: str, name: str, path: str) -> Res
         found = await visit.api("GET", "/repository/<repository>/contents/<path:path>", place)
     except Invalid as refused:
         error = str(refused)
-    entries = [each for each in found.entries if visit.query("q").lower() in each.name.lower()] if found else []
+    entries, text, folder = found.entries if found else [], visit.query("q").lower(), visit.query("folder")
+    entries = [each for each in entries if text in each.name.lower()] if text else _level(entries, folder)
     rows = page_of_rows(visit, entries, ENTRY_COLUMNS, "name", ENTRIES_PER_PAGE)
+    steps = folder.split("/") if folder else []
     return visit.page(
         "repositories/contents.html",
         status=422 if error else 200,
@@ -238,7 +244,37 @@ async def show_contents(visit: Visit, storage: str, name: str, path: str) -> Res
         found=found,
         error=error,
         rows=rows,
+        above=[(step, "/".join(steps[: at + 1])) for at, step in enumerate(steps)],
     )
+
+
+@frozen
+class Folder:
+    """A folder of an archive, in a list of its entries: how many files are in it, and their size in bytes."""
+
+    name: str
+    files: int
+    size: int
+    kind: str = "folder"
+
+
+def _level(entries: Sequence[Any], folder: str) -> list[Any]:
+    """The folders and the other entries that are directly in a folder of an archive."""
+    start = f"{folder}/" if folder else ""
+    folders: dict[str, Folder] = {}
+    others = []
+    for each in entries:
+        name = each.name.rstrip("/")
+        if not name.startswith(start) or name == folder:
+            continue
+        step, below, _ = name[len(start) :].partition("/")
+        if not below and each.kind != "folder":
+            others.append(each)
+            continue
+        known = folders.get(step, Folder(start + step, 0, 0))
+        is_file = each.kind != "folder"
+        folders[step] = Folder(known.name, known.files + is_file, known.size + each.size * is_file)
+    return [*folders.values(), *others]
 
 
 async def _entry_text(visit: Visit, repository: Any, place: dict[str, str]) -> Response:
@@ -255,6 +291,6 @@ async def _entry_text(visit: Visit, repository: Any, place: dict[str, str]) -> R
         tab="files",
         path=place["path"],
         entry=entry,
-        text=text,
+        lines=await visit.readmes.lines(text, entry) if text else [],
         error=error,
     )

@@ -56,6 +56,17 @@ _LANGUAGES: Final = frozenset(
         *("typescript", "xml", "yaml", "yml"),
     ]
 )
+_ENDINGS: Final = {
+    "cfg": "ini",
+    "cjs": "js",
+    "gemspec": "ruby",
+    "gradle": "groovy",
+    "kt": "kotlin",
+    "mjs": "js",
+    "pom": "xml",
+    "pyi": "python",
+    "rs": "rust",
+}
 _DOCUTILS: Final = {
     "cloak_email_addresses": False,
     "doctitle_xform": True,
@@ -88,6 +99,10 @@ class Readmes:
             return found
         return await self._flight.run(key, lambda: self._render(key, text, media_type))
 
+    async def lines(self, text: str, filename: str) -> list[Markup]:
+        """The lines of a file as HTML; see L{render_lines}."""
+        return await self._pools.cpu(render_lines, text, filename)
+
     async def _render(self, key: bytes, text: str, media_type: str) -> Markup:
         rendered = await self._pools.cpu(render_readme, text, media_type)
         self._kept.put(key, rendered, len(rendered))
@@ -110,6 +125,25 @@ def render_readme(text: str, media_type: str) -> Markup:
         id_prefix="readme-",
     )
     return Markup(_IMAGE.sub(_image_text, cleaned))  # noqa: S704 - cleaned by the allow-list
+
+
+def render_lines(text: str, filename: str) -> list[Markup]:
+    """The lines of a text as HTML, with the words of its language marked if it is one that the limits allow."""
+    text = text.removesuffix("\n")
+    language = _language(filename) if len(text) <= MOST_HIGHLIGHTED else ""
+    if not language:
+        return [escape(line) for line in text.split("\n")]
+    # Lexers take line ends off the text and add one; a span never goes on in the next line.
+    lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    marked = highlight(text, lexer, HtmlFormatter(nowrap=True)).removesuffix("\n")
+    return [Markup(line) for line in marked.split("\n")]  # noqa: S704 - made by Pygments, which escapes
+
+
+def _language(filename: str) -> str:
+    """The language of a file by the ending of its name; empty for those whose lexers are not used."""
+    ending = filename.rpartition("/")[2].lower().rpartition(".")[2]
+    language = _ENDINGS.get(ending, ending)
+    return language if language in _LANGUAGES else ""
 
 
 def _render(text: str, media_type: str) -> str | None:

@@ -191,8 +191,13 @@ async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> N
     page = await browser.get(f"{PAGE}/versions/1.0")
     [inside] = [each for each in page.links if "/contents/" in each]
     page = await browser.get(inside)
-    assert "demo/<b>" in page.text
-    assert "demo/large" in page.text
+    assert re.search(r"demo/ \d files", page.text)
+    assert f"{inside}?folder=demo" in page.links
+    page = await browser.get(f"{inside}?folder=demo")
+    assert "<b>" in page.text
+    assert "large" in page.text
+    assert "METADATA" not in page.text
+    assert "Page" not in page.text
     [text] = [each for each in page.links if "entry=demo%2F%3Cb%3E" in each]
     page = await browser.get(inside.partition("?")[0] + text[text.index("?") :])
     assert "<script>alert(1)</script>" in page.text
@@ -201,8 +206,9 @@ async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> N
     assert (page.status, "more than 65536 bytes" in page.text) == (422, True)
     assert (await browser.get(f"{inside}?entry=absent")).status == 404
     monkeypatch.setattr("pkgrepo.web.repositories.ENTRIES_PER_PAGE", 2)
-    page = await browser.get(f"{inside}?page=2")
+    page = await browser.get(f"{inside}?page=2&q=dem")
     assert "Page 2 of" in page.text
+    assert "The archive is empty" in (await browser.get(f"{inside}?folder=../..")).text
     page = await browser.get(f"{inside}?q=LARGE")
     assert ("large" in page.text, hostile in page.text) == (True, False)
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pkgrepo.web.rendering.readme import LONGEST_RENDERED, render_readme
+from pkgrepo.web.rendering.readme import LONGEST_RENDERED, MOST_HIGHLIGHTED, render_lines, render_readme
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -104,3 +104,14 @@ def test_a_badge_is_a_link_with_the_text_of_its_image(text: str, kind: str) -> N
     html = render_readme(text, kind)
     assert re.search(r'<a href="https://x.example/ci"[^>]*>\s*build &amp; &lt;b&gt;\s*</a>', html), html
     assert html.count("<a ") == 1
+
+
+def test_lines_of_a_file_are_marked_in_its_language() -> None:
+    hostile = "'''a\n<script>'''\n\nx = 1  # </span>\n"
+    lines = render_lines(hostile, "pkg/setup.py")
+    assert len(lines) == 4
+    assert lines[3].startswith('<span class="n">x</span>')
+    assert all("<script" not in each and each.count("<span") == each.count("</span>") for each in lines)
+    assert render_lines("<b>\n", "notes.odd") == ["&lt;b&gt;"]
+    long = "x = 1\n" * MOST_HIGHLIGHTED
+    assert render_lines(long, "a.py")[0] == "x = 1"

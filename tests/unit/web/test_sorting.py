@@ -60,9 +60,9 @@ async def test_files_and_entries_of_archives_are_sorted(browser: Browser) -> Non
     assert page.text.index(".whl.metadata ") > page.text.index(".whl look inside")
     [inside] = [each for each in page.links if "/contents/" in each]
     for query, first in (
-        ("sort=-size", "demo/large"),
-        ("sort=size", "demo/z"),
-        ("sort=x", "demo-1.0.dist-info/METADATA"),
+        ("sort=-size&folder=demo", "large"),
+        ("sort=size&folder=demo", "z"),
+        ("sort=x", "demo/"),
     ):
         page = await browser.get(f"{inside}?{query}")
         assert re.findall(r'<a class="row"[^>]+>([^<]+)<', page.html)[0] == first, query
