@@ -26,7 +26,6 @@ from pkgrepo.composition.databases import reading
 from pkgrepo.composition.upstreams import upstream_settings
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -38,7 +37,7 @@ from pkgrepo.startup.extras import missing_extras
 from pkgrepo.startup.host_checks import OK, PROBLEM, WARNING, Finding, host_findings, room
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
-from pkgrepo.storage.catalog.engine.schema import load_schema
+from pkgrepo.storage.catalog.engine.schema import load_schema, schema_version
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.server.storages import list_storages
 from pkgrepo.storage.secret_box import KEY_BYTES, SecretBox
@@ -121,7 +120,7 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
         with reading(config) as catalog:
             if catalog is None:
                 return [Finding("database", OK, "there is none yet; the first start makes it")]
-            stored.schema = _schema_of(config, catalog)
+            stored.schema = schema_version(catalog, is_sqlite=config.database_path is not None)
             stored.storages = list_storages(catalog)
             stored.repositories = all_repositories(catalog)
     except CatalogUnusable as error:
@@ -134,12 +133,6 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
         return [Finding("database", WARNING, sentence, "make a backup first")]
     counts = f"{len(stored.storages)} storages, {len(stored.repositories)} repositories"
     return [Finding("database", OK, f"it answers, with schema {stored.schema} and {counts}")]
-
-
-def _schema_of(config: Config, catalog: Reader) -> int | None:
-    query = "SELECT version FROM catalog_state" if config.database_path is None else "PRAGMA user_version"
-    row = catalog.one(query)
-    return None if row is None else int(str(row[0]))
 
 
 async def _places(config: Config, stored: Stored) -> list[Finding]:

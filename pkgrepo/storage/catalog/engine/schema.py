@@ -28,6 +28,8 @@ import apsw
 from attrs import frozen
 from twisted.logger import Logger
 
+from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.rows import scalar
 from pkgrepo.storage.small_files import ensure_private, fsync_path
 
 from .connections import CatalogUnusable
@@ -158,3 +160,9 @@ def _run(connection: apsw.Connection, migration: Migration) -> None:
                 connection.execute("ROLLBACK")
     finally:
         connection.execute("PRAGMA foreign_keys = ON")
+
+
+def schema_version(r: Reader, *, is_sqlite: bool) -> int | None:
+    """The schema of a catalog that is only read; None if PostgreSQL has a catalog without one."""
+    version = scalar(r, "PRAGMA user_version" if is_sqlite else "SELECT version FROM catalog_state")
+    return None if version is None else int(str(version))

@@ -21,7 +21,7 @@ Where fewer packages than are wanted have the words in their keys, those follow 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -207,10 +207,9 @@ def find_hits(
     downloads, the most first, and then by key.
     """
     terms = find_terms(r, [like(word) for word in words])
-    large = [] if terms else _large(r, repository_ids)
-    together = sorted({*repository_ids}.difference(large))
+    together, large = _by_size(r, repository_ids, terms)
     found: set[_Hit] = set()
-    for some in batches(together, _CHUNK):
+    for some in together:
         found.update(_all_hits(r, some, words, terms, limit, derived=derived))
     for repository_id in large:
         found.update(_leading_hits(r, repository_id, words, limit, derived=derived))
@@ -232,10 +231,9 @@ def _described_hits(
     """
     patterns = [like(word) for word in words]
     terms = find_terms(r, patterns, TEXTS)
-    large = [] if terms else _large(r, repository_ids)
-    together = sorted({*repository_ids}.difference(large))
+    together, large = _by_size(r, repository_ids, terms)
     found: list[_Hit] = []
-    for some in batches(together, _CHUNK):
+    for some in together:
         found += r.all(
             f"""
             SELECT 3, p.downloads, p.key, p.repository_id
@@ -267,13 +265,13 @@ def _described_hits(
     return found
 
 
-def _large(r: Reader, repository_ids: Sequence[int]) -> list[int]:
-    """Those of the repositories that are not read as a whole."""
-    found: list[int] = []
-    for some in batches(repository_ids, _CHUNK):
+def _by_size(r: Reader, ids: Sequence[int], terms: Sequence[str]) -> tuple[Iterator[Sequence[int]], list[int]]:
+    """The repositories that one query searches, in batches, and those that are not read as a whole without terms."""
+    large: list[int] = []
+    for some in () if terms else batches(ids, _CHUNK):
         sql = f"SELECT id FROM repository WHERE id IN ({placeholders(len(some))}) AND package_count > ?"
-        found += column(r, sql, (*some, SMALL))
-    return found
+        large += column(r, sql, (*some, SMALL))
+    return batches(sorted({*ids}.difference(large)), _CHUNK), large
 
 
 def _all_hits(
