@@ -35,7 +35,8 @@ class Announcement:
     An event as other programs see it.
 
     ``id`` is the same whenever the event is sent. ``subject`` is ``storage/repository/package@version``, as much of it
-    as the event is about; events of one ``thread`` reach a receiver in their order.
+    as the event is about, of an image with ``:tag`` or ``@digest``. Events of one ``thread`` reach a receiver in their
+    order.
     """
 
     seq: int
@@ -89,7 +90,6 @@ def announce(event: Event, repository: Repository | None, source: str) -> Announ
         return None
     path = "" if repository is None else repository.path
     data = {name: event.data[name] for name in _PUBLIC if name in event.data} if kind != event.kind else event.data
-    version = str(event.data.get("version", ""))
     about: dict[str, Any] = {}
     if repository is not None:
         about = {"repository": path, "format": repository.format}
@@ -102,11 +102,21 @@ def announce(event: Event, repository: Repository | None, source: str) -> Announ
         id=f"evt_{event.seq}_{int(event.at.timestamp() * 1000):x}",
         type=kind,
         source=source,
-        subject=f"{subject}@{version}" if version else subject,
+        subject=subject + _suffix(event.data),
         thread=f"{event.repository_id}/{event.package_key}",
         time=format_time(event.at),
         data=_cut({**about, "actor": event.actor, **data}),
     )
+
+
+def _suffix(data: Mapping[str, Any]) -> str:
+    """The version that an event is about, as a part of its subject; of an image, a tag or the digest."""
+    if data.get("version"):
+        return f"@{data['version']}"
+    if not data.get("digest"):
+        return ""
+    named = data.get("tags") or ()
+    return f":{next(iter(named))}" if len(named) == 1 else f"@{data['digest']}"
 
 
 def ping(message_id: str, time: str, source: str, name: str) -> Announcement:

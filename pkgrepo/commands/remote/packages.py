@@ -232,7 +232,7 @@ async def promote(session: Session, repository: str, name: str, version: str | N
     found = await session.client.change("POST", *place, body={"to": to, "move": move})
     session.printer.warnings(found)
     what = f"{found['package']} {found['version']}"
-    if not found["published"] and not move:
+    if not found["changed"] and not move:
         session.printer.done(f"{to} had {what} already: nothing was changed", found)
         return
     done = f"{'moved' if move else 'copied'} {what} from {repository} to {to}"

@@ -38,8 +38,9 @@ class PromotionRecord(Record):
     """
     What was copied or moved.
 
-    published are the files that are new in the target, of an image the manifests; none if it had all of them already.
-    removed is what was removed from the source, and trash the entry of the trash by which that can be undone.
+    changed says whether the target is another one than before. published are the files that are new there, of an image
+    the manifests. removed is what was removed from the source, and trash the entry of the trash by which that can be
+    undone.
     """
 
     package: str
@@ -47,6 +48,7 @@ class PromotionRecord(Record):
     source: str
     target: str
     moved: bool
+    changed: bool
     published: list[str]
     removed: list[str]
     trash: str | None
@@ -95,6 +97,7 @@ async def promote(call: Call, body: PromotionGiven, version: str) -> PromotionRe
         source=call.repository.path,
         target=target.path,
         moved=body.move,
+        changed=promoted.changed,
         published=list(promoted.published),
         removed=list(promoted.removed),
         trash=None if entry is None else entry.uid,

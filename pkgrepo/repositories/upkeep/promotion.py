@@ -63,8 +63,9 @@ class Promotion:
 
 @frozen
 class Promoted:
-    """What is new in the target, if anything; ``removed`` are paths of the source."""
+    """What is new in the target, and whether that or its tags ``changed``; ``removed`` are paths of the source."""
 
+    changed: bool
     published: Sequence[str]
     removed: Sequence[str]
 
@@ -109,14 +110,15 @@ def promote_version(
         note={**origin, "moved": promotion.move},
     )
     published = publish_release(tx, target, release, actor, indexer, now_ms)
-    _adopt(tx, target, package_key, version, names, actor, indexer, now_ms)
+    moved = _adopt(tx, target, package_key, version, names, actor, indexer, now_ms)
     removed: Sequence[str] = ()
     if promotion.move:
         disposal = Disposal(entry=promotion.trash)
         removed = remove_files(
             tx, source, package_key, version_key, None, actor, indexer, promotion.burn, now_ms, disposal=disposal
         )
-    return Promoted([each.path for each in published.files] if published.changed else [], removed)
+    new = [each.path for each in published.files] if published.changed else []
+    return Promoted(published.changed or moved, new, removed)
 
 
 def promote_image(
@@ -151,6 +153,9 @@ def promote_image(
         if before is None
         else {each.digest for each in contents.find_manifests(tx, target.storage_id, before.id, names)}
     )
+    pointed = None if before is None or tag is None else tags.find_tag(tx, before.id, tag)
+    new = [each for each in found if each not in had]
+    changed = bool(new) or (tag is not None and (pointed is None or pointed.digest != digest))
     for each, own_tags in names.items():
         if each in found:
             rule = None if found[each].evidence else quarantine
@@ -158,12 +163,13 @@ def promote_image(
     there = existing(packages.find_package(tx, target.id, image), "image", image)
     if quarantine is not None:
         signatures.mark_unverified(tx, there.id)
-    data = {"digest": digest, "tags": [] if tag is None else [tag], **promotion.origin(actor, now_ms)}
-    append_package_event(tx, there, PROMOTED, {**data, "moved": promotion.move}, actor, now_ms)
+    if changed:
+        data = {"digest": digest, "tags": [] if tag is None else [tag], **promotion.origin(actor, now_ms)}
+        append_package_event(tx, there, PROMOTED, {**data, "moved": promotion.move}, actor, now_ms)
     removed: list[str] = []
     if promotion.move:
         removed = _remove_image(tx, promotion, package, tag, names, actor, now_ms)
-    return Promoted([each for each in found if each not in had], removed)
+    return Promoted(changed, new, removed)
 
 
 def _closure(r: Reader, package_id: int, digest: str, tag: str | None) -> dict[str, tuple[str, ...]]:
@@ -270,11 +276,12 @@ def _adopt(
     actor: Actor,
     indexer: Indexer,
     now_ms: int,
-) -> None:
-    """Give the version in the target the state and the tags that it has in the source."""
+) -> bool:
+    """Give the version the state and the tags that it has in the source. Returns whether it had others."""
     package = existing(packages.find_package(tx, target.id, package_key), "package", package_key)
     found = existing(versions.find_version(tx, package.id, version.key), "version", version.text)
-    if version.state is not found.state:
+    changed = version.state is not found.state
+    if changed:
         set_version_state(tx, target, package.key, version.key, version.state, version.reason, actor, indexer, now_ms)
     moved = []
     for name in names:
@@ -286,6 +293,7 @@ def _adopt(
         package = bump_package_serial(tx, target, package, now_ms)
         indexer(PackageIndex(tx, package, now_ms), Change())
         append_package_event(tx, package, "tagged", {"tags": moved}, actor, now_ms, version=found)
+    return changed or bool(moved)
 
 
 def _new_file(tx: Transaction, target: Repository, file: File, origin: dict[str, Any], now_ms: int) -> NewFile:

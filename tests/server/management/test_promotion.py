@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -71,7 +72,7 @@ async def test_promoted_versions_are_served_as_they_were(stack: Stack, format: s
         reply = await promoting.promote(case.name, each)
         assert (reply.status, bool(reply.json["published"]), reply.json["removed"]) == (200, True, []), reply.body
         again = await promoting.promote(case.name, each)
-        assert (again.status, again.json["published"]) == (200, []), again.body
+        assert (again.status, again.json["changed"], again.json["published"]) == (200, False, []), again.body
     assert await promoting.versions("release", case.name) == names
     assert await promoting.shown("release") == await promoting.shown("staging")
     assert {status for status, _ in await promoting.shown("release")} == {200}
@@ -191,7 +192,12 @@ async def test_an_image_is_promoted_with_all_it_consists_of(stack: Stack) -> Non
     assert await images.found("release") == {200}
     assert await images.found("staging") == {200}
     again = await images.promote("app", "v1")
-    assert (again.status, again.json["published"]) == (200, [])
+    assert (again.status, again.json["changed"], again.json["published"]) == (200, False, [])
+    lines = (await stack.api("GET", "/events?type=package.promoted")).body.splitlines()
+    assert [json.loads(each)["subject"] for each in lines] == ["main/release/app:v1"]
+    await Registry(stack, "main/staging/app").push(images.children[0], "one")
+    tagged = await images.promote("app", "one")
+    assert (tagged.status, tagged.json["changed"], tagged.json["published"]) == (200, True, [])
     record = await stack.ok("GET", "/package/main%2Frelease/app/versions/v1")
     assert record["promoted"]["repository"] == "main/staging"
     await stack.ok("POST", "/repository/main%2Frelease/gc", {"grace_seconds": 0, "delete_untagged": True})
