@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from pkgrepo.commands.remote.printer import Column, aged, moment
+from pkgrepo.commands.remote.quotas import parse_limit
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
+from pkgrepo.web.rendering.filters import size
 
 COLUMNS = (
     Column("PROJECT", "key"),
@@ -67,10 +69,13 @@ async def create_project(session: Session, key: str, name: str, description: str
 @click.option("--name", help="The name for people.")
 @click.option("--description", help="A text for people.")
 @click.option("--visibility", help="public, private or hidden.")
+@click.option("--quota", metavar="SIZE", help="The most bytes of its packages, such as 5GiB; none removes the limit.")
 @remote
-async def edit_project(session: Session, /, key: str, **given: str | None) -> None:
+async def edit_project(session: Session, /, key: str, quota: str | None, **given: str | None) -> None:
     """Change a project."""
-    body = {name: value for name, value in given.items() if value is not None}
+    body: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if quota is not None:
+        body["quota"] = parse_limit("bytes", quota)
     if not body:
         raise Invalid("say what to change: see --help")
     session.printer.done(f"changed project {key}", await session.client.change("PATCH", "project", key, body=body))
@@ -145,6 +150,7 @@ def _show(session: Session, record: Any) -> None:
             ("description", record["description"]),
             ("visibility", record["visibility"]),
             ("created", moment(record["created_at"])),
+            ("quota", "" if (most := record["quota"]) is None else f"{size(record['usage_bytes'])} of {size(most)}"),
             ("members", "\n".join(members) if record["members"] is not None else "you may not see them"),
             ("owns", "\n".join(names) or "no names"),
         ],

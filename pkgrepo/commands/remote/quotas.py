@@ -76,7 +76,7 @@ async def set_quota(
     What is stored already stays, also if it is more than that.
     """
     given = {"bytes": bytes_, "packages": packages, "versions": versions, "file_size": file_size}
-    body = {name: _limit(name, text) for name, text in given.items() if text is not None}
+    body = {name: parse_limit(name, text) for name, text in given.items() if text is not None}
     if not body:
         raise Invalid("say what to limit: see --help")
     _show(session, await session.client.change("PATCH", *_path(place), body=body))
@@ -88,7 +88,8 @@ def _path(place: str) -> tuple[str, ...]:
     return ("repository" if "/" in place else "storage", place, "quota")
 
 
-def _limit(name: str, text: str) -> int | None:
+def parse_limit(name: str, text: str) -> int | None:
+    """A limit as people write it, None for "none". :raises Invalid: it is no number, and no size"""
     if text == "none":
         return None
     found = bytes_of(text) if name in SIZES else int(text) if text.isascii() and text.isdigit() else None

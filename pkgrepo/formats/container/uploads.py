@@ -111,7 +111,7 @@ async def _receive_blob(
     context: RegistryContext, request: Request, target: Target, identity: Identity, digest: Digest
 ) -> Response:
     services = context.services
-    async with services.publisher.stage(target.repository) as staged:
+    async with services.publisher.stage(target.repository, target.image) as staged:
         blob = await receive_body(
             request,
             staged,
@@ -253,7 +253,7 @@ async def _resume(
     """Hold the lease of the upload during the block, and resume it. :raises Refusal: the range does not fit"""
     async with (
         context.leases.hold(uid, lambda: request.gone) as lease,
-        context.services.publisher.stage(target.repository) as staged,
+        context.services.publisher.stage(target.repository, target.image) as staged,
     ):
         session = lease.session
         check_start(chunk_range(request), session, progress_headers(target, uid, session.position))

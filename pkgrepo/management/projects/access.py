@@ -13,6 +13,7 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.schema import LARGEST, Body, Line, Record, Text, Word
 from pkgrepo.model import Action, Project, ProjectRole, Visibility
+from pkgrepo.repositories.publish.project_quotas import project_bytes
 from pkgrepo.storage.catalog.people import projects
 from pkgrepo.untrusted.text import END
 
@@ -74,9 +75,17 @@ class ProjectSummary(Record):
 
 
 class ProjectRecord(ProjectSummary):
-    """A project with its members (null if the caller may not see them) and the package names that it owns."""
+    """
+    A project with its members (null if the caller may not see them) and the package names that it owns.
+
+    quota is the most bytes that its packages may have, in all hosted repositories; with one, usage_bytes is what they
+    have, for those who may see the members.
+    """
+
+    measured = frozenset({"usage_bytes"})
 
     quota: int | None
+    usage_bytes: int | None
     members: list[MemberRecord] | None
     bindings: list[BindingRecord]
 
@@ -148,10 +157,12 @@ async def project_record(call: Call, project: Project) -> ProjectRecord:
     readable = await call.services.authorizer.may_each(
         call.identity, [(Action.READ, repository, None) for repository, _ in there]
     )
+    sees = (await _viewer(call)).may_list_members(project)
     return ProjectRecord.from_attributes(
         project,
         id=project.uid,
-        members=await member_records(call, project) if (await _viewer(call)).may_list_members(project) else None,
+        usage_bytes=await call.catalog.scan(project_bytes, project) if sees and project.quota is not None else None,
+        members=await member_records(call, project) if sees else None,
         bindings=[
             BindingRecord(repository_id=repository.uid, repository=repository.path, pattern=pattern)
             for (repository, pattern), may in zip(there, readable, strict=True)
@@ -179,6 +190,12 @@ async def check_may_list_members(call: Call, project: Project) -> None:
     if call.identity.anonymous:
         raise AuthenticationRequired
     raise Forbidden(f"only members of project {project.key!r} and system managers see who its members are")
+
+
+async def check_may_limit_projects(call: Call) -> None:
+    """:raises Forbidden: the caller is no system manager, who alone decides what a project may use"""
+    if not (await _viewer(call)).manages:
+        raise Forbidden("only system managers change the quota of a project")
 
 
 async def _viewer(call: Call) -> _Viewer:

@@ -20,6 +20,7 @@ from pkgrepo.management.projects.access import (
     ProjectChange,
     ProjectRecord,
     ProjectSummary,
+    check_may_limit_projects,
     check_may_list_members,
     find_project,
     member_records,
@@ -56,7 +57,7 @@ async def list_projects(call: Call) -> Page[ProjectSummary]:
 
 @table.post("/project", SYSTEM_MANAGERS, "Add a project", audit="project.create")
 async def create_project(call: Call, body: NewProject) -> Created[ProjectRecord]:
-    """The caller becomes its first owner. The quota is stored, but not enforced."""
+    """The caller becomes its first owner. The quota is the most bytes that its packages may have."""
     project = await call.write(
         call.entry(body.key),
         projects.add_project,
@@ -90,10 +91,16 @@ async def show_project(call: Call, key: str) -> ProjectRecord:
 
 @table.patch("/project/<key>", ACCOUNT_HOLDERS, "Change a project", audit="project.update", conditional=True)
 async def change_project(call: Call, body: ProjectChange, key: str) -> ProjectRecord:
-    """Also needs the role maintainer or owner, unless the caller is a system manager. The key cannot be changed."""
+    """
+    Also needs the role maintainer or owner, unless the caller is a system manager, who alone changes the quota.
+
+    The key cannot be changed.
+    """
     project = await find_project(call, key, ProjectRole.MAINTAINER)
     call.check_unchanged(await project_record(call, project))
     changes = body.given("name", "description", "quota")
+    if changes.get("quota", project.quota) != project.quota:
+        await check_may_limit_projects(call)
     if body.visibility is not UNSET:
         changes["visibility"] = parse_visibility(body.visibility)
     project = await call.write(

@@ -13,6 +13,7 @@ from pkgrepo.errors import PkgrepoError, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, BlobInfo, Package, Repository
 from pkgrepo.repositories.publish.package_changes import append_package_event
+from pkgrepo.repositories.publish.project_quotas import check_project_quotas
 from pkgrepo.storage.catalog.blobs import blobs, uploads
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures
 from pkgrepo.storage.catalog.packages import packages
@@ -137,6 +138,7 @@ def _link(
     sha512 = digest.removeprefix("sha512:") if digest.startswith("sha512:") else None
     if linked_blobs.link_blob(tx, package.id, sha256, sha512, now_ms):
         repositories.add_usage(tx, repository.id, Usage(size), now_ms)
+        check_project_quotas(tx, repository, {image: size}, now_ms)
         if linked_blobs.is_needed(tx, package.id, sha256):
             # the blob came after a manifest that refers to it, as in a sparse image
             signatures.mark_unverified(tx, package.id)

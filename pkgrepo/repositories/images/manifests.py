@@ -36,6 +36,7 @@ from pkgrepo.repositories.images.push import (
 )
 from pkgrepo.repositories.images.trash import keep_manifest, keep_tag
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
+from pkgrepo.repositories.publish.project_quotas import check_project_quotas
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures, trust
 from pkgrepo.storage.catalog.images.contents import find_manifests
@@ -66,6 +67,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
     if added:
         repositories.add_usage(tx, repository.id, Usage(new.size, versions=1), now_ms)
+        check_project_quotas(tx, repository, {image: new.size}, now_ms)
     trusted = () if push.signatures is None else push.signatures.trusted
     signed = _note_signatures(tx, package, push)
     change = signatures.derive_trust(tx, package.id, new.digest, trusted)  # its signatures may have come first

@@ -28,7 +28,7 @@ from pkgrepo.concurrency.batches import BatchDelay
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import QuotaExceeded, StorageFailed, StorageFull
-from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
@@ -39,8 +39,9 @@ from pkgrepo.storage.catalog.server.quotas import record_refusal
 
 from .index import Indexer
 from .kept import Kept, KeptTogether
+from .project_quotas import project_allowance
 from .releases import Published, Release, publish_releases
-from .room import Room, Subject, read_allowances
+from .room import Allowance, Room, Subject, read_allowances
 from .staged import Claim, Staged
 
 log = Logger()
@@ -106,13 +107,17 @@ class Publisher:
                 await self._check(repository, key)
 
     @asynccontextmanager
-    async def stage(self, repository: Repository) -> AsyncIterator[Staged]:
-        """Return a context manager for the received bytes of a request; at its end unpublished bytes are removed."""
+    async def stage(self, repository: Repository, package: str | None = None) -> AsyncIterator[Staged]:
+        """
+        Return a context manager for the received bytes of a request; at its end unpublished bytes are removed.
+
+        With the key of a ``package``, the quota of its project is checked early, too.
+        """
         storage = self._registry.storage(repository.storage_id)
         if not storage.active:
             raise StorageFailed(storage.name)
         store = await self._stores.of(storage)
-        allowances = await self._catalog.look(read_allowances, repository)
+        allowances = await self._catalog.look(_read_allowances, repository, package)
         staged = Staged(store, Room(allowances, self._reserved))
         try:
             yield staged
@@ -318,6 +323,11 @@ def log_published(repository: Repository, package: str, version: str, actor: Act
         user=actor.name or "nobody",
         request=actor.request_id or "-",
     )
+
+
+def _read_allowances(r: Reader, repository: Repository, package: str | None) -> list[Allowance]:
+    of_project = None if package is None else project_allowance(r, repository, package)
+    return [*read_allowances(r, repository), *([] if of_project is None else [of_project])]
 
 
 def _remove_blob_rows(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:

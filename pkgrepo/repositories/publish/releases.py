@@ -25,6 +25,7 @@ from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, Version
+from pkgrepo.repositories.publish.project_quotas import check_project_quotas
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, text_index, versions
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
@@ -289,6 +290,10 @@ def _write(
         text_index.put_about(tx, package.id, package.name, version)
         happened.append(_event(repository, each, package, version))
     events.append_events(tx, happened, actor, now_ms)
+    grown: dict[str, int] = {}
+    for each in changed:
+        grown[each.release.package_key] = grown.get(each.release.package_key, 0) + each.growth
+    check_project_quotas(tx, repository, grown, now_ms)
 
 
 def _count_new_versions(

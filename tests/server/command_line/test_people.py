@@ -107,7 +107,8 @@ def test_tokens_are_made_rotated_and_revoked(admin):
 def test_projects_have_members_and_names(admin):
     admin("user", "create", "carol")
     assert admin("project", "create", "team", "--name", "The team") == "added project team\n"
-    admin("project", "edit", "team", "--visibility", "public")
+    admin("project", "edit", "team", "--visibility", "public", "--quota", "5GiB")
+    assert admin.json("project", "show", "team")["quota"] == 5 * 1024**3
     assert admin("project", "member", "team", "carol", "--role", "maintainer") == "carol is maintainer in team\n"
     admin("project", "bind", "team", "main/node", "@team")
     shown = admin("project", "show", "team")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
 
@@ -131,3 +133,51 @@ async def test_a_proxy_has_no_quota(stack: Stack) -> None:
     await stack.add_repository("far", config=config)
     assert (await stack.api("PATCH", "/repository/main%2Ffar/quota", {"bytes": 1})).status == 409
     assert (await stack.api("PATCH", "/repository/main%2Ffar", {"quota": 1})).status == 409
+
+
+async def test_the_packages_of_a_project_fit_into_its_quota(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.ok("POST", "/project", {"key": "acme"})
+    for pattern in ("acme-*", "tool"):
+        await stack.ok("POST", "/project/acme/bindings", {"repository": "main/py", "pattern": pattern})
+    assert (await stack.ok("GET", "/project/acme"))["usage_bytes"] is None
+    await publish(stack, "other")
+    await publish(stack, "acme-a")
+    used = (await stack.ok("PATCH", "/project/acme", {"quota": 10**9}))["usage_bytes"]
+    assert 0 < used < (await stack.ok("GET", "/repository/main%2Fpy/quota"))["usage"]["bytes"]
+    await stack.ok("PATCH", "/project/acme", {"quota": used + 100})
+    refused = await upload(stack, "tool")
+    assert (refused.status, f"project acme is exceeded: it allows {used + 100} bytes" in refused.body.decode()) == (
+        403,
+        True,
+    )
+    assert (await stack.ok("GET", "/project/acme"))["usage_bytes"] == used
+    await publish(stack, "unrelated")
+    # a name that another project takes is not counted any more
+    await stack.ok("POST", "/project", {"key": "second"})
+    await stack.ok("POST", "/project/second/bindings", {"repository": "main/py", "pattern": "acme-a"})
+    assert (await stack.ok("GET", "/project/acme"))["usage_bytes"] == 0
+    await stack.ok("PATCH", "/project/acme", {"quota": None})
+    await publish(stack, "tool")
+
+
+async def test_images_are_counted_for_the_project_that_their_name_begins_with(stack: Stack) -> None:
+    await stack.add_repository("images", format="docker")
+    await stack.ok("POST", "/project", {"key": "acme", "quota": 100})
+    data = b"x" * 200
+    path = f"/v2/main/images/acme/app/blobs/uploads/?digest=sha256:{hashlib.sha256(data).hexdigest()}"
+    refused = await stack.call("POST", path, raw=data)
+    assert (refused.status, refused.json["errors"][0]["code"]) == (403, "DENIED")
+    assert "project acme" in refused.json["errors"][0]["message"]
+    assert (await stack.call("POST", path.replace("acme/app", "other/app"), raw=data)).status == 201
+    await stack.ok("PATCH", "/project/acme", {"quota": 500})
+    assert (await stack.call("POST", path, raw=data)).status == 201
+    assert (await stack.ok("GET", "/project/acme"))["usage_bytes"] == 200
+
+
+async def test_members_of_a_project_do_not_change_its_quota(stack: Stack) -> None:
+    await stack.add_user("ada")
+    await stack.ok("POST", "/project", {"key": "acme", "quota": 100})
+    await stack.ok("POST", "/project/acme/members", {"user": "ada", "role": "owner"})
+    assert (await stack.api("PATCH", "/project/acme", {"quota": None}, who="ada")).status == 403
+    assert (await stack.api("PATCH", "/project/acme", {"name": "Acme", "quota": 100}, who="ada")).status == 200

@@ -28,6 +28,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Package, RepositoryType, VersionState
 from pkgrepo.storage.catalog.rows import (
+    LAST_CHARACTER,
     batches,
     column,
     dump,
@@ -44,6 +45,14 @@ PACKAGE, to_package = rows(Package, "package")
 
 
 RETIRED: Final = -1  # in place of the serial of a package
+
+
+def keys_beginning(r: Reader, repository_id: int, prefix: str) -> set[str]:
+    """The keys of packages, also of those that are in the trash alone, that begin with a text."""
+    between = (repository_id, prefix, prefix + LAST_CHARACTER)
+    sql = "SELECT key FROM package WHERE repository_id = ? AND key >= ? AND key < ?"
+    trashed = "SELECT DISTINCT package_key FROM trash WHERE repository_id = ? AND package_key >= ? AND package_key < ?"
+    return {*column(r, sql, between), *column(r, trashed, between)}
 
 
 def find_package(r: Reader, repository_id: int, key: str) -> Package | None:

@@ -14,7 +14,18 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, find, insert, non_null, optional_conditions, rows, scalar, to_ms, update
+from pkgrepo.storage.catalog.rows import (
+    every,
+    exists,
+    find,
+    insert,
+    non_null,
+    optional_conditions,
+    rows,
+    scalar,
+    to_ms,
+    update,
+)
 
 from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
@@ -58,6 +69,11 @@ def get_project(r: Reader, project_id: int) -> Project:
     :raises NotFound: there is none
     """
     return existing(find(r, _project, f"{_PROJECT} WHERE id = ?", (project_id,)), "project", str(project_id))
+
+
+def any_quota(r: Reader) -> bool:
+    """Whether any project has a quota."""
+    return exists(r, "SELECT 1 FROM project WHERE quota IS NOT NULL LIMIT 1")
 
 
 def list_projects(r: Reader, *, after: Sequence[Value] = (), limit: int = 50, order: str = "key") -> list[Project]:

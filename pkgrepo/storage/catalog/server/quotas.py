@@ -17,17 +17,17 @@ file_size    the bytes of a single file; it is checked while a file is received
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 from attrs import evolve, fields_dict, frozen
 
 from pkgrepo.errors import QuotaExceeded
-from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, RepositoryType
 from pkgrepo.storage.catalog.packages.events import append_repository_event
-from pkgrepo.storage.catalog.rows import every, find, only_row, put, rows, scalar
+from pkgrepo.storage.catalog.rows import batches, every, find, number, only_row, placeholders, put, rows, scalar
 
 from .settings import bump_config_serial
 
@@ -180,6 +180,30 @@ def record_refusal(tx: Transaction, repository_id: int, error: QuotaExceeded, ac
     """Record by an event that an upload to a repository was refused."""
     data = {"name": error.subject, "what": error.what, "used": error.used, "limit": error.limit}
     append_repository_event(tx, repository_id, EXCEEDED, data, actor, now_ms)
+
+
+def bytes_of_packages(r: Reader, repository_id: int, keys: Sequence[str]) -> int:
+    """The bytes of packages of a repository, and of what is in the trash of them."""
+    total = 0
+    for some in batches(keys):
+        of = f"p.repository_id = ? AND p.key IN ({placeholders(len(some))})"
+        given: list[Value] = [repository_id, *some]
+        total += number(r, f"SELECT SUM(f.size) FROM file f JOIN package p ON p.id = f.package_id WHERE {of}", given)
+        total += number(
+            r, f"SELECT SUM(m.size) FROM manifest m JOIN package p ON p.id = m.package_id WHERE {of}", given
+        )
+        total += number(
+            r,
+            f"""
+            SELECT SUM((SELECT b.size FROM blob b WHERE b.storage_id = r.storage_id AND b.sha256 = x.sha256))
+            FROM package_blob x JOIN package p ON p.id = x.package_id JOIN repository r ON r.id = p.repository_id
+            WHERE {of}
+            """,
+            given,
+        )
+        sql = f"SELECT SUM(size) FROM trash WHERE repository_id = ? AND package_key IN ({placeholders(len(some))})"
+        total += number(r, sql, given)
+    return total
 
 
 def nearly_used(limits: Limits, used: Usage) -> list[str]:
