@@ -37,6 +37,7 @@ _PACKAGE = {
     "delete": ("remote.packages", "delete"),
     "tag": ("remote.packages", "set_tag"),
     "untag": ("remote.packages", "remove_tag"),
+    "history": ("remote.packages", "show_history"),
 }
 _STORAGE = {
     "list": ("remote.storages", "list_storages"),

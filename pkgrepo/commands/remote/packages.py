@@ -33,6 +33,12 @@ VERSIONS = (
     Column("PUBLISHED", aged("published_at")),
     Column("BY", "publisher"),
 )
+MOVES = (
+    Column("SINCE", lambda each: moment(each["at"])),
+    Column("DIGEST", lambda each: each["digest"] or "none"),
+    Column("BY", "by"),
+    Column("STORED", lambda each: "yes" if each["stored"] else "no"),
+)
 FOUND = (
     Column("PACKAGE", "name"),
     Column("REPOSITORY", "repository"),
@@ -308,6 +314,19 @@ async def remove_tag(session: Session, repository: str, name: str, tag: str) -> 
     else:
         await session.client.change("DELETE", "package", repository, name, "versions", tag)
     session.printer.done(f"{name} has no tag {tag} any more", {"package": name, "tag": tag, "version": None})
+
+
+@click.command("history")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("tag")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@remote
+async def show_history(session: Session, repository: str, name: str, tag: str, limit: int) -> None:
+    """Show what a tag of an image pointed to, the newest first; "package tag" lets it point there again."""
+    place = ("package", repository, name, "tags", tag, "history")
+    found = await session.client.all_items(*place, most=limit)
+    session.printer.table(MOVES, found, f"nothing is known of a tag {tag}")
 
 
 async def _format(session: Session, repository: str) -> str:

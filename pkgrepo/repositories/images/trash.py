@@ -60,7 +60,7 @@ def keep_manifest(
             size += each.size
     return Kept(
         kind=MANIFEST,
-        name=manifest.digest,
+        name=", ".join(tags) or manifest.digest,
         data=TrashedManifest(manifest, tuple(tags)),
         size=size,
         sha256s=[manifest.sha256, *(each.sha256 for each in manifest.blobs)],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 from tests.support.browser import Browser
+from tests.support.images import Registry, make_image
 
 PAGE = "/ui/repositories/main/py/settings/retention"
+TAGS_MOVE = {"type": "Hosted", "push_rules": {"allow_tag_overwrite": True}}
 RULES = json.dumps({"rules": [{"name": "old ones", "keep": {"last": 1}}]})
 
 
@@ -48,3 +50,18 @@ async def test_the_trash_is_shown_restored_and_purged(browser: Browser) -> None:
     assert (await browser.send(page, f"/ui/admin/trash/{gone[1]['trash']}/restore")).status == 404
     versions = (await browser.stack.ok("GET", "/package/main%2Fpy/demo/versions"))["items"]
     assert {each["version"] for each in versions} == {"1.0", "1.2"}
+
+
+async def test_a_tag_of_an_image_points_to_an_earlier_manifest_again(browser: Browser) -> None:
+    await browser.stack.add_repository("images", format="docker", config=TAGS_MOVE)
+    registry = Registry(browser.stack, "main/images/app")
+    first, second = make_image("one"), make_image("two")
+    for image in (first, second):
+        await registry.push(image, "v1")
+    await browser.log_in()
+    assert "History of the tag" in (await browser.get("/ui/repositories/main/images/packages/app/versions/v1")).text
+    place = "/ui/repositories/main/images/packages/app/tags/v1"
+    page = await browser.get(place)
+    assert (first.digest in page.text, second.digest in page.text) == (True, True)
+    await browser.send(page, place, digest=first.digest)
+    assert (await registry.below("GET", "manifests/v1")).headers["docker-content-digest"] == first.digest
