@@ -18,6 +18,15 @@ SPANS: Final = (30, 90, 365)  # days of downloads that a page shows; the second 
 PER_PAGE: Final = 100  # on the page of all versions
 CHANGES: Final = 300  # files that differ between versions
 FILES: Final = 50  # of a version that are shown on its page
+DETAILS: Final = {
+    "name": "Name",
+    "organization": "Organisation",
+    "packaging": "Packaging",
+    "parent": "Parent",
+    "relocated_to": "Moved to",
+    "subdir": "Platform",
+}
+MOST_CLASSIFIERS: Final = 60
 LABEL: Final = "org.opencontainers.image."
 LABELS: Final = (
     "title",
@@ -149,6 +158,8 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         advisories=advisories,
         severities=_severities(advisories),
         requires=_requires(found.metadata),
+        details=_details(found),
+        classifiers=_classifiers(found.metadata),
         vouchers=await _attestations(visit, {**place, "version": version}) if repository.format != "docker" else None,
         links=_web_links({label: labels[name] for label, name in LABEL_LINKS.items()} | found.links),
         downloads=downloads,
@@ -331,6 +342,17 @@ def _labels(found: Any, image: Any) -> dict[str, str]:
     labels = image.platforms[0].labels if image is not None and image.platforms else {}
     said = {**labels, **(found.metadata.get("annotations", {}) if image is not None else {})}
     return {name: str(said.get(f"{LABEL}{name}", "")) for name in LABELS}
+
+
+def _classifiers(metadata: dict[str, Any]) -> list[str]:
+    found = metadata.get("classifiers")
+    return [str(each) for each in found[:MOST_CLASSIFIERS]] if isinstance(found, list) else []
+
+
+def _details(found: Any) -> list[tuple[str, str]]:
+    """What the metadata of some formats say beside what all have."""
+    said = {label: found.metadata.get(key) for key, label in DETAILS.items()}
+    return [(label, text) for label, text in said.items() if isinstance(text, str) and text not in ("", found.package)]
 
 
 def _requires(metadata: dict[str, Any]) -> list[str]:

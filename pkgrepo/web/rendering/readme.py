@@ -56,6 +56,8 @@ _LANGUAGES: Final = frozenset(
         *("typescript", "xml", "yaml", "yml"),
     ]
 )
+_INDENTED: Final = re.compile(r"^(?:  |\t|[-=~*#+]{3})|\S {3}", re.MULTILINE)
+_BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _ENDINGS: Final = {
     "cfg": "ini",
     "cjs": "js",
@@ -113,7 +115,7 @@ def render_readme(text: str, media_type: str) -> Markup:
     """The HTML of a readme. Blocks: up to a second for the longest one that is rendered."""
     rendered = _render(text, media_type) if len(text) <= LONGEST_RENDERED else None
     if rendered is None:
-        return Markup("<pre>{}</pre>").format(text[:LONGEST_SHOWN])
+        return _plain(text[:LONGEST_SHOWN], prose=media_type == "text/plain")
     cleaned = nh3.clean(
         rendered,
         tags=set(_TAGS.split()),
@@ -125,6 +127,14 @@ def render_readme(text: str, media_type: str) -> Markup:
         id_prefix="readme-",
     )
     return Markup(_IMAGE.sub(_image_text, cleaned))  # noqa: S704 - cleaned by the allow-list
+
+
+def _plain(text: str, *, prose: bool) -> Markup:
+    """A text as it is written; if it may be ``prose``, and is not long or laid out by blanks, as paragraphs."""
+    if not prose or len(text) > LONGEST_RENDERED or _INDENTED.search(text):
+        return Markup('<pre tabindex="0">{}</pre>').format(text)
+    parts = [each for each in _BLANK_LINES.split(text) if each.strip()]
+    return Markup("").join(Markup("<p>{}</p>").format(each.strip()) for each in parts)
 
 
 def render_lines(text: str, filename: str) -> list[Markup]:

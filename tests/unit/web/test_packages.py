@@ -23,6 +23,7 @@ async def test_a_package_shows_its_latest_version_with_readme_files_and_install_
         fields=[
             ("Description-Content-Type", "text/markdown"),
             ("Requires-Dist", "six>=1"),
+            ("Classifier", "Topic :: <Science>"),
             ("Requires-Python", ">=3.9"),
             ("Description", "# Demo"),
         ],
@@ -30,6 +31,7 @@ async def test_a_package_shows_its_latest_version_with_readme_files_and_install_
     page = await browser.get(PAGE)
     assert "demo 1.1" in page.text
     assert "Python >=3.9" in page.text
+    assert "1 classifier Topic :: <Science>" in page.text
     assert "<h1>Demo</h1>" in page.html
     assert "pip install --index-url http://registry.example/repositories/main/py/simple/ demo==1.1" in page.text
     assert "/ui/search?q=six&format=python" in page.links

@@ -81,7 +81,7 @@ def test_restructured_text_reads_no_files() -> None:
 def test_what_is_wrong_or_too_long_is_shown_as_it_is() -> None:
     assert "&lt;b&gt;" in render_readme("<b>" + "x" * LONGEST_RENDERED, "text/markdown")
     for wrong in (".. nonsense::\n", "".join("  " * depth + "- x\n\n" for depth in range(400))):
-        assert render_readme(f"Title\n=====\n\n{wrong}", "text/x-rst").startswith("<pre>")
+        assert render_readme(f"Title\n=====\n\n{wrong}", "text/x-rst").startswith("<pre ")
 
 
 def test_long_code_and_unknown_languages_are_not_highlighted() -> None:
@@ -115,3 +115,9 @@ def test_lines_of_a_file_are_marked_in_its_language() -> None:
     assert render_lines("<b>\n", "notes.odd") == ["&lt;b&gt;"]
     long = "x = 1\n" * MOST_HIGHLIGHTED
     assert render_lines(long, "a.py")[0] == "x = 1"
+
+
+def test_plain_prose_has_paragraphs_and_what_is_laid_out_stays_as_it_is() -> None:
+    assert render_readme("One <b>\ntwo.\n\n \nThree.\n", "text/plain") == "<p>One &lt;b&gt;\ntwo.</p><p>Three.</p>"
+    for laid_out in ("Title\n=====\n", "Usage:\n    pip install\n", "a   b\n", "x" * (LONGEST_RENDERED + 1)):
+        assert render_readme(laid_out, "text/plain").startswith('<pre tabindex="0">')
