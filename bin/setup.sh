@@ -97,7 +97,7 @@ run_tests() {
     "$venv/bin/python" "${command[@]}" -o cache_dir="$cache" "$@" || status=$?
     mapfile -t failed < <(failed_tests "$cache")
     if [ $status = 1 ] && [ ${#failed[@]} -ge 1 ] && [ ${#failed[@]} -le 5 ] && ! [[ " $* " =~ \ (-x|--exitfirst|--maxfail) ]]; then
-        say "${#failed[@]} tests failed; they run once more, alone:"
+        say "tests that failed run once more, alone: ${failed[*]}"
         status=0
         "$venv/bin/python" -m pytest -o cache_dir="$cache" "$@" -n 0 --last-failed || status=$?
         mapfile -t again < <(failed_tests "$cache")
