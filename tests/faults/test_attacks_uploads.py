@@ -192,7 +192,7 @@ async def test_a_push_whose_bearer_token_expires_during_the_body_is_accepted(
     scope = "service=pkgrepo&scope=repository:main/images/app:pull,push"
     bearer = (await stack.call("GET", f"/v2/token?{scope}", who="alice")).json["token"]
     early: Any = stack.assembly.site.find_prepared
-    authorizer = early._access._authorizer
+    authorizer = early._access.authorizer
 
     async def a_day_passes(stack: Stack) -> None:
         while await stack.assembly.core.catalog.wait_idle():  # its credentials are checked, at the latest then

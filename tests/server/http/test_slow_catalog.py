@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,7 @@ from twisted.internet.threads import deferToThread
 from pkgrepo.composition import core, databases
 from pkgrepo.concurrency.services import PeriodicTask, Service
 from pkgrepo.storage.catalog.server import settings
+from pkgrepo.webhooks.sender import WebhookSender
 from tests.support.delayed_catalog import DelayedCatalog
 from tests.support.inprocess_server import turn, until
 from tests.support.python_packages import make_wheel
@@ -93,8 +95,9 @@ class HeldServer:
 @pytest_twisted.async_yield_fixture
 async def held(monkeypatch: pytest.MonkeyPatch, make_server: Callable[..., Any]) -> Any:
     clock = Clock()
-    for name in ("startService", "stopService"):  # periodic work commits at any time, after which all requests wait
-        monkeypatch.setattr(PeriodicTask, name, getattr(Service, name))
+    # Periodic work asks and commits at any time, after which all requests wait.
+    for service, name in itertools.product((PeriodicTask, WebhookSender), ("startService", "stopService")):
+        monkeypatch.setattr(service, name, getattr(Service, name))
 
     def make(config: Any, reactor: Any) -> DelayedCatalog:
         return DelayedCatalog(databases.make_catalog(config, reactor), clock, 0.0)
