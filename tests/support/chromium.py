@@ -24,7 +24,8 @@ const broken = [], range = document.createRange();
 const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 while (texts.nextNode()) {
   const text = texts.currentNode;
-  if (text.parentElement.closest('code, pre, .row, .crumbs, textarea, select, script')) continue;
+  if (text.parentElement.closest('code, pre, .row, .crumbs, .brief, textarea, select, script')) continue;
+  if (text.parentElement.matches('details:not([open])')) continue;
   for (const word of text.data.matchAll(/(?<!\S)[\p{L}\p{N}]{2,14}(?!\S)/gu)) {
     range.setStart(text, word.index);
     range.setEnd(text, word.index + word[0].length);
@@ -32,6 +33,57 @@ while (texts.nextNode()) {
   }
 }
 return broken;
+"""
+
+
+# Controls whose text does not fit them or that stick out of the window, and texts and controls over each other. What is
+# cut on purpose scrolls, so that it can be read; a copy button lies in the corner of its snippet.
+_COLLISIONS = r"""
+const found = [], boxes = [], range = document.createRange();
+const name = each => `${each.tagName.toLowerCase()} "${(each.textContent || each.name || '').trim().slice(0, 40)}"`;
+const closed = each => each.matches('details:not([open])');
+const clip = (box, each) => {
+  let { left, right, top, bottom } = box;
+  for (let at = each; at && at !== document.body; at = at.parentElement) {
+    if (getComputedStyle(at).overflowX === 'visible') continue;
+    const outer = at.getBoundingClientRect();
+    left = Math.max(left, outer.left);
+    right = Math.min(right, outer.right);
+  }
+  return { left, right, top, bottom };
+};
+const within = each => each.closest('pre, .skip, .try [disabled], dialog, svg, textarea, select');
+const controls = 'a.button, button, .chips a, .tabs a, summary, .tag, input:not([type=hidden], [type=radio])';
+for (const each of document.querySelectorAll(controls)) {
+  if (!each.checkVisibility() || within(each)) continue;
+  const box = each.getBoundingClientRect();
+  if (!box.width) continue;
+  const cut = each.tagName !== 'INPUT' && each.clientWidth && each.scrollWidth > each.clientWidth + 1;
+  if (cut) found.push(`clipped: ${name(each)}`);
+  if (box.right > innerWidth + 1 || box.left < -1) found.push(`outside: ${name(each)}`);
+  if (each.matches('button, input') && !each.matches('.copy')) boxes.push([box, each, name(each)]);
+}
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const text = texts.currentNode, parent = text.parentElement;
+  const said = text.data.trim();
+  if (!said || !parent.checkVisibility() || within(parent) || closed(parent)) continue;
+  if (parent.closest('button, option, datalist')) continue;
+  range.selectNodeContents(text);
+  const shown = `"${said.slice(0, 40)}"`;
+  for (const box of range.getClientRects()) if (box.width > 1) boxes.push([clip(box, parent), text, shown]);
+}
+boxes.sort((a, b) => a[0].top - b[0].top);
+for (let at = 0; at < boxes.length; at++) {
+  for (let next = at + 1; next < boxes.length && boxes[next][0].top < boxes[at][0].bottom; next++) {
+    const [one, first, a] = boxes[at], [two, second, b] = boxes[next];
+    if (first === second || first.contains(second) || second.contains(first)) continue;
+    const wide = Math.min(one.right, two.right) - Math.max(one.left, two.left);
+    const high = Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top);
+    if (wide > 3 && high > 6) found.push(`over each other: ${a} and ${b}`);
+  }
+}
+return found.slice(0, 5);
 """
 
 
@@ -47,9 +99,10 @@ class Chromium:
         self.driver.get(self.url + path)
 
     def look(self, *, dark: bool, width: int) -> None:
-        """Prefer dark or light colours from now on, in a window of this width."""
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        """Prefer dark or light colours from now on, which do not fade, in a window of this width."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        features = [scheme, {"name": "prefers-reduced-motion", "value": "reduce"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
@@ -130,6 +183,15 @@ class Chromium:
     def broken_words(self) -> list[str]:
         """Words of up to 14 characters that go on in another line; those of code, names and paths may."""
         return list(self.driver.execute_script(_BROKEN_WORDS))
+
+    def collisions(self) -> list[str]:
+        """Controls that are clipped or outside of the window, and texts or controls that lie over each other."""
+        return list(self.driver.execute_script(_COLLISIONS))
+
+    def size(self) -> int:
+        """The bytes of the page itself, uncompressed."""
+        script = "return performance.getEntriesByType('navigation')[0].decodedBodySize"
+        return int(self.driver.execute_script(script))
 
     def requested(self) -> list[str]:
         """The addresses from which the page has loaded something."""

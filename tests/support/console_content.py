@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -156,3 +160,71 @@ HOSTILE_README: Final = """<script>window.hacked = 1</script>
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n        ")
+
+
+LONG: Final = "a-name-of-one-hundred-characters-" + "x" * 67
+MANY: Final = 5000
+RIGHT_TO_LEFT: Final = """# \u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd
+
+\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645, `pip install rtl`
+**\u05d8\u05e7\u05e1\u05d8**.
+
+| \u05e9\u05dd | \u0627\u0633\u0645 |
+| --- | --- |
+| \u05d0 | \u0628 |
+"""
+WALKED: Final = (
+    *PAGES,
+    "/ui/search",
+    "/ui/repositories/main/many",
+    "/ui/repositories/main/many?sort=-downloads&q=package",
+    "/ui/repositories/main/many/packages/package-00000/versions",
+    "/ui/repositories/main/none",
+    "/ui/repositories/main/none/tree/",
+    "/ui/repositories/main/none/upload",
+    "/ui/repositories/main/java/upload",
+    "/ui/repositories/main/mirror/upstreams",
+    "/ui/repositories/main/py/packages/rtl",
+    f"/ui/repositories/main/js/packages/{LONG}",
+    f"/ui/repositories/main/js/packages/{LONG}/versions",
+    "/ui/repositories/main/js/packages/q",
+    "/ui/admin/groups",
+    "/ui/admin/trash",
+    "/ui/api",
+    "/ui/api/repositories",
+    "/ui/api/users/post_users",
+    "/ui/login",
+)
+
+
+def fill_more(wire: HttpClient, catalog: Path) -> None:
+    """
+    Add what the further pages in ``WALKED`` show: names of 1 and 100 characters, 0 and 5,000 rows, other scripts.
+
+    Packages, versions and rows of the audit log are written to the SQLite file of the catalog.
+    """
+    for name, format_ in (("many", "python"), ("none", "npm")):
+        body = {"name": name, "storage": "main", "format": format_, "visibility": "public"}
+        ok(wire.post_json("/api/repository", body))
+    for name in ("q", LONG):
+        body = make_publish(name, "1.0.0-" + "beta." * (12 if name == LONG else 1) + "1", description=name)
+        ok(wire.put(f"/repositories/main/js/{name}", body, Content_Type="application/json"))
+    fields = [("Description-Content-Type", "text/markdown"), ("Description", _indented(RIGHT_TO_LEFT))]
+    filename, data = make_wheel("rtl", "1.0", fields=fields)
+    ok(wire.put(f"/repositories/main/py/rtl/1.0/{filename}", data))
+    with closing(sqlite3.connect(catalog, timeout=60)) as connection, connection:
+        [(many,)] = connection.execute("SELECT id FROM repository WHERE name = 'many'").fetchall()
+        now_ms = int(time.time() * 1000)
+        connection.executemany(
+            "INSERT INTO package (repository_id, key, name, serial, created_at, updated_at) VALUES (?, ?, ?, 1, ?, ?)",
+            [(many, name, name, now_ms, now_ms) for name in (f"package-{at:05}" for at in range(MANY))],
+        )
+        [(package,)] = connection.execute("SELECT id FROM package WHERE key = 'package-00000'").fetchall()
+        connection.executemany(
+            "INSERT INTO version (package_id, key, text, sort, published_at) VALUES (?, ?, ?, ?, ?)",
+            [(package, f"1.{at}", f"1.{at}", at.to_bytes(4), now_ms - at * 3_600_000) for at in range(MANY)],
+        )
+        connection.executemany(
+            "INSERT INTO audit (at, actor, action, object, outcome) VALUES (?, 'ada', 'login', 'ada', 'ok')",
+            [(now_ms - at,) for at in range(MANY)],
+        )

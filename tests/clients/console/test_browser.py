@@ -71,35 +71,6 @@ def test_a_newcomer_makes_a_repository_publishes_and_finds_the_readme(window: Ch
     window.wait_for("This repository has no packages yet")
 
 
-@pytest.mark.parametrize(("dark", "width"), [(False, WIDE), (True, NARROW)])
-def test_pages_are_accessible_and_fit(window: Chromium, pages: tuple[str, ...], dark: bool, width: int) -> None:
-    window.look(dark=dark, width=width)
-    for path in pages:
-        window.show(path)
-        assert not window.findings(), path
-        assert window.overflow() <= 0, path
-
-
-@pytest.mark.parametrize("width", [NARROW, 800, WIDE])
-def test_words_stay_whole(window: Chromium, pages: tuple[str, ...], width: int) -> None:
-    window.look(dark=False, width=width)
-    for path in pages:
-        window.show(path)
-        assert window.broken_words() == [], path
-
-
-def test_hostile_texts_run_and_load_nothing(window: Chromium, pages: tuple[str, ...]) -> None:
-    window.look(dark=False, width=WIDE)
-    for path in pages:
-        window.show(path)
-        assert window.driver.execute_script("return window.hacked") is None
-        assert all(
-            each.startswith((f"{window.url}/ui/static/", f"{window.url}/badge/")) for each in window.requested()
-        ), path
-    window.show("/ui/repositories/main/py/packages/demo")
-    assert "click" in window.find(".prose").text
-
-
 def test_a_person_goes_to_a_package_by_typing_and_reads_the_keys(window: Chromium, pages: tuple[str, ...]) -> None:
     window.look(dark=False, width=WIDE)
     window.show("/ui/admin")

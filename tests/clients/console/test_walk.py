@@ -1,0 +1,55 @@
+"""Every kind of page with realistic content, at three widths, light and dark: nothing is cut, hidden or unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.chromium import Chromium, chromium
+from tests.support.console_content import CONFIG, WALKED, fill, fill_more
+from tests.support.container_clients import ADMIN
+from tests.support.http_client import HttpClient
+from tests.support.server_process import running
+
+WIDTHS = (390, 1024, 1600)  # pixels: a telephone, a small window, a large one
+LARGEST = 50 * 1024  # bytes of a page
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Chromium, str]]:
+    """A browser of the admin, and the page of a job."""
+    folder = tmp_path_factory.mktemp("walk")
+    with running(folder, CONFIG) as server:
+        wire = HttpClient(server.url, ADMIN)
+        job = fill(wire, hostile=True)
+        [catalog] = folder.rglob("pkgrepo.db")
+        fill_more(wire, catalog)
+        with chromium(server.url, tmp_path_factory.mktemp("profile")) as found:
+            found.log_in(*ADMIN)
+            yield found, job
+
+
+def test_nothing_is_cut_hidden_or_unreadable(window: tuple[Chromium, str]) -> None:
+    browser, job = window
+    wrong: list[object] = []
+    for path in (*WALKED, job):
+        browser.show(path)
+        if browser.size() > LARGEST:
+            wrong.append((path, "bytes", browser.size()))
+        for width in WIDTHS:  # which colours there are does not change where anything is
+            browser.look(dark=False, width=width)
+            if browser.overflow() > 0:
+                wrong.append((path, width, "is wider than the window", browser.overflow()))
+            wrong += [(path, width, "is broken", each) for each in browser.broken_words()]
+            wrong += [(path, width, each) for each in browser.collisions()]
+        wrong += [(path, "light", each) for each in browser.findings()]
+        browser.look(dark=True, width=WIDTHS[0])
+        wrong += [(path, "dark", each) for each in browser.findings()]
+        # nothing of the hostile texts runs, or loads anything
+        assert browser.driver.execute_script("return window.hacked") is None, path
+        own = tuple(f"{browser.url}/{each}/" for each in ("ui/static", "badge", "api/job"))
+        wrong += [(path, "loads", each) for each in browser.requested() if not each.startswith(own)]
+    assert not wrong, "\n".join(map(str, wrong))
+    browser.show("/ui/repositories/main/py/packages/demo")
+    assert "click" in browser.find(".prose").text
