@@ -75,6 +75,7 @@ async def _overview(visit: Visit, error: str = "") -> Response:
         server=await visit.api("GET", "/server/state"),
         repositories=(await visit.api("GET", "/repository", query={"limit": 1, "count": True})).total,
         jobs=(await visit.api("GET", "/job", query={"limit": LATEST_JOBS})).items,
+        webhooks=await visit.api("GET", "/system/webhooks"),
         kinds=JOB_KINDS,
         days=used.days,
         numbers=_by_day(used.days),

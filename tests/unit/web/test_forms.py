@@ -224,6 +224,8 @@ async def test_the_overview_shows_what_each_manager_may_see(browser: Browser) ->
     await stack.add_user("bob", system_manager=True)
     counts = {(1, int(time.time() * 1000) // DAY_MS): CacheCounts(hits=3, misses=1, upstream_ms=40)}
     await stack.assembly.core.catalog.write(add_cache_counts, counts)
+    await stack.ok("POST", "/system/webhooks", {"name": "builds", "url": "https://x.example/", "events": ["package.*"]})
+    await stack.assembly.core.catalog.write(lambda tx: tx.execute("UPDATE webhook SET failing_since = 1"))
     await browser.log_in("ada", OTHER_PASSWORD)
     page = await browser.get("/ui/admin")
     assert ("/ui/admin/users" in page.links, "Storages" in page.text) == (True, False)
@@ -231,6 +233,7 @@ async def test_the_overview_shows_what_each_manager_may_see(browser: Browser) ->
     page = await browser.get("/ui/admin")
     assert "/ui/admin/users" not in page.links
     assert "main/mirror 4 75.0 % 40 ms" in page.text
+    assert "What needs attention builds Its receiver has failed since" in page.text
 
 
 async def test_a_cell_of_the_matrix_is_changed_and_removed(browser: Browser) -> None:
