@@ -62,9 +62,9 @@ class Room:
     def take(self, size: int) -> None:
         """Reserve bytes. :raises QuotaExceeded: there is no room for them"""
         for each in self._allowances:
-            used = each.used + self._reserved.get(each.subject, 0)
-            if each.limit is not None and size > 0 and used + size > each.limit:
-                raise QuotaExceeded(each.name, "bytes", each.limit, used, size)
+            used = each.used + self._reserved.get(each.subject, 0) - self._mine
+            if each.limit is not None and size > 0 and used + self._mine + size > each.limit:
+                raise QuotaExceeded(each.name, "bytes", each.limit, used, self._mine + size)
         self._mine += size
         for each in self._allowances:
             self._reserved[each.subject] = self._reserved.get(each.subject, 0) + size
