@@ -159,6 +159,7 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         severities=_severities(advisories),
         requires=_requires(found.metadata),
         details=_details(found),
+        needing=await _needing(visit, repository, place),
         classifiers=_classifiers(found.metadata),
         vouchers=await _attestations(visit, {**place, "version": version}) if repository.format != "docker" else None,
         links=_web_links({label: labels[name] for label, name in LABEL_LINKS.items()} | found.links),
@@ -342,6 +343,14 @@ def _labels(found: Any, image: Any) -> dict[str, str]:
     labels = image.platforms[0].labels if image is not None and image.platforms else {}
     said = {**labels, **(found.metadata.get("annotations", {}) if image is not None else {})}
     return {name: str(said.get(f"{LABEL}{name}", "")) for name in LABELS}
+
+
+async def _needing(visit: Visit, repository: Any, place: dict[str, str]) -> int:
+    """How many packages need one, for those who may delete it; 0 for others."""
+    if "delete" not in repository.actions or repository.format == "docker":
+        return 0
+    query = {"limit": 1, "count": True}
+    return int((await visit.api("GET", "/package/<repository>/<package>/dependents", place, query=query)).total)
 
 
 def _classifiers(metadata: dict[str, Any]) -> list[str]:

@@ -91,6 +91,16 @@ def test_a_person_goes_to_a_package_by_typing_and_reads_the_keys(window: Chromiu
     assert "Log out" not in window.text
 
 
+def test_results_follow_what_is_typed(window: Chromium, pages: tuple[str, ...]) -> None:
+    window.look(dark=False, width=WIDE)
+    window.show("/ui/search")
+    window.find("main input[name=q]").send_keys("dem")
+    window.wait_for("for “dem”")
+    assert window.path == "/ui/search?q=dem"
+    assert window.driver.switch_to.active_element.get_attribute("name") == "q"
+    window.find("#results a.row")
+
+
 def test_files_are_sent_one_after_another(window: Chromium, pages: tuple[str, ...], tmp_path: Path) -> None:
     window.look(dark=False, width=NARROW)
     files = [
