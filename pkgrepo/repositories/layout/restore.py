@@ -24,6 +24,7 @@ from pkgrepo.storage.catalog.images import manifests, trust
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.packages.files import restore_tombstone
+from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
 
@@ -127,13 +128,13 @@ async def restore_manifests(
         return 0
     image = sidecars[0].image
     names = sorted({blob.digest for each in sidecars for blob in each.blobs if blob.digest in blobs})
-    for start in range(0, len(names), BATCH):
-        batch = {name: blobs[name] for name in names[start : start + BATCH]}
+    for some in batches(names, BATCH):
+        batch = {name: blobs[name] for name in some}
         await catalog.write(_link_blobs, repository, image, batch, now_ms)
     whole = [each for each in sidecars if each.digest in blobs]
     fresh = 0
-    for start in range(0, len(whole), BATCH):
-        fresh += await catalog.write(_put_manifests, repository, image, whole[start : start + BATCH], blobs, now_ms)
+    for present in batches(whole, BATCH):
+        fresh += await catalog.write(_put_manifests, repository, image, present, blobs, now_ms)
     return fresh
 
 
@@ -146,8 +147,8 @@ async def restore_tags(
     The names of tags whose manifest does not exist are appended to ``lost``.
     """
     fresh = 0
-    for start in range(0, len(entries), BATCH):
-        found, missed = await catalog.write(_put_tags, repository, image, entries[start : start + BATCH], now_ms)
+    for some in batches(entries, BATCH):
+        found, missed = await catalog.write(_put_tags, repository, image, some, now_ms)
         fresh += found
         lost += missed
     return fresh

@@ -35,6 +35,7 @@ from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import gc
+from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server.quotas import record_refusal
 
 from .index import Indexer
@@ -284,8 +285,7 @@ class Publisher:
         """
         storage = self._registry.storage(repository.storage_id)
         store = await self._stores.of(storage)
-        for start in range(0, len(sha256s), DISCARDED):
-            some = sha256s[start : start + DISCARDED]
+        for some in batches(sha256s, DISCARDED):
             marked: list[BlobInfo] = await self._catalog.write(
                 gc.mark_unseen, storage.id, some, since_ms, self._clock.now_ms()
             )

@@ -19,8 +19,8 @@ removes a row checks all conditions again, and bytes are removed only after that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import Factory, asdict, define, frozen
 from twisted.logger import Logger
@@ -40,11 +40,11 @@ from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
 from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, may_remove_manifest, plan_image
 from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
 from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD
 
 log = Logger()
 
-T = TypeVar("T")
 
 NO_PROGRESS = NoProgress()
 
@@ -243,11 +243,11 @@ class GarbageCollector(MaintenanceWork):
     ) -> int:
         removed = 0
         doomed = frozenset(plan.manifests)
-        for digests in _batches(plan.manifests):
+        for digests in batches(plan.manifests, BATCH):
             removed += await self._catalog.write(
                 remove_manifests, repository, package, digests, doomed, before_ms, actor, self._clock.now_ms()
             )
-        for sha256s in _batches(plan.blobs):
+        for sha256s in batches(plan.blobs, BATCH):
             await self._catalog.write(remove_links, repository, package, sha256s, before_ms, self._clock.now_ms())
         self._on_change(repository)
         return removed
@@ -271,7 +271,7 @@ class GarbageCollector(MaintenanceWork):
             if options.dry_run:
                 _count(found, report)
                 continue
-            for batch in _batches(found):
+            for batch in batches(found, BATCH):
                 sha256s = [each.sha256 for each in batch]
                 marked = await self._catalog.write(gc.mark_deleting, storage.id, sha256s, before_ms)
                 await self._remove(storage, store, marked, report)
@@ -344,8 +344,3 @@ def _was_removed(tx: Transaction, repository: Repository, package: Package) -> b
     """Whether an image was removed meanwhile; its name or its id may belong to a new one."""
     found = packages.find_package(tx, repository.id, package.key)
     return found is None or found.id != package.id
-
-
-def _batches(found: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(found), BATCH):
-        yield found[start : start + BATCH]

@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import expire_deployments, release_interrupted
 from pkgrepo.storage.catalog.people.tokens import announce_expiring
+from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.jobs import JobRunning
@@ -131,8 +132,8 @@ class Housekeeping(PeriodicTask):
         """Write what searches read of packages that have none of it yet; see L{about}."""
         after = 0
         while found := await self._catalog.scan(text_index.without_about, after, BATCH):
-            for start in range(0, len(found), FILLED):
-                await self._catalog.write(text_index.fill_abouts, found[start : start + FILLED])
+            for some in batches(found, FILLED):
+                await self._catalog.write(text_index.fill_abouts, some)
             after = found[-1]
 
     def _before_ms(self, kept: timedelta) -> int:

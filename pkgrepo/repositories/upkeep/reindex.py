@@ -51,6 +51,7 @@ from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.rebuild import restore_documents
 from pkgrepo.repositories.upkeep.sweep import UNCLAIMED_KEPT
 from pkgrepo.storage.catalog.blobs import blobs
+from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
 
@@ -137,8 +138,8 @@ class Reindexer(MaintenanceWork):
                 unreadable(place, error)
             self._progress.step()
         for some in images.values():
-            for start in range(0, len(some), BATCH):
-                await self._restore_manifests(storage, store, layout, some[start : start + BATCH])
+            for manifests in batches(some, BATCH):
+                await self._restore_manifests(storage, store, layout, manifests)
         await self._restore_at_end(found)
         self._progress.end()
 

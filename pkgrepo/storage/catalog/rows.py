@@ -236,7 +236,8 @@ def non_null(values: Sequence[Value]) -> list[Value]:
     return [value for value in values if value is not None]
 
 
-def batches(values: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
-    """Yield the values in slices of at most ``size``."""
+def batches(values: Sequence[T], size: int = 0) -> Iterator[Sequence[T]]:
+    """Yield the values in slices of at most ``size``, or ``BATCH``."""
+    size = size or BATCH
     for begin in range(0, len(values), size):
         yield values[begin : begin + size]

@@ -15,7 +15,7 @@ from typing import Literal, Self
 from attrs import evolve, fields, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import BATCH, column, every, number, only_row, placeholders, put, rows
+from pkgrepo.storage.catalog.rows import batches, column, every, number, only_row, placeholders, put, rows
 
 Kind = Literal["file", "manifest", "blob"]
 
@@ -173,8 +173,7 @@ def downloads_by_day(r: Reader, repository_id: int, from_day: int, to_day: int) 
 def downloads_of_repositories(r: Reader, repository_ids: Sequence[int], from_day: int) -> dict[int, dict[int, int]]:
     """The downloads of some repositories since a day: by their ids, the counts by day."""
     found: dict[int, dict[int, int]] = {each: {} for each in repository_ids}
-    for start in range(0, len(repository_ids), BATCH):
-        some = repository_ids[start : start + BATCH]
+    for some in batches(repository_ids):
         rows = r.all(
             f"""
             SELECT repository_id, day, count FROM repository_download

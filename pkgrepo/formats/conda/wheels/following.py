@@ -40,6 +40,7 @@ from pkgrepo.model import SYSTEM, Action, File, Repository, RepositoryType
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.storage.catalog.packages import events, followed_wheels, packages
 from pkgrepo.storage.catalog.packages.followed_wheels import Followed, Unconverted
+from pkgrepo.storage.catalog.rows import batches
 
 log = Logger()
 
@@ -120,9 +121,9 @@ class WheelFollower:
 
     async def _compare(self, channel: Repository, parent: Repository, keys: Sequence[str], *, converting: bool) -> None:
         """Make the conda packages of Python packages what they shall be."""
-        for start in range(0, len(keys), AT_ONCE):
+        for some in batches(keys, AT_ONCE):
             found: Mapping[str, Difference] = await self._services.catalog.scan(
-                compare_packages, parent.id, channel.id, keys[start : start + AT_ONCE], converting
+                compare_packages, parent.id, channel.id, some, converting
             )
             for difference in found.values():
                 await self._withdraw(channel, difference)

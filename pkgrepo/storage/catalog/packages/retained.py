@@ -6,11 +6,11 @@ A preview reads every version of a repository, so these return little more than 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.rows import placeholders
+from pkgrepo.storage.catalog.rows import batches, placeholders
 
 BATCH: Final = 500  # ids in one statement
 
@@ -46,20 +46,20 @@ def page_of_names(r: Reader, repository_id: int, after: str, limit: int) -> list
 def ages(r: Reader, package_ids: Sequence[int]) -> dict[int, list[VersionAge]]:
     """The versions of packages by the id of the package, in the format's order."""
     found: dict[int, list[VersionAge]] = {}
-    for some in _batches(package_ids):
+    for some in batches(package_ids, BATCH):
         sql = f"""
             SELECT package_id, id, key, text, published_at, state FROM version
             WHERE package_id IN ({placeholders(len(some))}) ORDER BY package_id, sort, key
         """
-        for row in r.all(sql, some):
-            found.setdefault(row[0], []).append(VersionAge._make(row))
+        for age in map(VersionAge._make, r.all(sql, some)):
+            found.setdefault(age.package_id, []).append(age)
     return found
 
 
 def tags_by_version(r: Reader, package_ids: Sequence[int]) -> dict[int, list[str]]:
     """The names of the tags that point to versions of packages, by the id of the version."""
     found: dict[int, list[str]] = {}
-    for some in _batches(package_ids):
+    for some in batches(package_ids, BATCH):
         sql = f"""
             SELECT version_id, name FROM tag
             WHERE package_id IN ({placeholders(len(some))}) AND version_id IS NOT NULL ORDER BY package_id, name
@@ -72,7 +72,7 @@ def tags_by_version(r: Reader, package_ids: Sequence[int]) -> dict[int, list[str
 def downloads_of_versions(r: Reader, package_ids: Sequence[int], since_day: int) -> dict[int, int]:
     """The last day since ``since_day`` on which a file of a version was downloaded, by the id of the version."""
     found: dict[int, int] = {}
-    for some in _batches(package_ids):
+    for some in batches(package_ids, BATCH):
         sql = f"""
             SELECT f.version_id, MAX(d.day) FROM file f CROSS JOIN download_count d
             WHERE f.package_id IN ({placeholders(len(some))}) AND f.version_id IS NOT NULL
@@ -86,7 +86,7 @@ def downloads_of_versions(r: Reader, package_ids: Sequence[int], since_day: int)
 def downloads_of(r: Reader, kind: str, ids: Sequence[int], since_day: int) -> dict[int, int]:
     """The last day since ``since_day`` on which a file or a manifest (``kind``) was downloaded, by its id."""
     found: dict[int, int] = {}
-    for some in _batches(ids):
+    for some in batches(ids, BATCH):
         sql = f"""
             SELECT item_id, MAX(day) FROM download_count
             WHERE kind = ? AND item_id IN ({placeholders(len(some))}) AND day >= ? GROUP BY item_id
@@ -98,13 +98,8 @@ def downloads_of(r: Reader, kind: str, ids: Sequence[int], since_day: int) -> di
 def sizes_of_versions(r: Reader, version_ids: Sequence[int]) -> dict[int, int]:
     """The bytes of the files of versions, by the id of the version."""
     found: dict[int, int] = {}
-    for some in _batches(version_ids):
+    for some in batches(version_ids, BATCH):
         of = placeholders(len(some))
         sql = f"SELECT version_id, SUM(size) FROM file WHERE version_id IN ({of}) GROUP BY version_id"
         found.update((version_id, int(size)) for version_id, size in r.all(sql, some))
     return found
-
-
-def _batches(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for begin in range(0, len(ids), BATCH):
-        yield ids[begin : begin + BATCH]

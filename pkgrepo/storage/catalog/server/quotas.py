@@ -161,14 +161,14 @@ def check_growth(tx: Transaction, repository_id: int, added: Usage, now_ms: int)
 
     :raises QuotaExceeded: a limit is exceeded, so that the transaction must not be committed
     """
-    row = only_row(tx, "SELECT storage_id, type FROM repository WHERE id = ?", (repository_id,))
-    for quota in _quotas(tx, repository_id, row[0]):
+    storage_id, type_ = only_row(tx, "SELECT storage_id, type FROM repository WHERE id = ?", (repository_id,))
+    for quota in _quotas(tx, repository_id, storage_id):
         used = usage_of(tx, quota.kind, quota.subject_id)
         for what, limit in _limited(quota):
             grown, now = getattr(added, what), getattr(used, what)
             if grown <= 0:
                 continue
-            if now > limit and row[1] != RepositoryType.PROXY:
+            if now > limit and type_ != RepositoryType.PROXY:
                 raise QuotaExceeded(subject_name(tx, quota), what, limit, now - grown, grown)
             if now - grown < limit * WARNED_AT <= now:
                 name = subject_name(tx, quota)

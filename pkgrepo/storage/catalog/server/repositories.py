@@ -255,10 +255,10 @@ def record_changes(
         WHERE id = ? RETURNING serial, (SELECT COUNT(*) FROM quota)
     """
     usage = (added.bytes, added.packages, added.versions)
-    row = tx.one(sql, (count, int(names_changed), *usage, repository_id))
-    if row is not None and row[1]:
+    serial, quotas = tx.one(sql, (count, int(names_changed), *usage, repository_id)) or (None, 0)
+    if quotas:
         check_growth(tx, repository_id, added, now_ms)
-    return _counter(repository_id, None if row is None else row[0])
+    return _counter(repository_id, serial)
 
 
 def content_serial(r: Reader, repository_id: int) -> int:

@@ -293,7 +293,8 @@ def purge_entry(tx: Transaction, trash_id: int) -> bool:
     row = tx.one("SELECT repository_id, size FROM trash WHERE id = ?", (trash_id,))
     if row is None:
         return False
-    repositories.add_usage(tx, row[0], Usage(-row[1]))
+    repository_id, size = row
+    repositories.add_usage(tx, repository_id, Usage(-size))
     tx.send("DELETE FROM trash WHERE id = ?", (trash_id,))
     return True
 
