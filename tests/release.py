@@ -178,6 +178,7 @@ class Proofs:
         )  # fmt: skip
         with serving(command, self._work / "debian") as url:
             publish(url)
+        assert "password" in run(*inside, "pkgrepo", "admin", "reset-password", "admin", "--generate")
         verified = run(*inside, "pkgrepo", "verify")
         assert " 0 missing, 0 damaged" in verified
         run(*inside, "dpkg", "--purge", "pkgrepo")
@@ -206,7 +207,8 @@ class Proofs:
         password.chmod(0o644)
         port = free_port()
         settings = (
-            "--read-only", "--cap-drop=ALL", f"--volume={password}:/run/secrets/admin-password:ro",
+            "--health-cmd=CMD pkgrepo-health", "--health-interval=disable", "--read-only", "--cap-drop=ALL",
+            f"--volume={password}:/run/secrets/admin-password:ro",
             "--env=PKGREPO_ADMIN_PASSWORD_FILE=/run/secrets/admin-password",
             f"--env=PKGREPO_SERVER__LISTEN=tcp:{port}:interface=127.0.0.1",
         )  # fmt: skip
@@ -218,6 +220,7 @@ class Proofs:
             wait_for_server(f"http://127.0.0.1:{port}")
             publish(f"http://127.0.0.1:{port}")
             assert run("podman", *runtime, "exec", uid, "pkgrepo", "health") == "ok\n"
+            run("podman", *runtime, "healthcheck", "run", uid)
             assert "pkgrepo" in run("podman", "top", uid, "user")
             process = run("podman", "inspect", "--format", "{{.State.Pid}}", uid).strip()
             status = Path(f"/proc/{process}/status").read_text()

@@ -45,6 +45,8 @@ _UNUSED = re.compile(
 )
 _USERS = f"root:x:0:0:root:/root:/sbin/nologin\npkgrepo:x:{USER}:{USER}:pkgrepo:/{DATA}:/sbin/nologin\n"
 _GROUPS = f"root:x:0:\npkgrepo:x:{USER}:\n"
+# One word, because versions of podman disagree on how --health-cmd is divided, and there is no shell.
+_HEALTH = f"#!/{HOME}/bin/python3\nfrom pkgrepo.cli import main\n\nmain(['health'])\n"
 _FIELD = re.compile(r"(?m)^(\S+): (.*)$")  # of the control file of a package
 _OCI = "application/vnd.oci.image"
 
@@ -186,6 +188,7 @@ def _program_entries(program: Path) -> Iterator[Entry]:
         # Twisted reads its list of plugins only if it is newer than they are.
         yield evolve(each, later_s=1) if each.name.endswith("/dropin.cache") else each
     yield Entry("usr/bin/pkgrepo", 0o777, link="../lib/pkgrepo/bin/pkgrepo")
+    yield Entry("usr/bin/pkgrepo-health", 0o755, _HEALTH.encode())
     yield Entry("etc/pkgrepo")
     yield Entry(SETTINGS, 0o644, b"# Mount your settings here; pkgrepo init prints a file with all of them.\n")
     yield Entry(DATA, 0o750, owner=USER)
