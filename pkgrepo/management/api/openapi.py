@@ -193,6 +193,8 @@ def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
     wrong = {**ALWAYS, **(WHEN_CHANGING if route.changes else {})}
     if route.conditional:
         wrong[412] = "The object has changed since the ETag in If-Match was returned."
+    if route.form:
+        wrong[415] = "The body is not multipart/form-data."
     for status, description in sorted(wrong.items()):
         responses[str(status)] = {"description": description, "content": problem}
     return responses
