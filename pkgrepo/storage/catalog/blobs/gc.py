@@ -217,7 +217,7 @@ class BlobReference:
 
 
 def blobs_in_repository(r: Reader, repository_id: int, sha256s: Sequence[str]) -> set[str]:
-    """Those of the blobs, given by sha256, that a file, a manifest or an image of a repository contains."""
+    """Those of the blobs, given by sha256, that a file, a manifest, an image or the trash of a repository contains."""
     found: set[str] = set()
     for some in batches([bytes.fromhex(each) for each in sha256s]):
         marks = placeholders(len(some))
@@ -228,8 +228,10 @@ def blobs_in_repository(r: Reader, repository_id: int, sha256s: Sequence[str]) -
             UNION SELECT sha256 FROM manifest WHERE repository_id = ? AND sha256 IN ({marks})
             UNION SELECT x.sha256 FROM package_blob x JOIN package p ON p.id = x.package_id
             WHERE p.repository_id = ? AND x.sha256 IN ({marks})
+            UNION SELECT k.sha256 FROM trash_blob k JOIN trash t ON t.id = k.trash_id
+            WHERE t.repository_id = ? AND k.sha256 IN ({marks})
             """,
-            (repository_id, *some, repository_id, *some, repository_id, *some),
+            (repository_id, *some, repository_id, *some, repository_id, *some, repository_id, *some),
         )
         found.update(each.hex() for each in rows)
     return found

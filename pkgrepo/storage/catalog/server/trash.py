@@ -36,7 +36,6 @@ from pkgrepo.storage.catalog.rows import (
     exists,
     find,
     insert,
-    number,
     placeholders,
     put,
     rows,
@@ -46,6 +45,7 @@ from pkgrepo.storage.catalog.server.quotas import Usage
 
 TRASH_DAYS = "trash_days"  # the setting that the configuration of the server is copied to
 DEFAULT_DAYS = 14
+PURGED = 20  # entries of one transaction
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -300,12 +300,11 @@ def purge_entry(tx: Transaction, trash_id: int) -> bool:
 
 
 def purge_expired(tx: Transaction, now_ms: int, limit: int) -> int:
-    """Purge entries that were deleted longer ago than the trash keeps them, ``limit`` at most. Returns their number."""
-    before_ms = now_ms - kept_days(tx) * DAY_MS
-    found = column(tx, "SELECT id FROM trash WHERE deleted_at < ? ORDER BY deleted_at LIMIT ?", (before_ms, limit))
+    """
+    Purge entries that were deleted longer ago than the trash keeps them, ``limit`` at most. Returns their number.
+
+    Fewer are taken at a time, since each may have thousands of items.
+    """
+    before_ms, most = now_ms - kept_days(tx) * DAY_MS, min(limit, PURGED)
+    found = column(tx, "SELECT id FROM trash WHERE deleted_at < ? ORDER BY deleted_at LIMIT ?", (before_ms, most))
     return sum(purge_entry(tx, each) for each in found)
-
-
-def trash_size(r: Reader, repository_id: int) -> int:
-    """The bytes of a repository's trash, which are part of what it uses."""
-    return number(r, "SELECT SUM(size) FROM trash WHERE repository_id = ?", (repository_id,))
