@@ -101,6 +101,7 @@ run_tests() {
         status=0
         "$venv/bin/python" -m pytest -o cache_dir="$cache" "$@" -n 0 --last-failed || status=$?
         mapfile -t again < <(failed_tests "$cache")
+        [ ${#again[@]} = 0 ] || status=1 # also those of another name now, which did not run
         for name in "${failed[@]}"; do
             [[ $'\n'$(printf '%s\n' "${again[@]}")$'\n' = *$'\n'"$name"$'\n'* ]] || say "racy: $name failed at first, and passed alone"
         done

@@ -71,6 +71,26 @@ def test_second():
 """
 
 
+RENAMED = """
+import pathlib
+
+import pytest
+
+ran = pathlib.Path("ran").exists()
+pathlib.Path("ran").touch()
+
+
+def test_first():
+    assert ran
+
+
+@pytest.mark.parametrize("ran", [ran])
+def test_second(ran):
+    assert ran
+"""
+PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p xdist", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 @pytest.mark.parametrize(
     ("racy", "passes", "options", "status", "named", "runs"),
     [
@@ -87,12 +107,19 @@ def test_a_test_that_fails_once_is_named_as_racy(
 ) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(RACY.format(racy=racy, passes=passes))
-    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p xdist", "PYTHONDONTWRITEBYTECODE": "1"}
     ended = run(
-        f"run_tests -m pytest -- test_it.py {options}", PKGREPO_VENV=sys.prefix, TMPDIR=str(tmp_path), **plugins
+        f"run_tests -m pytest -- test_it.py {options}", PKGREPO_VENV=sys.prefix, TMPDIR=str(tmp_path), **PLUGINS
     )
     assert ended.returncode == status, ended
     said = [line for line in ended.stderr.splitlines() if line.startswith("racy: ")]
     assert said == [f"racy: test_it.py::test_first[{n}] failed at first, and passed alone" for n in named]
     assert ended.stdout.count(" seconds ") + ended.stdout.count(" in ") == runs
     assert not [each for each in tmp_path.iterdir() if each.name.startswith("tmp")], "the cache is removed"
+
+
+def test_a_failed_test_that_does_not_run_again_fails_the_run(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(RENAMED)
+    ended = run("run_tests -m pytest -- test_it.py", PKGREPO_VENV=sys.prefix, TMPDIR=str(tmp_path), **PLUGINS)
+    assert ended.returncode == 1, ended
+    assert ended.stderr.splitlines()[-1] == "racy: test_it.py::test_first failed at first, and passed alone"
