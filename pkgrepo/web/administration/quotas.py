@@ -25,7 +25,11 @@ async def show_quotas(visit: Visit) -> Response:
 
 @pages.post("/admin/quotas")
 async def set_quota(visit: Visit, form: Form) -> Response:
-    """Set all limits of a place: storage/repository, a storage, or nothing for the server."""
+    """
+    Set limits of a place: storage/repository, a storage, or nothing for the server.
+
+    An empty field removes a limit only if the form was shown for this place, with its limits.
+    """
     place = form.text("place")
     operation, parameters = "/system/quota", {}
     if place:
@@ -33,7 +37,10 @@ async def set_quota(visit: Visit, form: Form) -> Response:
         operation = "/repository/<repository>/quota" if kind == "repository" else "/storage/<id>/quota"
         parameters = {"repository" if kind == "repository" else "id": place}
     try:
-        fields = {name: _limit(name, form.text(name)) for name in LIMITS}
+        shown = place == form.text("shown")
+        fields = {name: _limit(name, form.text(name)) for name in LIMITS if shown or form.text(name)}
+        if not fields:
+            raise Invalid("say what to limit")
         await visit.api("PATCH", operation, parameters, fields=fields)
     except REFUSED as error:
         return await _page(visit, error=str(error))

@@ -188,6 +188,11 @@ async def test_a_quota_is_set_and_shown_with_a_bar(browser: Browser) -> None:
     page = await browser.send(page, "/ui/admin/quotas", place="main/py", bytes="1KiB", packages="3")
     assert "of 1.0 KiB" in page.text or "of 1 KiB" in page.text, page.text
     assert "main/py" in page.text
+    page = await browser.send(page, "/ui/admin/quotas", place="main/py", versions="9")
+    limits = (await browser.stack.ok("GET", "/repository/main%2Fpy/quota"))["limits"]
+    assert limits == {"bytes": 1024, "packages": 3, "versions": 9, "file_size": None}
+    page = await browser.send(page, "/ui/admin/quotas", place="main/py")
+    assert (page.status, "Say what to limit" in page.text) == (422, True)
     page = await browser.send(page, "/ui/admin/quotas", place="main/none", bytes="1")
     assert page.status in (404, 422)
     await browser.stack.ok("PATCH", "/repository/main%2Fpy/quota", {"bytes": 0})
