@@ -23,7 +23,8 @@ from pkgrepo.repositories.publish.staged import Staged
 from .services import Context
 
 FILE: Final = "file"  # the part with the file
-LIMITS: Final = MultipartLimits(parts=16, text_bytes=4 * 1024 * 1024)  # the longest text is a POM
+LIMITS: Final = MultipartLimits(parts=16)
+TEXTS: Final = 5 * 1024 * 1024  # bytes of all texts, the longest of which is a POM
 OVERHEAD: Final = 16 * 1024 * 1024  # bytes that a form may have besides its file
 
 
@@ -116,7 +117,8 @@ async def read_sent_file(request: Request, parts: AsyncIterator[Part], limit: in
     """
     The file of a form, once its texts have arrived.
 
-    :raises TooLarge: the form announces more than ``limit`` bytes; :raises Refusal: it is malformed, or has no file
+    :raises TooLarge: the form announces more than ``limit`` bytes
+    :raises Refusal: it is malformed, has no file, or its texts are longer than ``TEXTS`` bytes together (413)
     """
     check_declared_length(request, limit + OVERHEAD)
     fields: dict[str, bytes] = {}
@@ -127,5 +129,5 @@ async def read_sent_file(request: Request, parts: AsyncIterator[Part], limit: in
             return SentFile(part, parts, fields, limit=limit, declared=request.body.declared)
         if part.name in fields:
             raise Refusal(400, f"the form has two parts named {part.name[:100]!r}", "bad_form")
-        fields[part.name] = await part.read_bytes()
+        fields[part.name] = await part.read_bytes(TEXTS - sum(map(len, fields.values())))
     raise Refusal(400, f"the form has no part named {FILE!r} with the name of a file", "bad_form")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from pkgrepo.errors import NotFound, ReadOnly
+from pkgrepo.errors import AuthenticationRequired, NotFound, ReadOnly
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.uploads import FILE, Uploads, read_sent_file
 from pkgrepo.http.reading.multipart import Part
@@ -81,6 +81,8 @@ async def upload(call: Call, parts: AsyncIterator[Part]) -> UploadedRecord:
     Fields, if the format has any, come before the file.
     """
     uploads = _uploads(call)
+    if call.identity.anonymous and not await takes_files(call, call.repository):
+        raise AuthenticationRequired  # before a byte of the form is read; what others may do depends on the package
     sent = await read_sent_file(call.request, parts, call.shared.max_upload)
     context = Context(call.shared, call.repository, uploads.caches)
     done = await uploads.take(context, call.request, sent)

@@ -148,5 +148,7 @@ async def test_the_api_takes_a_form(browser: Browser) -> None:
     assert reply.json == {"package": "demo", "version": "1.0", "changed": True, "notes": []}
     assert (await stack.call("POST", path, who=None, headers={"Content-Type": TYPE}, raw=form)).status == 401
     assert (await stack.call("POST", path, raw=form)).status == 415
+    large = form_body([(name, "x" * 3_000_000) for name in ("one", "two")] + [("file", *WHEEL)])
+    assert (await stack.call("POST", path, headers={"Content-Type": TYPE}, raw=large)).status == 413
     described = await stack.ok("GET", "/repository/main%2Fpy/upload")
     assert described["names"].keys() == {".whl", ".tar.gz", ".zip"}
