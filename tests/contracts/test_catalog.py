@@ -10,8 +10,11 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
+from pkgrepo.storage.catalog import usage_counts
+from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
+from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
 from pkgrepo.storage.catalog.server import settings
-from tests.support.catalogs import DelayedCase, SqliteCase
+from tests.support.catalogs import DelayedCase, SqliteCase, add_repository, publish
 from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql_server, replica_of
 from tests.support.postgresql_catalogs import Databases, PostgresCase, replicated
@@ -264,3 +267,37 @@ async def test_the_counts_of_repositories_equal_the_sums_after_random_changes(ca
     walk = QuotaWalk(catalog, repositories, seed=7)
     await walk.run(150, checked_each=5)
     assert walk.done > 30
+
+
+async def test_downloads_dependents_and_facts_are_the_same_on_every_engine(catalog):
+    repository = await catalog.write(add_repository)
+    files = [await catalog.write(publish, repository, f"{each}.whl", version=each) for each in ("1.0", "2.0")]
+    package_id = files[0].package_id
+    batch = [
+        usage_counts.Download(
+            item_id=each.id,
+            repository_id=repository.id,
+            package_id=package_id,
+            path=each.path,
+            user_id=None,
+            token_id=None,
+            at_ms=30 * usage_counts.DAY_MS,
+        )
+        for each in (files[1], *files)
+    ]
+    for _ in range(2):
+        await catalog.write(usage_counts.record_downloads, batch)
+    found = await catalog.scan(usage_counts.downloads_of_repositories, [repository.id], 0)
+    assert found == {repository.id: {30: 6}}
+    assert await catalog.scan(usage_counts.downloads_by_version, package_id, 0, 9) == [("2.0", 4), ("1.0", 2)]
+    listed = await catalog.scan(summaries.list_version_summaries, package_id)
+    assert [(each.text, each.downloads) for each in listed] == [("2.0", 4), ("1.0", 2)]
+    await catalog.write(dependencies.put_dependencies, package_id, {"requires_dist": ["Left_Pad>=1", "x"]})
+    place = "left-pad", [repository.id]
+    (found,) = await catalog.scan(dependencies.list_dependents, *place, limit=9, order="name")
+    assert (found.package, found.latest, found.needed.text) == ("demo", "2.0", "Left_Pad>=1")
+    assert await catalog.scan(dependencies.count_dependents, *place) == 1
+    await catalog.write(text_index.put_about, package_id, "demo")
+    at = repository.id, "demo"
+    assert await catalog.scan(facts_of, [at, (repository.id, "none")]) == {at: Facts()}
+    assert await catalog.scan(text_index.without_about, 0, 9) == []
