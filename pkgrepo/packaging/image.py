@@ -21,7 +21,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from pkgrepo.packaging.archives import Entry, below, entries_below, sha256_of, write_tar, write_tar_gz
-from pkgrepo.packaging.sources import Sources, run
+from pkgrepo.packaging.sources import ReleaseFailed, Sources, run
 from pkgrepo.packaging.tree import HOME, PYTHON, SITE, SUITE
 
 ARCHITECTURE = "amd64"
@@ -118,6 +118,8 @@ def _unpack_files(package: Path, base: Path) -> None:
                     archive.extract(member, base, filter="tar", set_attrs=False)
                     if member.isreg():
                         (base / member.name).chmod(member.mode & 0o755)
+    if process.returncode:
+        raise ReleaseFailed(f"dpkg-deb cannot read {package}")
 
 
 def _merged(name: str) -> str:
