@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any, cast
 from urllib.parse import quote, unquote
 
+from twisted.python.failure import Failure
 from twisted.web.resource import IResource
+from werkzeug.exceptions import HTTPException
 
 from pkgrepo.auth.login.sessions import is_csrf
 from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.browsers import session_secret
 from pkgrepo.gateway.refusals import ERRORS
-from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import answer_with, new_app, refusal_of, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
@@ -62,7 +65,8 @@ class WebApp:
         self._assets = Assets()
         self._renderer = PageRenderer(self._assets)
         self._app = new_app()
-        refuse_unrouted(self._app, error_table(self._visit))
+        handle: Any = self._app.handle_errors(HTTPException)
+        handle(self._unrouted)
         self._serve_assets()
         self._readmes = Readmes(pools)
         for room in ROOMS:
@@ -107,6 +111,16 @@ class WebApp:
 
         endpoint = f"{route.method} {route.path}"
         self._app.route(route.path, methods=[route.method], endpoint=endpoint)(handle)
+
+    async def _unrouted(self, request: Request, failure: Failure) -> None:
+        """What no route takes, as a page for the person who is logged in."""
+        visit = self._visit(request)
+
+        async def refuse() -> Response:
+            visit.identity = await self._access.identify(request)
+            raise refusal_of(cast("HTTPException", failure.value), request)
+
+        await answer_with(request, error_table(lambda _: visit), refuse)
 
     def _serve_assets(self) -> None:
         async def handle(request: Request, name: str) -> None:

@@ -216,3 +216,10 @@ async def test_a_search_has_chips_with_counts_that_choose(browser: Browser) -> N
     assert (hit["license"], hit["summary"]) == ("MIT", "The demo-a <i>thing</i>")
     plain = await stack.ok("GET", "/search/packages?q=demo")
     assert plain["facets"] is None
+
+
+async def test_an_address_without_a_page_is_shown_to_the_person_who_is_logged_in(browser: Browser) -> None:
+    assert "You are not logged in" in (await browser.get("/ui/nowhere")).text
+    await browser.log_in()
+    page = await browser.get("/ui/nowhere")
+    assert (page.status, "/ui/account" in page.links, "not logged in" in page.text) == (404, True, False)
