@@ -22,6 +22,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Storage, User
 from pkgrepo.storage.catalog.people.users import has_users, update_user
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
+from pkgrepo.storage.catalog.server.webhooks import disabled_webhooks
 from pkgrepo.storage.free_space import free_and_total, low_water
 
 OK = "ok"
@@ -196,7 +197,8 @@ async def ready(services: ManagementServices, request: Request) -> Response:
     identity = await services.shared.access.identify(request)
     shown = None
     if identity.admin and identity.limits is None:
-        shown = {each.name: each.sentence for each in (*checks, await _layout(services))}
+        others = (await _layout(services), await _webhooks(services))
+        shown = {each.name: each.sentence for each in (*checks, *others)}
     health = Health(status=status, checks=shown)
     return json_response(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
 
@@ -204,7 +206,7 @@ async def ready(services: ManagementServices, request: Request) -> Response:
 async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
     """The status of the server, and all checks."""
     status, checks = await _checked(services)
-    return status, [*checks, await _layout(services)]
+    return status, [*checks, await _layout(services), await _webhooks(services)]
 
 
 async def _checked(services: ManagementServices) -> tuple[str, list[Check]]:
@@ -262,3 +264,14 @@ async def _layout(services: ManagementServices) -> Check:
     if not count:
         return Check(name)
     return Check(name, DEGRADED, f"{count} entries could not be shown, and are tried again: {found.reason}")
+
+
+async def _webhooks(services: ManagementServices) -> Check:
+    """Those that the server has switched off, so that admins learn of it; they keep the server from nothing."""
+    try:
+        names: list[str] = await services.shared.catalog.scan(disabled_webhooks)
+    except PkgrepoError as error:
+        return Check("webhooks", DEGRADED, str(error))
+    if not names:
+        return Check("webhooks")
+    return Check("webhooks", DEGRADED, f"switched off because their receivers failed: {', '.join(names)}")

@@ -55,6 +55,14 @@ LONGEST_FAILING: Final = timedelta(days=5)
 LONGEST_WAIT_S: Final = 86_400.0  # however long a receiver wants to be left alone
 
 
+# What is counted of an attempt, by the state of its delivery afterwards.
+_RESULTS: Final = {
+    webhook_deliveries.DELIVERED: "delivered",
+    webhook_deliveries.PENDING: "failed",
+    webhook_deliveries.FAILED: "given_up",
+}
+
+
 @define
 class _Lane:
     """What this process does for a webhook: threads of which a delivery is sent, and how far its cursor has come."""
@@ -65,7 +73,11 @@ class _Lane:
 
 
 class WebhookSender(Service):
-    """Sends events to webhooks; ``source`` is the name of this server in events."""
+    """
+    Sends events to webhooks; ``source`` is the name of this server in events.
+
+    ``attempts`` are the numbers of attempts of this process by what came of them.
+    """
 
     def __init__(
         self,
@@ -88,6 +100,7 @@ class WebhookSender(Service):
         self._reactor = reactor
         self._jitter = jitter
         self._lanes: dict[int, _Lane] = {}
+        self.attempts = dict.fromkeys(_RESULTS.values(), 0)  # of this process
         self._sending: set[Deferred[None]] = set()
         self._attempts: list[tuple[Delivery, Attempt, Deferred[None]]] = []
         self._noting: Deferred[None] | None = None
@@ -240,6 +253,7 @@ class WebhookSender(Service):
     async def _send(self, hook: Webhook, lane: _Lane, delivery: Delivery) -> None:
         outcome = await self._poster.post(hook, delivery.message, delivery.body)
         attempt = self._judge(delivery, outcome)
+        self.attempts[_RESULTS[attempt.state]] += 1
         await self._record(delivery, attempt)
         if not outcome.ok:
             await self._check_patience(hook, outcome)

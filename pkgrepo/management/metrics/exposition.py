@@ -35,6 +35,7 @@ from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, all_cache_counts
 from pkgrepo.storage.pools import Pools
+from pkgrepo.webhooks.sender import WebhookSender
 
 _COUNTS = {"hit": "hits", "miss": "misses", "confirmed": "confirmed", "stale": "stale", "absent": "absent"}
 
@@ -168,6 +169,19 @@ class UpstreamMetrics:
         samples = [([path, route], int(state is UpstreamState.CLOSED)) for path, route, state in states]
         text = "1 if requests are sent to a route, 0 if it failed."
         return lambda: [gauge("pkgrepo_upstream_up", text, ["repo", "route"], samples)]
+
+
+class WebhookMetrics:
+    """The attempts to deliver events to webhooks."""
+
+    def __init__(self, sender: WebhookSender) -> None:
+        self._sender = sender
+
+    def snapshot(self) -> Families:
+        """The numbers of attempts of this process."""
+        samples = [([result], count) for result, count in self._sender.attempts.items()]
+        text = "Attempts to deliver events to webhooks."
+        return lambda: [counter("pkgrepo_webhook_deliveries", text, ["result"], samples)]
 
 
 def _storages(stores: Sequence[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:

@@ -45,7 +45,7 @@ async def list_events(call: Call) -> Response:
     caller may see none of thousands of events. With "Accept: text/event-stream" the answer is a stream of server-sent
     events that waits for new ones: it begins after the event in Last-Event-ID or in after, and without them with the
     next event. It ends after some minutes at the latest, and clients then continue with Last-Event-ID. A caller may
-    have 10 streams.
+    have 10 streams in each process of the server.
     """
     text = call.query("type")
     if text:

@@ -51,7 +51,13 @@ async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
     reply = await stack.call("GET", "/readyz", who=None)
     assert (reply.status, reply.json) == (200, {"status": "ok", "checks": None})
     checked = (await stack.call("GET", "/readyz")).json["checks"]
-    assert checked == {"catalog": "ok", "database": "ok", "storage main": "ok", "readable layout": "ok"}
+    assert checked == {
+        "catalog": "ok",
+        "database": "ok",
+        "storage main": "ok",
+        "readable layout": "ok",
+        "webhooks": "ok",
+    }
 
 
 async def test_a_full_disk_degrades_the_server(make_stack: Any) -> None:

@@ -153,6 +153,8 @@ async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_i
         await until(lambda: True)
     assert (shown["active"], "410" in shown["disabled_reason"], len(receiver.of("/gone"))) == (False, True, 1)
     assert [each["action"] for each in await server.audited(action="webhook.disable")] == ["webhook.disable"]
+    checks = (await server.call("GET", "/readyz")).json["checks"]
+    assert checks["webhooks"] == "switched off because their receivers failed: hook /gone"
     again = await server.ok("POST", f"{SYSTEM}/{refusing['id']}/deliveries/{only['id']}/redeliver")
     assert again["state"] == "pending"
     await until(lambda: len(receiver.of("/refuses")) == 4)
@@ -162,6 +164,9 @@ async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_i
     await server.ok("PATCH", f"{SYSTEM}/{gone['id']}", {"active": True})
     await server.publish("main/py", "demo", "2.0")
     await until(lambda: len(receiver.of("/gone")) == 2)
+    assert (await server.call("GET", "/readyz")).json["checks"]["webhooks"] == "ok"
+    metrics = (await server.call("GET", "/metrics")).body
+    assert b'pkgrepo_webhook_deliveries_total{result="given_up"} 2.0' in metrics
     assert receiver.of("/gone")[1].json["subject"] == "main/py/demo@2.0"
 
 

@@ -213,7 +213,9 @@ def removed_repository_uids(r: Reader) -> set[str]:
 
 
 def last_activity(r: Reader, repository_id: int) -> datetime | None:
-    """The time of the latest event about the content of a repository; None if it has no such event."""
-    # The kinds of all other events have a dot.
-    sql = "SELECT at FROM event WHERE repository_id = ? AND replace(kind, '.', '') = kind ORDER BY seq DESC LIMIT 1"
+    """The time of the latest event about the content of a repository; None if it has none."""
+    sql = """
+        SELECT at FROM event WHERE repository_id = ? AND (package_key <> '' OR kind NOT LIKE '%.%')
+        ORDER BY seq DESC LIMIT 1
+        """
     return at_or_none(scalar(r, sql, (repository_id,)))

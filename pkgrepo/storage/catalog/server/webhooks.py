@@ -18,6 +18,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.packages.events import append_server_event, last_seq
 from pkgrepo.storage.catalog.rows import (
+    column,
     dump,
     every,
     exists,
@@ -191,6 +192,11 @@ def list_webhooks(r: Reader, repository_id: int | None, project_id: int | None) 
     """The webhooks of a repository or of a project, or of the server (both None), by name."""
     sql = f"{_WEBHOOK} WHERE {_PLACE} ORDER BY name"
     return every(r, _webhook, sql, (repository_id or 0, project_id or 0))
+
+
+def disabled_webhooks(r: Reader) -> list[str]:
+    """The names of the webhooks that the server has switched off."""
+    return column(r, "SELECT name FROM webhook WHERE disabled <> '' ORDER BY name")
 
 
 def active_webhooks(r: Reader) -> list[Webhook]:
