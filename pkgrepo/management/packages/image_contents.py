@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from attrs import frozen
 
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, Invalid, NotFound
@@ -35,8 +36,18 @@ MOST_REFERRERS: Final = 50
 MOST_BYTES: Final = 8 * 1024 * 1024  # of manifests and configurations that a request reads; usual ones have 10 KiB
 
 _PREDICATES: Final = ("dev.sigstore.bundle.predicateType", "in-toto.io/predicate-type", "predicateType")
-# The platforms of manifests by their digests, which their bytes decide; a page of tags would read them each time.
-_PLATFORMS: Final[Lru[str, list[str]]] = Lru(20_000)
+
+
+@frozen
+class Platforms:
+    """The platforms that a manifest or an index names, and whether the index has attestations of them."""
+
+    names: tuple[str, ...] = ()
+    attested: bool = False
+
+
+# Of manifests by their digests, which their bytes decide; a page of tags would read them each time.
+_PLATFORMS: Final[Lru[str, Platforms]] = Lru(20_000)
 
 table = Table("packages")
 
@@ -203,14 +214,14 @@ async def show_image(call: Call, version: str) -> ImageRecord:
         media_type=found.media_type,
         platforms=platforms,
         platform_count=len(listed) if document.manifests else 1,
+        attestations=len(document.manifests) - len(listed),
         referrers=[_referrer(each) for each in referrers],
         signed_by=await _signers(call, package.id, found.digest),
     )
 
 
-async def platforms_of(call: Call, package: Package, digests: Sequence[str]) -> dict[str, list[str]]:
+async def platforms_of(call: Call, package: Package, digests: Sequence[str]) -> dict[str, Platforms]:
     """The platforms of manifests and indexes, such as linux/arm64/v8, as far as so many documents may be read."""
-    found: dict[str, list[str]] = {}
     budget, unread = _Budget(), [each for each in dict.fromkeys(digests) if each not in _PLATFORMS]
     for held in await _stored(call, package.id, unread):
         document = await _document(call, held, budget)
@@ -222,10 +233,9 @@ async def platforms_of(call: Call, package: Package, digests: Sequence[str]) -> 
         else:
             named = [await _platform(call, held.digest, held, document, None, budget)]
         names = ("/".join(filter(None, (each.os, each.architecture, each.variant))) for each in named)
-        _PLATFORMS.put(held.digest, sorted({each for each in names if each and not each.startswith("unknown")}))
-    for each in digests:
-        found[each] = _PLATFORMS.get(each) or []
-    return found
+        known = sorted({each for each in names if each and not each.startswith("unknown")})
+        _PLATFORMS.put(held.digest, Platforms(tuple(known), any(map(is_attestation, document.manifests))))
+    return {each: _PLATFORMS.get(each) or Platforms() for each in digests}
 
 
 async def _signers(call: Call, package_id: int, digest: str) -> list[str]:

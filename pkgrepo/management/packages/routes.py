@@ -14,7 +14,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.packages import images
-from pkgrepo.management.packages.image_contents import platforms_of
+from pkgrepo.management.packages.image_contents import Platforms, platforms_of
 from pkgrepo.management.packages.records import file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.schema import (
     Advisories,
@@ -229,7 +229,10 @@ async def list_versions(call: Call) -> Page[VersionSummaryRecord]:
         if call.flag("platforms"):
             named = await platforms_of(call, package, [each.digest for each in listed.items if each.digest])
             for each in listed.items:
-                each.platforms = named.get(each.digest or "", [])
+                known = named.get(each.digest or "", Platforms())
+                each.platforms = list(known.names)
+                if known.attested:
+                    each.statements = sorted({*each.statements, "attestation"})
         return listed
     search, kinds = call.query("q"), call.format.versions
     return await call.page(

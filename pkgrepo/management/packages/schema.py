@@ -480,12 +480,13 @@ class ReferrerRecord(Record):
 
 
 class ImageRecord(Record):
-    """What an image is made of, and what refers to it."""
+    """What an image is made of, and what refers to it. attestations counts those that its index lists (BuildKit)."""
 
     digest: str
     media_type: str
     platforms: list[PlatformRecord]
     platform_count: int
+    attestations: int
     referrers: list[ReferrerRecord]
     signed_by: list[str]
 

@@ -309,3 +309,19 @@ async def test_a_list_says_platforms_pulls_and_what_is_about_each_tag(registry: 
     assert kinds == {("SBOM", ""), ("signature", ""), ("attestation", "https://slsa.dev"), ("x/y", "")}
     downloads = await stack.ok("GET", f"{APP}/downloads")
     assert downloads["versions"] == [{"version": "latest", "count": 2}, {"version": "v1", "count": 2}]
+
+
+async def test_attestations_in_an_index_are_no_platforms(registry: Registry) -> None:
+    about = make_artifact(None, "application/vnd.in-toto+json")
+    reference = {"vnd.docker.reference.digest": ONE.digest, "vnd.docker.reference.type": "attestation-manifest"}
+    unknown = {"os": "unknown", "architecture": "unknown"}
+    one = {**ONE.descriptor, "platform": {"os": "linux", "architecture": "amd64"}}
+    listed = [one, {**about.descriptor, "platform": unknown, "annotations": reference}]
+    await registry.push(about)
+    await registry.push(make_index([], manifests=listed), "built")
+    stack = registry.stack
+    found = {each["version"]: each for each in (await stack.ok("GET", f"{APP}/versions?platforms=true"))["items"]}
+    assert (found["built"]["platforms"], found["built"]["statements"]) == (["linux/amd64"], ["attestation"])
+    assert found["v1"]["statements"] == []
+    image = await stack.ok("GET", f"{APP}/versions/built/image")
+    assert (image["platform_count"], image["attestations"]) == (1, 1)
