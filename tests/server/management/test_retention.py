@@ -287,3 +287,16 @@ async def test_a_schedule_runs_once_when_it_is_due(npm: Repository) -> None:
     assert (job["state"], job["result"]["removed"], job["started_by"]) == ("done", 1, "")
     (entry,) = await entries(stack)
     assert (entry["by"], entry["reason"]) == ("system", "retention: old")
+
+
+async def test_a_dist_tag_is_removed_and_its_version_stays(npm: Repository) -> None:
+    stack = npm.stack
+    headers = {"Content-Type": "application/json"}
+    await stack.call("PUT", "/repositories/main/all/-/package/demo/dist-tags/pr-7", raw=b'"1.1.0"', headers=headers)
+    rule = {"name": "branches", "match": {"tags": ["pr-*"]}, "keep": {"newer_than_days": 4}, "action": "untag"}
+    await set_rules(stack, rule)
+    assert await preview(stack) == {"1.1.0"}
+    await run(stack)
+    document = await npm.send("GET", "/demo")
+    assert ("pr-7" in document.json["dist-tags"], "1.1.0" in document.json["versions"]) == (False, True)
+    assert document.json["dist-tags"]["latest"] == "2.0.0"

@@ -345,3 +345,15 @@ async def test_immutable_tags_are_neither_moved_nor_deleted(stack: Stack) -> Non
     await registry.push(child, "edge")
     await registry.push(images.children[1], "edge")
     assert (await registry.below("DELETE", "manifests/edge")).status == 202
+
+
+async def test_a_single_file_that_a_client_deleted_is_restored(stack: Stack) -> None:
+    repository = Repository(stack, "maven")
+    await repository.fill()
+    before, used = await repository.shown(), await repository.used()
+    await repository.send("DELETE", "/com/example/demo/1.1/demo-1.1.jar")
+    assert (await repository.read("/com/example/demo/1.1/demo-1.1.pom"))[0] == 200
+    (entry,) = await entries(stack)
+    assert (entry["kind"], entry["names"]) == ("files", ["1.1"])
+    await stack.ok("POST", f"/trash/{entry['id']}/restore")
+    assert (await repository.shown(), await repository.used()) == (before, used)
