@@ -14,7 +14,7 @@ from pkgrepo.commands.http import Failed
 from pkgrepo.commands.remote.printer import Column
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
-from pkgrepo.web.rendering.filters import plural, size
+from pkgrepo.web.rendering.filters import plural, size, without_blanks
 
 COLUMNS = (
     Column("PACKAGE", "package"),
@@ -38,7 +38,8 @@ async def show(session: Session, repository: str) -> None:
     """Show the rules of a repository."""
     rules = await session.client.get("repository", repository, "config", "retention")
     if session.printer.as_json or rules is not None:
-        click.echo(msgspec.json.format(msgspec.json.encode(rules), indent=2).decode())
+        shown = rules if session.printer.as_json else without_blanks(rules)
+        click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
     else:
         session.printer.note(f"{repository} has no rules: nothing goes by itself")
 

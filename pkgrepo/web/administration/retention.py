@@ -8,6 +8,7 @@ from typing import Any, Final
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.web.refusals import REFUSED
+from pkgrepo.web.rendering.filters import without_blanks
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
 
@@ -82,7 +83,7 @@ async def _page(visit: Visit, storage: str, name: str, *, text: str | None = Non
             error = str(refused)
     shown = text
     if shown is None:
-        shown = json.dumps(stored or EXAMPLE, indent=2, ensure_ascii=False)
+        shown = json.dumps(without_blanks(stored) if stored else EXAMPLE, indent=2, ensure_ascii=False)
     return visit.page(
         "administration/retention.html",
         status=422 if error else 200,

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -80,6 +80,14 @@ def number(count: int | None) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """A number and its noun: ``1 file``, ``2 files``."""
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def without_blanks(value: Any) -> Any:
+    """A JSON value without the fields that are null or empty, so that people see what is set."""
+    if not isinstance(value, dict):
+        return [without_blanks(each) for each in value] if isinstance(value, list) else value
+    kept = {name: without_blanks(each) for name, each in value.items()}
+    return {name: each for name, each in kept.items() if each is not None and each not in ("", [], {})}
 
 
 def sentence(text: str) -> str:
