@@ -22,7 +22,7 @@ INDEX_PAGE = "pkgrepo/packaging/index-page.md"  # in the staged sources: the REA
 
 _VERSION = re.compile(r'(?m)^__version__ = "([^"]+)"$')
 _RELATIVE = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:)([^)]*)\)")
-_TABLE_OF_PICTURES = re.compile(r"(?ms)^\| repositories \|.*?\n\n")
+_TABLE = re.compile(r"(?m)(?:^\|.*\n)+\n?")
 _README = 'readme = "README.md"\n'
 _URLS = {
     "Source": "",
@@ -120,7 +120,8 @@ def _describe(folder: Path, files_url: str | None) -> None:
 def index_page(readme: str, files_url: str | None) -> str:
     """The README for a page that has no files beside it: links to files become absolute, or their text alone."""
     if files_url is None:
-        return _RELATIVE.sub(lambda found: found[2], _TABLE_OF_PICTURES.sub("", readme))
+        without = _TABLE.sub(lambda found: "" if "![" in found[0] else found[0], readme)
+        return _RELATIVE.sub(lambda found: found[2], without)
     return _RELATIVE.sub(lambda found: f"{found[1]}[{found[2]}]({files_url}{found[3]})", readme)
 
 
