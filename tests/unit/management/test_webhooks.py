@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.inprocess_server import until
+from tests.support.inprocess_server import turn, until
 from tests.support.memory_server import Stack
 from tests.support.receivers import Message, Receiver
 
@@ -50,7 +50,7 @@ async def ended(stack: Stack, hook: Any, count: int) -> list[Any]:
         found = [each for each in await deliveries(stack, hook) if each["attempts"]]
         if len(found) >= count:
             return found
-        await until(lambda: True)
+        await turn()
 
 
 async def make_due(stack: Stack) -> None:
@@ -131,7 +131,7 @@ async def test_a_failed_delivery_is_sent_again_with_its_id_and_holds_back_only_i
     assert [each.json["subject"] for each in receiver.messages[2:]] == ["main/py/demo@1.0", "main/py/demo@1.1"]
     assert receiver.messages[0].id == receiver.messages[2].id
     while (await server.ok("GET", f"{SYSTEM}/{hook['id']}"))["failing_since"]:
-        await until(lambda: True)
+        await turn()
 
 
 async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_is_gone_is_switched_off(
@@ -145,12 +145,13 @@ async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_i
         await until(lambda count=count: len(receiver.of("/refuses")) == count)
         [only] = await ended(server, refusing, 1)
         while only["attempts"] < count:
+            await turn()
             [only] = await deliveries(server, refusing)
         await make_due(server)
     assert (only["state"], only["status"]) == ("failed", 403)
     await ended(server, gone, 1)
     while not (shown := await server.ok("GET", f"{SYSTEM}/{gone['id']}"))["disabled_reason"]:
-        await until(lambda: True)
+        await turn()
     assert (shown["active"], "410" in shown["disabled_reason"], len(receiver.of("/gone"))) == (False, True, 1)
     assert [each["action"] for each in await server.audited(action="webhook.disable")] == ["webhook.disable"]
     checks = (await server.call("GET", "/readyz")).json["checks"]
