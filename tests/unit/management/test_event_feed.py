@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+from pkgrepo.storage.catalog.people.tokens import DAY_MS, announce_expiring
+from pkgrepo.storage.catalog.server.upstream_states import note_upstream
 from tests.support.memory_server import WITHOUT_CONDA, Stack
 
 
@@ -63,3 +65,27 @@ async def test_wrong_questions_are_refused(stack: Stack) -> None:
         assert (await stack.api("GET", f"/events?{query}")).status == 422, query
     stream = {"Accept": "text/event-stream", "Last-Event-ID": "x"}
     assert (await stack.api("GET", "/events", headers=stream)).status == 422
+
+
+async def test_tokens_that_expire_are_announced_twice(stack: Stack) -> None:
+    catalog, now_ms = stack.assembly.core.catalog, stack.assembly.core.clock.now_ms()
+    await catalog.write(announce_expiring, now_ms)
+    for name, days in (("long", 20), ("short", 10), ("revoked", 20)):
+        made = await stack.ok("POST", "/user/token", {"name": name, "expires_in_days": days})
+    await stack.ok("DELETE", f"/user/token/{made['id']}")
+    found = [await catalog.write(announce_expiring, now_ms + days * DAY_MS) for days in (1, 7, 8, 18, 30)]
+    assert found == [0, 1, 1, 1, 0]
+    events, _ = await feed(stack, "?type=token.expiring")
+    said = [(each["data"]["name"], each["data"]["days"], each["data"]["user"]) for each in events]
+    assert said == [("long", 14, "admin"), ("short", 3, "admin"), ("long", 3, "admin")]
+
+
+async def test_an_upstream_that_is_down_is_announced_once_by_all_processes(stack: Stack) -> None:
+    repository = await stack.add_repository("py")
+    core = stack.assembly.core
+    place = (core.registry.find_uid(repository["id"]).id, "main")
+    for reason in (None, "it refuses connections", "it refuses connections", None, None):
+        await core.catalog.write(note_upstream, *place, reason, core.clock.now_ms())
+    events, _ = await feed(stack, "?type=upstream.*")
+    assert [each["type"] for each in events] == ["pkgrepo.upstream.down.v1", "pkgrepo.upstream.up.v1"]
+    assert events[0]["data"]["reason"] == "it refuses connections"
