@@ -16,7 +16,10 @@ from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases
 from tests.support.sql_statements import Statement, find_statements, load_sources
 
-ENGINES: Final = tuple(f"{pkgrepo.__name__}.storage.catalog.{name}." for name in ("engine", "postgresql"))
+# The engines, and the room that needs what a release needs and has no SQL.
+WITHOUT: Final = tuple(
+    f"{pkgrepo.__name__}.{name}" for name in ("storage.catalog.engine.", "storage.catalog.postgresql.", "packaging")
+)
 # Tables that grow with the packages and their use. The others have some thousand rows on a large server.
 LARGE: Final = frozenset(
     {
@@ -67,7 +70,7 @@ WHOLE: Final = {
 def plans() -> Iterator[Mapping[str, Sequence[Any]]]:
     """The generic plans of all samples of each statement, by its place; a scan of a whole table is the last resort."""
     sources = load_sources(Path(pkgrepo.__file__).parent)
-    statements, _ = find_statements([source for source in sources if not source.name.startswith(ENGINES)])
+    statements, _ = find_statements([source for source in sources if not source.name.startswith(WITHOUT)])
     with postgresql() as server, Databases(server) as databases, databases.another() as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
