@@ -25,8 +25,8 @@ DAYS = (
 POLL_S = 1.0  # seconds between two looks at a job that is waited for
 
 
-def _time(row: Any) -> str:
-    at = parse_time(row["time"])
+def _time(each: Any) -> str:
+    at = parse_time(each["time"])
     return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
 

@@ -126,7 +126,7 @@ def _check_record(source: Source, archive: ZipArchive, folder: str, record: byte
         raise source.refuse(f"has a RECORD of more than {RECORD_ROWS} rows")
     try:
         rows = csv.reader(io.StringIO(record.decode(), newline=""), strict=True)
-        recorded = {row[0] for row in rows if row}
+        recorded = {name for name, *_ in filter(None, rows)}
     except (UnicodeDecodeError, csv.Error) as error:
         why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise source.refuse(f"has a RECORD that cannot be read: {why}") from None

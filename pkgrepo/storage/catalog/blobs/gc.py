@@ -73,7 +73,7 @@ def candidates(
         """,
         (storage_id, before_ms, after.touched_ms, after.sha256, limit),
     )
-    found = [to_info(row) for row in rows if not row[-1]]
+    found = [to_info(tuple(info)) for *info, is_referenced in rows if not is_referenced]
     if len(rows) < limit:
         return found, None
     sha256, *_, touched_ms, _ = rows[-1]
@@ -157,8 +157,9 @@ def freed_by_removal(r: Reader, storage_id: int, reference_counts: Mapping[str, 
             """,
             (storage_id, bytes.fromhex(sha256), before_ms),
         )
-        if row is not None and row[-1] == count:
-            freed.append(to_info(row))
+        *info, references = row or (None,)
+        if references == count:
+            freed.append(to_info(tuple(info)))
     return freed
 
 

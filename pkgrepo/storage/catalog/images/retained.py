@@ -50,4 +50,7 @@ def manifest_ages(r: Reader, package_id: int) -> dict[str, ManifestAge]:
         "SELECT id, digest, subject, created_at, touched_at FROM manifest WHERE package_id = ? ORDER BY id",
         (package_id,),
     )
-    return {row[1]: ManifestAge._make((*row, row[1] not in children, row[1] in tagged)) for row in rows}
+    return {
+        digest: ManifestAge(id_, digest, subject, created_ms, touched_ms, digest not in children, digest in tagged)
+        for id_, digest, subject, created_ms, touched_ms in rows
+    }

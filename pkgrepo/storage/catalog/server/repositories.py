@@ -22,7 +22,7 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, REPOSITORY_RESTORED, append_event
-from pkgrepo.storage.catalog.rows import column, find, insert, number, rows, scalar, update
+from pkgrepo.storage.catalog.rows import column, insert, number, rows, scalar, update
 
 from .quotas import Usage, check_growth
 from .settings import CONFIG_SERIAL, bump_config_serial, get
@@ -310,7 +310,7 @@ def _read_all(r: Reader, query: str, parameters: Sequence[Value] = ()) -> list[R
 
 
 def _read_one(r: Reader, query: str, parameters: Sequence[Value]) -> Repository | None:
-    return find(r, lambda row: _with_parent(r, _repository(row), row[-1], {}), query, parameters)
+    return next(iter(_read_all(r, query, parameters)), None)
 
 
 def _with_parent(

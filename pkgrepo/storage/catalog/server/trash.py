@@ -39,6 +39,7 @@ from pkgrepo.storage.catalog.rows import (
     placeholders,
     put,
     rows,
+    scalar,
 )
 from pkgrepo.storage.catalog.server import repositories, settings
 from pkgrepo.storage.catalog.server.quotas import Usage
@@ -170,8 +171,8 @@ def add_to_trash(
         return
     uid = disposal.entry or str(uuid.uuid4())
     size = sum(each.size for each in parts)
-    row = tx.one("SELECT id FROM trash WHERE uid = ?", (uid,))
-    if row is None:
+    trash_id = scalar(tx, "SELECT id FROM trash WHERE uid = ?", (uid,))
+    if trash_id is None:
         trash_id = insert(
             tx,
             "trash",
@@ -190,7 +191,6 @@ def add_to_trash(
             deleted_at=now_ms,
         )
     else:
-        trash_id = row[0]
         tx.send(
             "UPDATE trash SET items = items + ?, size = size + ?, whole = ? WHERE id = ?",
             (len(parts), size, int(whole), trash_id),
