@@ -139,7 +139,7 @@ def _chosen(words: Sequence[str]) -> list[Scenario]:
 
 
 def _contestants(peers: str | None, releases: int) -> Mapping[str, type[Contestant]]:
-    too_large = {name for name, made in SCALED.items() if made.releases > releases}
+    too_large = {made.name for made in SCALED if made.releases > releases}
     fitting = {name: made for name, made in CONTESTANTS.items() if name not in too_large}
     if peers is None:
         return fitting

@@ -87,6 +87,18 @@ class Scenario:
     goals: tuple[Goal, ...] = ()
 
 
+def measuring(
+    name: str, lineup: tuple[str, ...], metrics: tuple[Metric, ...], stock: str, *goals: Goal
+) -> Callable[[Callable[[Arena, str], Trial]], Scenario]:
+    """Decorate what prepares the contestants of a scenario, whose docstring says what it is about."""
+
+    def decorate(prepare: Callable[[Arena, str], Trial]) -> Scenario:
+        about = " ".join((prepare.__doc__ or "").split()).removesuffix(".")
+        return Scenario(name, about[:1].lower() + about[1:], lineup, metrics, prepare, stock, goals)
+
+    return decorate
+
+
 @frozen
 class Pace:
     """How often a scenario is measured, and for how many seconds where it is small requests."""

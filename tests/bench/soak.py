@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from attrs import define, evolve, field, frozen
 
-from .clients.load import DOCKER, MAVEN, NPM, PIP, KeptConnection, LoadFailed, Post, Target, basic, get, percentile
+from .clients.load import DOCKER, MAVEN, NPM, PIP, KeptConnection, LoadFailed, Post, Target, get, percentile
 from .contestants.workers import PkgrepoMixed
 from .measure import MIB, rss_of
 from .packages.images import make_image
@@ -231,7 +231,7 @@ def _sample(server: PkgrepoMixed, at_s: float) -> Sample:
 
 def _lags(server: PkgrepoMixed) -> Mapping[float, float]:
     """How many delays were at most so many seconds, since the start."""
-    reply = get(f"{server.base_url}/metrics", basic(server.user, server.password))
+    reply = get(f"{server.base_url}/metrics", server.admin)
     return {float(bound): float(count) for bound, count in _LAG.findall(reply.body)}
 
 

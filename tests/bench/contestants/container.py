@@ -9,11 +9,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.bench.clients.load import basic, get, send_json
+from tests.bench.clients.load import get
 from tests.bench.clients.registry import Pusher, Registry
 from tests.bench.packages.images import Image
 
-from .server import LOOPBACK, Contestant, Pkgrepo, Unavailable, built, built_version
+from .server import LOOPBACK, Contestant, Pkgrepo, Unavailable, built, built_version, variant
 
 TAGGERS = 8
 TAGS_AT_ONCE = 50  # of one manifest; each comes back as a header field, and http.client takes a hundred of those
@@ -52,17 +52,9 @@ class PkgrepoImages(Pkgrepo, ImageRegistry):
 
     name = "pkgrepo-images"
     repository = "images"
-    storage = "main"
 
     def prepare(self) -> None:
-        repository = {
-            "name": self.repository,
-            "storage": self.storage,
-            "format": "docker",
-            "visibility": "private",
-            "config": {"type": "Hosted", "push_rules": {"allow_tag_overwrite": True}},
-        }
-        send_json("POST", f"{self.base_url}/api/repository", repository, basic(self.user, self.password))
+        self.add_repository(self.repository, "docker", "private", push_rules={"allow_tag_overwrite": True})
 
     def client(self, image: str) -> Registry:
         return registry_client(self, f"{self.storage}/{self.repository}/{image}")
@@ -81,18 +73,7 @@ class PkgrepoTags(PkgrepoImages):
     tags = 0
 
 
-class PkgrepoManyTags(PkgrepoTags):
-    """A hundred thousand."""
-
-    name = "pkgrepo-100000-tags"
-    tags = 100_000
-
-
-class PkgrepoFewTags(PkgrepoTags):
-    """A thousand."""
-
-    name = "pkgrepo-1000-tags"
-    tags = 1000
+MANY_TAGS, FEW_TAGS = (variant(f"pkgrepo-{tags}-tags", PkgrepoTags, tags=tags).name for tags in (100_000, 1000))
 
 
 class OpenRegistry(ImageRegistry):
@@ -166,7 +147,7 @@ class Zot(OpenRegistry):
 def registry_client(server: Pkgrepo, name: str) -> Registry:
     """A registry of this checkout, with a token of its token service that allows pulls and pushes of an image."""
     url = f"{server.base_url}/api/auth/token?service=bench&scope=repository:{name}:pull,push"
-    token = json.loads(get(url, basic(server.user, server.password)).body)["token"]
+    token = json.loads(get(url, server.admin).body)["token"]
     return Registry(server.base_url, name, {"Authorization": f"Bearer {token}"})
 
 

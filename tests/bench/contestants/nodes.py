@@ -13,20 +13,19 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.bench.clients.load import LoadFailed, basic, send_json
+from tests.bench.clients.load import LoadFailed
 from tests.bench.measure import ProcessTree
 
 from .container import Distribution, Distribution3, PkgrepoImages
 from .maven import PkgrepoMaven
 from .npm import PkgrepoNpm
 from .python import PkgrepoPython
-from .server import LOOPBACK, ROOT, START_LIMIT_S, STOP_LIMIT_S, Pkgrepo, Unavailable, free_port
+from .server import LOOPBACK, ROOT, START_LIMIT_S, Contestant, Pkgrepo, Program, Unavailable, free_port, variant
 
 POSTGRESQL = Path("/usr/lib/postgresql/15/bin")
 # PostgreSQL refuses to be run by root.
@@ -37,48 +36,7 @@ OWN = ("PKGREPO_DATA__DIR", "PKGREPO_SERVER__LISTEN")  # the variables of a node
 KEY_ID, SECRET, REGION = "bench-key", "bench-secret-of-the-bucket", "us-east-1"
 
 
-class Program:
-    """A server that a contestant needs, in a folder of its own."""
-
-    def __init__(self, folder: Path, command: Sequence[str | Path], **options: Any) -> None:
-        with (folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(each) for each in command],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                **options,
-            )
-        self._folder = folder
-
-    def await_socket(self, family: int, address: Any) -> None:
-        """
-        Return when it accepts connections.
-
-        :raises Unavailable: it ended, or did not in two minutes
-        """
-        until = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < until and self._process.poll() is None:
-            with contextlib.suppress(OSError), socket.socket(family) as probe:
-                probe.connect(address)
-                return
-            time.sleep(0.02)
-        lines = (self._folder / "log").read_text(errors="replace").strip().splitlines()
-        self.stop()
-        raise Unavailable(f"{self._folder.name} does not answer: {' / '.join(lines[-3:])}")
-
-    def stop(self) -> None:
-        """End it."""
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(STOP_LIMIT_S)
-
-
-class Bucket:
+class Bucket(Program):
     """An S3 server with one bucket."""
 
     def __init__(self, folder: Path) -> None:
@@ -90,17 +48,11 @@ class Bucket:
         port = free_port()
         self.endpoint = f"http://{LOOPBACK}:{port}"
         options = ["--port", f"{LOOPBACK}:{port}", "--access", KEY_ID, "--secret", SECRET, "--region", REGION]
-        self._program = Program(
-            folder, [VERSITYGW, *options, "--keep-alive", "--quiet", "posix", "--sidecar", sidecar, files]
-        )
-        self._program.await_socket(socket.AF_INET, (LOOPBACK, port))
-
-    def stop(self) -> None:
-        """End it."""
-        self._program.stop()
+        super().__init__(folder, [VERSITYGW, *options, "--keep-alive", "--quiet", "posix", "--sidecar", sidecar, files])
+        self.await_socket(socket.AF_INET, (LOOPBACK, port))
 
 
-class Database:
+class Database(Program):
     """A PostgreSQL server, on a Unix socket."""
 
     def __init__(self, folder: Path) -> None:
@@ -111,75 +63,79 @@ class Database:
         if options:
             shutil.chown(folder, options["user"], options["group"])
         if not (folder / "data").exists():
-            command = [POSTGRESQL / "initdb", "-D", folder / "data"]
-            command += ["--auth=trust", "--username=pkgrepo", "--encoding=UTF8"]
+            how = ["--auth=trust", "--username=pkgrepo", "--encoding=UTF8"]
+            command = [str(POSTGRESQL / "initdb"), "-D", str(folder / "data"), *how]
             subprocess.run(command, cwd=folder, capture_output=True, timeout=START_LIMIT_S, check=True, **options)
         settings = [f"--unix_socket_directories={folder}", "--listen_addresses=", "--shared_buffers=256MB"]
-        self._program = Program(folder, [POSTGRESQL / "postgres", "-D", folder / "data", *settings], **options)
-        self._program.await_socket(socket.AF_UNIX, str(folder / ".s.PGSQL.5432"))
+        super().__init__(folder, [POSTGRESQL / "postgres", "-D", folder / "data", *settings], **options)
+        self.await_socket(socket.AF_UNIX, str(folder / ".s.PGSQL.5432"))
         self.url = "postgresql:///?" + urlencode({"host": folder, "user": "pkgrepo", "dbname": "postgres"})
 
-    def stop(self) -> None:
-        """End it."""
-        self._program.stop()
 
-
-class OnDatabase(Pkgrepo):
-    """One process on a database server of its own."""
+class Aided(Contestant):
+    """A contestant that needs other programs, which start before it and end after it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._database: Database | None = None
+        self._aids: list[Program] = []
 
     def start(self) -> None:
-        self._database = Database(short_folder(self.folder))
-        super().start()
+        try:
+            self.start_aids()
+            super().start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_aids(self) -> None:
+        """Start what it needs."""
 
     def stop(self) -> None:
         super().stop()
-        database, self._database = self._database, None
-        if database is not None:
-            database.stop()
+        while self._aids:
+            self._aids.pop().stop()
+
+
+class OnDatabase(Aided, Pkgrepo):
+    """One process on a database server of its own."""
+
+    _database: Database
+
+    def start_aids(self) -> None:
+        super().start_aids()
+        self._database = Database(short_folder(self.folder))
+        self._aids.append(self._database)
 
     def discard(self) -> None:
         super().discard()
         shutil.rmtree(short_folder(self.folder), ignore_errors=True)
 
     def environment(self) -> Mapping[str, str]:
-        assert self._database is not None, "the database is started before"
         return {**super().environment(), "PKGREPO_DATABASE__URL": self._database.url}
 
 
-class Node(OnDatabase):
-    """One node on a database and a bucket."""
+class OnBucket(Aided):
+    """One process on a bucket of its own."""
 
-    storage = "cloud"
+    _bucket: Bucket
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._bucket: Bucket | None = None
-
-    def start(self) -> None:
+    def start_aids(self) -> None:
+        super().start_aids()
         folder = self.folder / "bucket"
         folder.mkdir(parents=True, exist_ok=True)
         self._bucket = Bucket(folder)
-        try:
-            super().start()
-        except BaseException:
-            self.stop()
-            raise
+        self._aids.append(self._bucket)
 
-    def stop(self) -> None:
-        super().stop()
-        bucket, self._bucket = self._bucket, None
-        if bucket is not None:
-            bucket.stop()
+
+class Node(OnBucket, OnDatabase):
+    """One node on a database and a bucket."""
+
+    storage = "cloud"
 
     def environment(self) -> Mapping[str, str]:
         return {**super().environment(), "PKGREPO_DATA__STORAGES": str(self.folder / "storages")}
 
     def prepare(self) -> None:
-        assert self._bucket is not None, "the bucket is started before"
         settings = {
             "endpoint": self._bucket.endpoint,
             "bucket": BUCKET,
@@ -187,9 +143,8 @@ class Node(OnDatabase):
             "access_key_id": KEY_ID,
             "secret_access_key": SECRET,
         }
-        storage = {"name": self.storage, "type": "S3", "settings": settings}
         with contextlib.suppress(LoadFailed):  # it is there after the first start
-            send_json("POST", f"{self.base_url}/api/storage", storage, basic(self.user, self.password))
+            self.ask("storage", {"name": self.storage, "type": "S3", "settings": settings})
         super().prepare()
 
 
@@ -242,71 +197,27 @@ class TwoNodes(Node):
         return ProcessTree(*super().tree.roots, *self._follower.tree.roots)
 
 
-class NodeNpm(Node, PkgrepoNpm):
-    """Of npm packages, one node."""
-
-    name = f"{PkgrepoNpm.name}-node"
-
-
-class NodesNpm(TwoNodes, PkgrepoNpm):
-    """Of npm packages."""
-
-    name = f"{PkgrepoNpm.name}-nodes"
+NODE_NPM, NODE_IMAGES = (variant(f"{base.name}-node", Node, base).name for base in (PkgrepoNpm, PkgrepoImages))
+NODES_NPM, NODES_PYTHON, NODES_MAVEN = (
+    variant(f"{base.name}-nodes", TwoNodes, base).name for base in (PkgrepoNpm, PkgrepoPython, PkgrepoMaven)
+)
 
 
-class NodesPython(TwoNodes, PkgrepoPython):
-    """Of Python packages."""
-
-    name = f"{PkgrepoPython.name}-nodes"
-
-
-class NodesMaven(TwoNodes, PkgrepoMaven):
-    """Of Maven artifacts."""
-
-    name = f"{PkgrepoMaven.name}-nodes"
-
-
-class NodeImages(Node, PkgrepoImages):
-    """Of images, one node."""
-
-    name = f"{PkgrepoImages.name}-node"
-
-
-class BucketDistribution(Distribution):
+class BucketDistribution(OnBucket, Distribution):
     """Distribution with its S3 driver."""
 
     name = f"{Distribution.name}-s3"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._bucket: Bucket | None = None
-
-    def start(self) -> None:
-        folder = self.folder / "bucket"
-        folder.mkdir(parents=True, exist_ok=True)
-        self._bucket = Bucket(folder)
-        super().start()
-
-    def stop(self) -> None:
-        super().stop()
-        bucket, self._bucket = self._bucket, None
-        if bucket is not None:
-            bucket.stop()
 
     def environment(self) -> Mapping[str, str]:
         return {**super().environment(), "AWS_CA_BUNDLE": ""}
 
     def driver(self) -> str:
-        assert self._bucket is not None, "the bucket is started before"
         key = f"accesskey: {KEY_ID}, secretkey: {SECRET}"
         place = f"region: {REGION}, bucket: {BUCKET}, regionendpoint: '{self._bucket.endpoint}'"
         return f"s3: {{{key}, {place}, secure: false, forcepathstyle: true}}\n  redirect: {{disable: true}}"
 
 
-class BucketDistribution3(BucketDistribution, Distribution3):
-    """The same of the current one."""
-
-    name = f"{Distribution3.name}-s3"
+RIVALS = (BucketDistribution.name, variant(f"{Distribution3.name}-s3", BucketDistribution, Distribution3).name)
 
 
 def short_folder(folder: Path) -> Path:

@@ -13,9 +13,9 @@ from tests.bench.clients.load import Target
 from .container import OpenRegistry
 from .maven import MavenServer
 from .npm import NodeRegistry
-from .proxy import Direct, DirectImages, DirectLine, DirectMaven, DirectNpm, DirectPython, DirectSilentMaven, Proxy
+from .proxy import UPSTREAMS, Proxy
 from .python import PythonIndex
-from .server import LOOPBACK, Contestant, built, built_version
+from .server import LOOPBACK, Contestant, built, built_version, variant
 
 
 class NoraServer(Contestant):
@@ -90,48 +90,12 @@ class NoraProxy(Proxy, NoraServer):
         return f"{self.base_url}/maven2"
 
 
-class NoraNpmProxy(NoraProxy):
-    """Of npm packages."""
-
-    name = "nora-npm-proxy"
-    direct: type[Direct] = DirectNpm
-    variable = "NORA_NPM_PROXY"
-
-
-class NoraPythonProxy(NoraProxy):
-    """Of Python packages."""
-
-    name = "nora-python-proxy"
-    direct = DirectPython
-    variable = "NORA_PYPI_PROXY"
-    url_end = "/simple/"
-
-
-class NoraMavenProxy(NoraProxy):
-    """Of Maven artifacts."""
-
-    name = "nora-maven-proxy"
-    direct: type[Direct] = DirectMaven
-    variable = "NORA_MAVEN_PROXIES"
-
-
-class NoraSilentMavenProxy(NoraMavenProxy):
-    """Of an upstream whose checksums have to be asked for."""
-
-    name = "nora-maven-silent-proxy"
-    direct = DirectSilentMaven
-
-
-class NoraImageProxy(NoraProxy):
-    """Of images."""
-
-    name = "nora-image-proxy"
-    direct: type[Direct] = DirectImages
-    variable = "NORA_DOCKER_PROXIES"
-
-
-class NoraLineProxy(NoraImageProxy):
-    """Of a registry behind a line."""
-
-    name = "nora-line-proxy"
-    direct = DirectLine
+for _name, _kind, _variable, _url_end in (
+    ("npm", "npm", "NORA_NPM_PROXY", ""),
+    ("python", "python", "NORA_PYPI_PROXY", "/simple/"),
+    ("maven", "maven", "NORA_MAVEN_PROXIES", ""),
+    ("maven-silent", "maven-silent", "NORA_MAVEN_PROXIES", ""),
+    ("image", "images", "NORA_DOCKER_PROXIES", ""),
+    ("line", "images-line", "NORA_DOCKER_PROXIES", ""),
+):
+    variant(f"nora-{_name}-proxy", NoraProxy, direct=UPSTREAMS[_kind], variable=_variable, url_end=_url_end)

@@ -11,18 +11,18 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from attrs import frozen
 
-from tests.bench.clients.load import basic, get, send_json
+from tests.bench.clients.load import get, send_json
 from tests.bench.clients.registry import Registry
 from tests.bench.upstream import SENT
 
 from .container import Distribution
 from .npm import Verdaccio
 from .python import Devpi
-from .server import LOOPBACK, ROOT, Contestant, Pkgrepo, venv_program
+from .server import LOOPBACK, ROOT, Contestant, Pkgrepo, variant, venv_program
 
 LATENCY_MS = 30
 
@@ -52,6 +52,11 @@ class Source(Contestant):
     @property
     def maven_url(self) -> str:
         """The root of a Maven repository, without a slash at its end."""
+        return self.base_url
+
+    @property
+    def gems_url(self) -> str:
+        """The root of a gem server, without a slash at its end."""
         return self.base_url
 
     def page_url(self, project: str) -> str:
@@ -85,59 +90,25 @@ class Direct(Source):
         return Sent(**json.loads(get(f"{self.base_url}{SENT}", {}).body))
 
 
-class DirectNpm(Direct):
-    """An npm registry."""
-
-    name = "direct-npm"
-    kind = "npm"
-
-
-class DirectHuge(Direct):
-    """An npm registry that has one package of 95 MB."""
-
-    name = "direct-huge"
-    kind = "npm-huge"
-
-
-class DirectPython(Direct):
-    """A Python index."""
-
-    name = "direct-python"
-    kind = "python"
-
-
-class DirectMaven(Direct):
-    """A Maven repository that announces the SHA-1 of its files."""
-
-    name = "direct-maven"
-    kind = "maven"
-
-
-class DirectSilentMaven(Direct):
-    """One that announces nothing, and has files of checksums."""
-
-    name = "direct-maven-silent"
-    kind = "maven-silent"
-
-
-class DirectImages(Direct):
-    """A container registry."""
-
-    name = "direct-images"
-    kind = "images"
-
-
-class DirectLine(Direct):
-    """A container registry that sends blobs as fast as a line of 1 Gbit/s."""
-
-    name = "direct-line"
-    kind = "images-line"
+UPSTREAMS: Final[Mapping[str, type[Direct]]] = {
+    kind: variant(f"direct-{name}", Direct, kind=kind)
+    for kind, name in (
+        ("npm", "npm"),
+        ("npm-huge", "huge"),  # has one package of 95 MB
+        ("python", "python"),
+        ("maven", "maven"),  # announces the SHA-1 of its files
+        ("maven-silent", "maven-silent"),  # announces nothing, and has files of checksums
+        ("images", "images"),
+        ("images-line", "line"),  # sends blobs as fast as a line of 1 Gbit/s
+        ("gems", "gems"),
+    )
+}
 
 
 class Proxy(Source):
-    """A proxy, which is empty when it starts; C{direct} is the class of its upstream."""
+    """A proxy, which is empty when it starts; C{direct} is the class of its upstream, of npm packages by default."""
 
-    direct: type[Direct]
+    direct: type[Direct] = UPSTREAMS["npm"]
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -171,97 +142,48 @@ class PkgrepoProxy(Proxy, Pkgrepo):
 
     def prepare(self) -> None:
         route = {"url": f"{self.upstream.base_url}{self.url_end}", "name": "upstream", "priority": 0}
-        repository = {
-            "name": "cached",
-            "storage": "main",
-            "format": self.format,
-            "visibility": "public",
-            "config": {"type": "Proxy", "proxy": {"routes": [route]}},
-        }
-        send_json("POST", f"{self.base_url}/api/repository", repository, basic(self.user, self.password))
-
-    @property
-    def repository_url(self) -> str:
-        """The address of the repository, without a slash at its end."""
-        return f"{self.base_url}/repositories/main/cached"
-
-
-class PkgrepoNpmProxy(PkgrepoProxy):
-    """Of npm packages."""
-
-    name = "pkgrepo-npm-proxy"
-    direct: type[Direct] = DirectNpm
-    format = "npm"
+        self.add_repository("cached", self.format, type="Proxy", proxy={"routes": [route]})
 
     @property
     def registry_url(self) -> str:
-        return self.repository_url
-
-
-class PkgrepoHugeProxy(PkgrepoNpmProxy):
-    """Of an upstream with a package of 95 MB."""
-
-    name = "pkgrepo-huge-proxy"
-    direct = DirectHuge
-
-
-class PkgrepoPythonProxy(PkgrepoProxy):
-    """Of Python packages."""
-
-    name = "pkgrepo-python-proxy"
-    direct = DirectPython
-    format = "python"
-    url_end = "/simple/"
-
-    def page_url(self, project: str) -> str:
-        return f"{self.repository_url}/simple/{project}/"
-
-
-class PkgrepoMavenProxy(PkgrepoProxy):
-    """Of Maven artifacts."""
-
-    name = "pkgrepo-maven-proxy"
-    direct: type[Direct] = DirectMaven
-    format = "maven"
+        return f"{self.base_url}/repositories/main/cached"
 
     @property
     def maven_url(self) -> str:
-        return self.repository_url
+        return self.registry_url
 
+    @property
+    def gems_url(self) -> str:
+        return self.registry_url
 
-class PkgrepoSilentMavenProxy(PkgrepoMavenProxy):
-    """Of an upstream whose checksums have to be asked for."""
-
-    name = "pkgrepo-maven-silent-proxy"
-    direct = DirectSilentMaven
-
-
-class PkgrepoImageProxy(PkgrepoProxy):
-    """Of images; requests carry a bearer token of the token service, as docker sends it."""
-
-    name = "pkgrepo-image-proxy"
-    direct: type[Direct] = DirectImages
-    format = "docker"
+    def page_url(self, project: str) -> str:
+        return f"{self.registry_url}/simple/{project}/"
 
     def client(self, image: str) -> Registry:
+        # Requests carry a bearer token of the token service, as docker sends it.
         name = f"main/cached/{image}"
         url = f"{self.base_url}/api/auth/token?service=bench&scope=repository:{name}:pull"
         token = json.loads(get(url, {}).body)["token"]
         return Registry(self.base_url, name, {"Authorization": f"Bearer {token}"})
 
 
-class PkgrepoLineProxy(PkgrepoImageProxy):
-    """Of a registry behind a line."""
-
-    name = "pkgrepo-line-proxy"
-    direct = DirectLine
+for _name, _kind, _format, _url_end in (
+    ("npm", "npm", "npm", ""),
+    ("huge", "npm-huge", "npm", ""),
+    ("python", "python", "python", "/simple/"),
+    ("maven", "maven", "maven", ""),
+    ("maven-silent", "maven-silent", "maven", ""),
+    ("image", "images", "docker", ""),
+    ("line", "images-line", "docker", ""),
+    ("gems", "gems", "ruby", ""),
+):
+    variant(f"pkgrepo-{_name}-proxy", PkgrepoProxy, direct=UPSTREAMS[_kind], format=_format, url_end=_url_end)
 
 
 class VerdaccioProxy(Proxy, Verdaccio):
     """Verdaccio with one uplink, otherwise as it is without."""
 
     name = "verdaccio-proxy"
-    direct: type[Direct] = DirectNpm
 
     def uplinks(self) -> tuple[str, str]:
         return f"{{ upstream: {{ url: '{self.upstream.base_url}/' }} }}", ", proxy: upstream"
@@ -270,18 +192,14 @@ class VerdaccioProxy(Proxy, Verdaccio):
         """Do nothing: reading needs no user."""
 
 
-class VerdaccioHugeProxy(VerdaccioProxy):
-    """Of an upstream with a package of 95 MB."""
-
-    name = "verdaccio-huge-proxy"
-    direct = DirectHuge
+variant("verdaccio-huge-proxy", VerdaccioProxy, direct=UPSTREAMS["npm-huge"])
 
 
 class DevpiProxy(Proxy, Devpi):
     """Devpi with an index that mirrors the upstream."""
 
     name = "devpi-proxy"
-    direct = DirectPython
+    direct = UPSTREAMS["python"]
     offline = False
 
     def prepare(self) -> None:
@@ -301,7 +219,7 @@ class Proxpi(Proxy):
     """
 
     name = "proxpi"
-    direct = DirectPython
+    direct = UPSTREAMS["python"]
 
     def command(self) -> Sequence[str]:
         self.version = importlib.metadata.version("proxpi")
@@ -324,14 +242,10 @@ class DistributionProxy(Proxy, Distribution):
     """Distribution as a pull-through cache."""
 
     name = "distribution-proxy"
-    direct: type[Direct] = DirectImages
+    direct = UPSTREAMS["images"]
 
     def more(self) -> str:
         return f"proxy: {{remoteurl: '{self.upstream.base_url}'}}"
 
 
-class DistributionLineProxy(DistributionProxy):
-    """Of a registry behind a line."""
-
-    name = "distribution-line-proxy"
-    direct = DirectLine
+variant("distribution-line-proxy", DistributionProxy, direct=UPSTREAMS["images-line"])

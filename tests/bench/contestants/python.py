@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 from tests.bench.clients.load import HTML, LoadFailed, Post, Target, basic, get, post_all, send_json
 from tests.bench.packages.wheels import Wheel
 
-from .server import Contestant, Filled, PkgrepoHosting, Unavailable, venv_program
+from .server import Contestant, Filled, PkgrepoHosting, Unavailable, variant, venv_program
 
 BOUNDARY = "bench-3b2f7c1d9e"
 UPLOADERS = 8
@@ -78,18 +78,7 @@ class PkgrepoPython(PkgrepoHosting, PythonIndex):
         return Target(url, basic("__token__", self.token))
 
 
-class PkgrepoBig(Filled, PkgrepoPython):
-    """A hundred thousand projects."""
-
-    name = "pkgrepo-100000"
-    releases = 100_000
-
-
-class PkgrepoLittle(Filled, PkgrepoPython):
-    """A hundred projects."""
-
-    name = "pkgrepo-100"
-    releases = 100
+BIG, LITTLE = (variant(f"pkgrepo-{count}", Filled, PkgrepoPython, releases=count).name for count in (100_000, 100))
 
 
 class PypiServer(PythonIndex):

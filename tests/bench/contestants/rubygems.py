@@ -1,4 +1,4 @@
-"""Gem servers: their addresses, and who may push; a proxy of one, and its upstream."""
+"""Gem servers: their addresses, and who may push."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from tests.bench.packages.filler import filler
 from tests.bench.packages.trees import Node
 from tests.support.gems import EMPTY_DATA, make_gemspec, pack_gem
 
-from .proxy import Direct, PkgrepoProxy
-from .server import Filled, PkgrepoHosting
+from .server import Filled, PkgrepoHosting, variant
 
 PUSHERS = 8
 
@@ -54,47 +53,6 @@ class PkgrepoGems(PkgrepoHosting):
         )
 
 
-class PkgrepoGems1000(Filled, PkgrepoGems):
-    """A thousand versions."""
-
-    name = "pkgrepo-gems-1000"
-    releases = 1_000
-
-
-class PkgrepoGems20000(Filled, PkgrepoGems):
-    """Twenty thousand."""
-
-    name = "pkgrepo-gems-20000"
-    releases = 20_000
-
-
-class PkgrepoGems200000(Filled, PkgrepoGems):
-    """Two hundred thousand, of 20,000 gems."""
-
-    name = "pkgrepo-gems-200000"
-    releases = 200_000
-
-
-class DirectGems(Direct):
-    """A gem server."""
-
-    name = "direct-gems"
-    kind = "gems"
-
-    @property
-    def gems_url(self) -> str:
-        """Its root."""
-        return self.base_url
-
-
-class PkgrepoGemsProxy(PkgrepoProxy):
-    """Of gems."""
-
-    name = "pkgrepo-gems-proxy"
-    direct: type[Direct] = DirectGems
-    format = "ruby"
-
-    @property
-    def gems_url(self) -> str:
-        """The address of the repository."""
-        return self.repository_url
+LITTLE, MIDDLE, BIG = (
+    variant(f"pkgrepo-gems-{count}", Filled, PkgrepoGems, releases=count).name for count in (1_000, 20_000, 200_000)
+)  # versions, ten of each gem

@@ -18,6 +18,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.bench.clients.load import LoadFailed, basic, send_json
 from tests.bench.measure import ProcessTree
@@ -34,6 +35,59 @@ class Unavailable(Exception):
 
 
 CONTESTANTS: dict[str, type[Contestant]] = {}  # all of the modules that were imported, by name
+
+
+class Program:
+    """
+    A process that serves, in a folder of its own, where C{output.log} has what it says.
+
+    C{options} are those of C{Popen}.
+    """
+
+    def __init__(self, folder: Path, command: Sequence[str | Path], **options: Any) -> None:
+        self._folder = folder
+        with (folder / "output.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(each) for each in command],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **options,
+            )
+        self.pid = self._process.pid
+
+    def await_socket(self, family: int, address: Any) -> None:
+        """
+        Return when it accepts connections.
+
+        :raises Unavailable: it has ended, or does not in two minutes
+        """
+        deadline = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with contextlib.suppress(OSError), socket.socket(family) as probe:
+                probe.settimeout(1)
+                probe.connect(address)
+                return
+            time.sleep(0.02)
+        self.stop()
+        raise Unavailable(f"{self._folder.name} does not answer: {self.last_lines()}")
+
+    def last_lines(self) -> str:
+        """The end of what it said."""
+        text = (self._folder / "output.log").read_text(errors="replace")
+        return " / ".join(text.strip().splitlines()[-3:])
+
+    def stop(self) -> None:
+        """End it, with its group if it does not end in time."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)  # a session of its own: nobody else is in the group
+            self._process.wait(STOP_LIMIT_S)
 
 
 class Contestant(ABC):
@@ -53,7 +107,7 @@ class Contestant(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Program | None = None
 
     @abstractmethod
     def command(self) -> Sequence[str]:
@@ -90,23 +144,13 @@ class Contestant(ABC):
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
-        command = list(self.command())
-        with (self.folder / "output.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env={**os.environ, **self.environment()},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._process = process = Program(self.folder, self.command(), env={**os.environ, **self.environment()})
         try:
-            self._await_answer()
+            process.await_socket(socket.AF_INET, (LOOPBACK, self.port))
             self.prepare()
         except (LoadFailed, OSError, http.client.HTTPException) as problem:
             self.stop()
-            raise Unavailable(f"{self.name}: {problem}; it said: {self._last_lines()}") from problem
+            raise Unavailable(f"{self.name}: {problem}; it said: {process.last_lines()}") from problem
         except BaseException:
             self.stop()
             raise
@@ -114,35 +158,18 @@ class Contestant(ABC):
     def stop(self) -> None:
         """End it; its folder stays. Does nothing when it is not running."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # a session of its own: nobody else is in the group
-            process.wait(STOP_LIMIT_S)
+        if process is not None:
+            process.stop()
 
     def discard(self) -> None:
         """End it and remove its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _await_answer(self) -> None:
-        assert self._process is not None
-        deadline = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                raise Unavailable(f"{self.name} ended at once: {self._last_lines()}")
-            with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1):
-                return
-            time.sleep(0.02)
-        raise Unavailable(f"{self.name} did not answer: {self._last_lines()}")
 
-    def _last_lines(self) -> str:
-        text = (self.folder / "output.log").read_text(errors="replace")
-        return " / ".join(text.strip().splitlines()[-3:])
+def variant(name: str, *bases: type[Contestant], **values: Any) -> type[Any]:
+    """A contestant of these classes under a name of its own, with other values of their class attributes."""
+    return type(name, bases, {"name": name, **values})
 
 
 class Nginx(Contestant):
@@ -182,6 +209,7 @@ class Pkgrepo(Contestant):
 
     user = "admin"
     password = "a-bench-of-our-own"
+    storage = "main"
 
     def command(self) -> Sequence[str]:
         serve = ROOT / "bin" / "serve"
@@ -206,11 +234,30 @@ class Pkgrepo(Contestant):
         """Where it keeps everything."""
         return self.folder / "data"
 
+    @property
+    def admin(self) -> Mapping[str, str]:
+        """The header fields of its administrator."""
+        return basic(self.user, self.password)
+
+    def ask(self, path: str, value: object) -> Any:
+        """The answer of the management API to a POST by the administrator. :raises LoadFailed: it was refused"""
+        return send_json("POST", f"{self.base_url}/api/{path}", value, self.admin)
+
+    def add_repository(self, name: str, format_name: str, visibility: str = "public", **config: object) -> None:
+        """Make a repository, hosted unless C{config} says otherwise."""
+        values = {"name": name, "format": format_name, "visibility": visibility, "config": {"type": "Hosted", **config}}
+        self.ask("repository", {"storage": self.storage, **values})
+
+    def make_token(self, repositories: str) -> str:
+        """A token that may read from and write to repositories of this pattern ("storage/name")."""
+        reach = [{"repository": repositories, "actions": ["read", "write"]}]
+        token: str = self.ask("user/token", {"name": "bench", "repositories": reach})["token"]
+        return token
+
 
 class PkgrepoHosting(Pkgrepo):
     """One with a repository of a format, and a token that may write to it, as a build machine has one."""
 
-    storage = "main"
     repository = ""
     format = ""
     visibility = "public"
@@ -220,20 +267,9 @@ class PkgrepoHosting(Pkgrepo):
         self.token = ""
 
     def prepare(self) -> None:
-        if self.token:
-            return
-        admin = basic(self.user, self.password)
-        repository = {
-            "name": self.repository,
-            "storage": self.storage,
-            "format": self.format,
-            "visibility": self.visibility,
-            "config": {"type": "Hosted"},
-        }
-        send_json("POST", f"{self.base_url}/api/repository", repository, admin)
-        reach = [{"repository": f"{self.storage}/{self.repository}", "actions": ["read", "write"]}]
-        token = {"name": "bench", "repositories": reach}
-        self.token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
+        if not self.token:
+            self.add_repository(self.repository, self.format, self.visibility)
+            self.token = self.make_token(f"{self.storage}/{self.repository}")
 
     @property
     def repository_url(self) -> str:

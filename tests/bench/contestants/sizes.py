@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from tests.bench.packages.filler import BASE
 
@@ -13,7 +13,7 @@ from .nodes import Database, OnDatabase, short_folder
 from .npm import PkgrepoNpm
 from .python import PkgrepoPython
 from .rubygems import PkgrepoGems
-from .server import Filled, PkgrepoHosting
+from .server import Filled, PkgrepoHosting, variant
 
 FILES: Final = (10_000_000, 1_000_000, 10_000)  # each of a project of its own, on PostgreSQL
 SIZES: Final = (1_000_000, 100_000, 10_000, 1_000)  # releases
@@ -29,11 +29,6 @@ BASES: Final[Mapping[str, type[PkgrepoHosting]]] = {
 def scaled_name(kind: str, size: int) -> str:
     """What a contestant of this size is called."""
     return f"pkgrepo-{kind}-{size}-releases"
-
-
-def _scaled(kind: str, size: int) -> type[Filled]:
-    names = {"name": scaled_name(kind, size), "releases": size, "__doc__": f"Of {kind}, with {size:,} releases."}
-    return cast("type[Filled]", type(f"Scaled{kind.title()}{size}", (Filled, BASES[kind]), names))
 
 
 class Multiplied(Filled, OnDatabase, PkgrepoPython):
@@ -54,23 +49,13 @@ class Multiplied(Filled, OnDatabase, PkgrepoPython):
             database.stop()
 
 
-def multiplied_name(size: int) -> str:
-    """What a contestant of this size is called."""
-    return f"pkgrepo-python-postgresql-{size}-files"
-
-
-def _multiplied(size: int) -> type[Multiplied]:
-    names = {"name": multiplied_name(size), "releases": size, "__doc__": f"With {size:,} files."}
-    return cast("type[Multiplied]", type(f"Multiplied{size}", (Multiplied,), names))
-
-
-MULTIPLIED: Final[Mapping[str, type[Multiplied]]] = {multiplied_name(size): _multiplied(size) for size in FILES}
-
-
-SCALED: Mapping[str, type[Filled]] = {
-    **{scaled_name(kind, size): _scaled(kind, size) for kind in BASES for size in SIZES},
-    **MULTIPLIED,
-}
+MULTIPLIED: Final[Sequence[type[Multiplied]]] = [
+    variant(f"pkgrepo-python-postgresql-{size}-files", Multiplied, releases=size) for size in FILES
+]
+SCALED: Final[Sequence[type[Filled]]] = [
+    *(variant(scaled_name(kind, size), Filled, BASES[kind], releases=size) for kind in BASES for size in SIZES),
+    *MULTIPLIED,
+]
 
 
 class PkgrepoConsole(Filled):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.bench.clients.load import Target, basic, send_json
+from tests.bench.clients.load import Target, basic
 from tests.bench.clients.registry import Registry
 
 from .conda import PkgrepoChannel
@@ -13,7 +13,7 @@ from .maven import MavenServer, PkgrepoMaven
 from .npm import NodeRegistry, PkgrepoNpm
 from .python import PkgrepoPython, PythonIndex
 from .rubygems import PkgrepoGems
-from .server import Pkgrepo
+from .server import Pkgrepo, variant
 
 
 class TwoWorkers(Pkgrepo):
@@ -24,7 +24,7 @@ class TwoWorkers(Pkgrepo):
 
 
 for _base in (PkgrepoNpm, PkgrepoPython, PkgrepoMaven, PkgrepoGems, PkgrepoChannel, PkgrepoImages):
-    type(f"TwoWorkers{_base.__name__}", (TwoWorkers, _base), {"name": f"{_base.name}-2"})
+    variant(f"{_base.name}-2", TwoWorkers, _base)
 
 FORMATS: Mapping[str, str] = {"node": "npm", "py": "python", "java": "maven", "images": "docker"}
 
@@ -36,19 +36,9 @@ class PkgrepoMixed(TwoWorkers, NodeRegistry, PythonIndex, MavenServer, ImageRegi
     token = ""
 
     def prepare(self) -> None:
-        admin = basic(self.user, self.password)
         for name, format_name in FORMATS.items():
-            repository = {
-                "name": name,
-                "storage": "main",
-                "format": format_name,
-                "visibility": "public",
-                "config": {"type": "Hosted"},
-            }
-            send_json("POST", f"{self.base_url}/api/repository", repository, admin)
-        reach = [{"repository": "main/*", "actions": ["read", "write"]}]
-        token = {"name": "bench", "repositories": reach}
-        self.token = send_json("POST", f"{self.base_url}/api/user/token", token, admin)["token"]
+            self.add_repository(name, format_name)
+        self.token = self.make_token("main/*")
 
     @property
     def registry_url(self) -> str:

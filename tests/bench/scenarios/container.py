@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.bench.arena import CPU, GROWTH, P50, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import DOCKER, LoadFailed, download
 from tests.bench.clients.registry import Pusher, Registry
-from tests.bench.contestants.container import ImageRegistry, PkgrepoFewTags, PkgrepoImages, PkgrepoManyTags, PkgrepoTags
+from tests.bench.contestants.container import FEW_TAGS, MANY_TAGS, ImageRegistry, PkgrepoImages, PkgrepoTags
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.images import Blob, Image, make_image
 
@@ -178,11 +178,11 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="image-tags-page",
         about="100 tags from the middle of the list, by how many there are",
-        lineup=(PkgrepoManyTags.name, PkgrepoFewTags.name),
+        lineup=(MANY_TAGS, FEW_TAGS),
         metrics=READ,
         prepare=_middle_page,
         stock="image-tags-page",
-        goals=(Goal(CPU, "at most", 1.3, PkgrepoFewTags.name), Goal(P50, "at most", 1.3, PkgrepoFewTags.name)),
+        goals=(Goal(CPU, "at most", 1.3, FEW_TAGS), Goal(P50, "at most", 1.3, FEW_TAGS)),
     ),
     Scenario(
         name="image-pull-1g",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Metric, Trial
-from tests.bench.clients.load import LoadFailed, Prober, Reply, get, percentile, wrk
-from tests.bench.contestants.server import Nginx
+from tests.bench.clients.load import Hits, LoadFailed, Prober, Reply, download, get, percentile, wrk
+from tests.bench.contestants.server import Contestant, Nginx
 from tests.bench.measure import MIB, Watch
 
 READ = (RATE, CPU, P50, P99, RSS)
@@ -21,6 +23,9 @@ QUIET_MAX = Metric("quiet_max_ms", "longest ms, quiet", 1)
 BESIDE_P99 = Metric("beside_p99_ms", "p99 ms beside it", 2)
 BESIDE_MAX = Metric("beside_max_ms", "longest ms beside it", 1)
 WARM_UP_S = 1.0
+DOWNLOADS = 5  # in a round: one of them is short against the clock's tick of 10 ms
+
+T = TypeVar("T")
 
 
 def figures(
@@ -59,6 +64,49 @@ def figures(
     return found
 
 
+def sending(server: Contestant, make: Callable[[int], T], send: Callable[[T], Sequence[float]]) -> Trial:
+    """
+    Rounds of uploads, which are made before the clock runs.
+
+    ``make`` is given the number of the round, ``send`` gives the milliseconds of each request.
+    """
+
+    def trial(number: int) -> Mapping[str, float]:
+        made = make(number)
+        with Watch(server.tree) as watch:
+            took_ms = send(made)
+        return figures(watch, took_ms)
+
+    return trial
+
+
+def downloading(arena: Arena, name: str, url: str, headers: Mapping[str, str], size: int) -> Trial:
+    """Rounds of downloads of a big file by curl. :raises LoadFailed: it has another size"""
+    if download(url, headers) != size:
+        raise LoadFailed(f"{url}: another size than was uploaded")
+
+    def trial(_: int) -> Mapping[str, float]:
+        with Watch(arena.get(name).tree) as watch:
+            read = sum(download(url, headers) for _ in range(DOWNLOADS))
+        return figures(watch, count=DOWNLOADS, size=read)
+
+    return trial
+
+
+def disturbed(
+    server: Contestant,
+    probe: Callable[[Callable[[], object]], list[float]],
+    quiet_s: float,
+    work: Callable[[], object],
+    **more: int,
+) -> dict[str, float]:
+    """The figures of some work, of probes beside it, and of those in so many quiet seconds before."""
+    quiet = probe(lambda: time.sleep(quiet_s))
+    with Watch(server.tree) as watch:
+        beside = probe(work)
+    return figures(watch, beside=beside, quiet=quiet, **more)
+
+
 def asking(
     arena: Arena,
     name: str,
@@ -74,16 +122,21 @@ def asking(
     def trial(_: int) -> Mapping[str, float]:
         with Watch(arena.get(name).tree) as watch:
             hits = wrk(url, headers, arena.seconds, turns=turns, refused=refused)
-        return {
-            RATE.key: hits.requests / hits.seconds,
-            SPEED.key: hits.size / 1e6 / hits.seconds,
-            CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
-            P50.key: hits.p50_ms,
-            P99.key: hits.p99_ms,
-            RSS.key: watch.cost.rss_peak / MIB,
-        }
+        return of_hits(watch, hits)
 
     return trial
+
+
+def of_hits(watch: Watch, hits: Hits) -> dict[str, float]:
+    """The figures of a round of small requests."""
+    return {
+        RATE.key: hits.requests / hits.seconds,
+        SPEED.key: hits.size / 1e6 / hits.seconds,
+        CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
+        P50.key: hits.p50_ms,
+        P99.key: hits.p99_ms,
+        RSS.key: watch.cost.rss_peak / MIB,
+    }
 
 
 def ask(url: str, headers: Mapping[str, str], status: int = 200) -> Reply:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.bench.arena import CPU, GROWTH, OURS, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import PIP, STEP_LIMIT_S, get, post_all, post_file, put_file
-from tests.bench.contestants.python import PkgrepoBig, PkgrepoLittle, PkgrepoPython, PythonIndex, form_fields, form_post
+from tests.bench.contestants.python import BIG, LITTLE, PkgrepoPython, PythonIndex, form_fields, form_post
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.wheels import Wheel, wheels
 
@@ -133,7 +133,6 @@ _FIVE_GOALS = (
     Goal(WRITTEN, "at most", 1.02),
     Goal(OF_SHA256SUM, "at least", 0.6),
 )
-_BIG, _LITTLE = PkgrepoBig.name, PkgrepoLittle.name
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
@@ -175,25 +174,25 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="index-upload",
         about="upload of a new project of 9 KB, one after the other, by how many projects there are",
-        lineup=(_BIG, _LITTLE),
+        lineup=(BIG, LITTLE),
         metrics=(UPLOADS, CPU_MS, P50, P99, RSS),
         prepare=_index_upload,
         stock="catalog",
-        goals=(Goal(P50, "at most", 1.2, _LITTLE), Goal(CPU_MS, "at most", 1.2, _LITTLE)),
+        goals=(Goal(P50, "at most", 1.2, LITTLE), Goal(CPU_MS, "at most", 1.2, LITTLE)),
     ),
     Scenario(
         name="index-page",
         about="simple page of 20 files, by how many projects there are",
-        lineup=(_BIG, _LITTLE),
+        lineup=(BIG, LITTLE),
         metrics=READ,
         prepare=_index_read("bench-20"),
         stock="catalog",
-        goals=(Goal(CPU, "at most", 1.2, _LITTLE), Goal(P50, "at most", 1.2, _LITTLE)),
+        goals=(Goal(CPU, "at most", 1.2, LITTLE), Goal(P50, "at most", 1.2, LITTLE)),
     ),
     Scenario(
         name="index-list",
         about="the list of all projects, by how many there are",
-        lineup=(_BIG, _LITTLE),
+        lineup=(BIG, LITTLE),
         metrics=(RATE, SPEED, CPU, P50, P99, RSS),
         prepare=_index_read(None),
         stock="catalog",

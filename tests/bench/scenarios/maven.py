@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import MAVEN, LoadFailed, get, percentile, post_all, put_file, write_turns
+from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial, measuring
+from tests.bench.clients.load import MAVEN, LoadFailed, Post, get, post_all, put_file, write_turns
 from tests.bench.contestants.maven import MavenServer, NginxDav, PkgrepoMaven, PkgrepoPrivateMaven
 from tests.bench.measure import Watch
 from tests.bench.packages.modules import LARGE, Module
 
-from .figures import QUIET_P99, READ, SPEED, WRITTEN, asking, figures, probed
+from .figures import QUIET_P99, READ, SPEED, WRITTEN, asking, disturbed, figures, probed, sending
 
 OURS, FLOOR, REFUSING = PkgrepoMaven.name, NginxDav.name, PkgrepoPrivateMaven.name
 PEERS = (OURS, FLOOR, "nora")
@@ -37,61 +37,78 @@ def _stocked(arena: Arena, name: str, modules: Sequence[Module]) -> MavenServer:
     return server
 
 
-def _resolve(arena: Arena, name: str) -> Trial:
+def _asking_files(arena: Arena, name: str) -> Trial:
     server = _stocked(arena, name, RESOLVED)
     urls = [f"{server.target.url}{module.stem}{suffix}" for module in RESOLVED for suffix in (".pom", ".jar")]
     turns = write_turns(arena.scratch / f"{name}.turns", urls, (MAVEN["User-Agent"],))
     return asking(arena, name, urls[0], MAVEN, turns, refused=name == REFUSING)
 
 
-def _metadata(arena: Arena, name: str) -> Trial:
+@measuring("maven-resolve", PEERS, READ, "maven-resolve", Goal(CPU, "at most", 2, FLOOR))
+def resolve(arena: Arena, name: str) -> Trial:
+    """500 files of 250 artifacts in turn: jars of 9 KB and POMs."""
+    return _asking_files(arena, name)
+
+
+@measuring("maven-refused", (REFUSING, OURS), READ, "maven-resolve", Goal(RATE, "at least", 0.6, OURS))
+def refused(arena: Arena, name: str) -> Trial:
+    """The same files of a private repository without credentials (401), beside those of a public one."""
+    return _asking_files(arena, name)
+
+
+@measuring("maven-metadata", PEERS, READ, "maven-resolve")
+def metadata(arena: Arena, name: str) -> Trial:
+    """maven-metadata.xml of one artifact."""
     server = _stocked(arena, name, RESOLVED)
     return asking(arena, name, f"{server.target.url}{RESOLVED[0].directory}/maven-metadata.xml", MAVEN)
 
 
-def _metadata_beside(arena: Arena, name: str) -> Trial:
-    """Metadata that is asked for a hundred times a second, while eight clients deploy further versions beside it."""
+@measuring(
+    "maven-beside", PEERS, (BESIDE_P99, P50, QUIET_P99, GROWTH), "maven-resolve", Goal(BESIDE_P99, "at most", 100)
+)
+def beside(arena: Arena, name: str) -> Trial:
+    """The same a hundred times a second, while 8 clients deploy 50 versions of it and of three others."""
     server = _stocked(arena, name, RESOLVED)
     url = f"{server.target.url}{RESOLVED[0].directory}/maven-metadata.xml"
     numbers = count(1)
     assert get(url, MAVEN).status == 200
 
     def trial(_: int) -> Mapping[str, float]:
-        quiet = probed(url, MAVEN, PROBES_PER_S, lambda: threading.Event().wait(arena.seconds))
         modules = [Module(RESOLVED[each % 4].artifact, f"1.{next(numbers)}") for each in range(MODULES)]
-        with Watch(server.tree) as watch:
-            beside = probed(url, MAVEN, PROBES_PER_S, lambda: server.deploy(modules, 8))
-        return {**figures(watch, beside=beside, quiet=quiet), P50.key: percentile(beside, 50)}
+        probe = partial(probed, url, MAVEN, PROBES_PER_S)
+        found = disturbed(server, probe, arena.seconds, lambda: server.deploy(modules, 8))
+        return {**found, P50.key: found["beside_p50_ms"]}
 
     return trial
 
 
-def _deploy(arena: Arena, name: str) -> Trial:
+@measuring("maven-deploy", PEERS, (FILES, CPU_MS, P50, P99, GROWTH), "maven-deploy")
+def deploy(arena: Arena, name: str) -> Trial:
+    """Deploy of 50 modules of 6 files on 5 connections, each file with SHA-1 and MD5 (nginx does not fsync)."""
     server = _stocked(arena, name, [Module("warm")])
 
-    def trial(number: int) -> Mapping[str, float]:
+    def make(number: int) -> Sequence[Module]:
         modules = [Module(f"deployed-{number}-{each}") for each in range(MODULES)]
         assert all(module.files for module in modules)  # made here, since a round's clock would run
-        with Watch(server.tree) as watch:
-            took_ms = server.deploy(modules, DEPLOYERS)
-        return figures(watch, took_ms)
+        return modules
 
-    return trial
+    return sending(server, make, lambda modules: server.deploy(modules, DEPLOYERS))
 
 
-def _put(arena: Arena, name: str) -> Trial:
+@measuring("maven-put", PEERS, (FILES, CPU_MS, P50, P99, GROWTH), "maven-deploy", Goal(P50, "at most", 6))
+def put(arena: Arena, name: str) -> Trial:
+    """300 files of up to 9 KB by PUT, one after the other (nginx does not fsync)."""
     server = _stocked(arena, name, [Module("warm")])
 
-    def trial(number: int) -> Mapping[str, float]:
-        posts = [post for each in range(MODULES) for post in Module(f"put-{number}-{each}").put(server.root)]
-        with Watch(server.tree) as watch:
-            took_ms = post_all(server.target, posts, 1)
-        return figures(watch, took_ms)
+    def make(number: int) -> Sequence[Post]:
+        return [post for each in range(MODULES) for post in Module(f"put-{number}-{each}").put(server.root)]
 
-    return trial
+    return sending(server, make, lambda posts: post_all(server.target, posts, 1))
 
 
-def _together(arena: Arena, name: str) -> Trial:
+@measuring("maven-together", PEERS, (LOST, FILES, CPU_MS, P50, P99), "maven-deploy", Goal(LOST, "at most", 0))
+def together(arena: Arena, name: str) -> Trial:
+    """32 deploys of versions of one artifact at once, all in its metadata (--rounds 100)."""
     server = _stocked(arena, name, [Module("warm")])
 
     def trial(number: int) -> Mapping[str, float]:
@@ -108,7 +125,9 @@ def _together(arena: Arena, name: str) -> Trial:
     return trial
 
 
-def _large(arena: Arena, name: str) -> Trial:
+@measuring("maven-put-1g", PEERS, (SPEED, CPU_MS, GROWTH, WRITTEN), "none", Goal(GROWTH, "at most", 48))
+def large(arena: Arena, name: str) -> Trial:
+    """A jar of 1 GiB by PUT, into a server that has just started."""
     path = arena.cache / "maven-large"
     if not path.exists():
         _write_large(path)
@@ -131,68 +150,4 @@ def _write_large(path: Path) -> None:
             file.write(block[: LARGE - file.tell()])
 
 
-SCENARIOS: tuple[Scenario, ...] = (
-    Scenario(
-        name="maven-resolve",
-        about="500 files of 250 artifacts in turn: jars of 9 KB and POMs",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_resolve,
-        stock="maven-resolve",
-        goals=(Goal(CPU, "at most", 2, FLOOR),),
-    ),
-    Scenario(
-        name="maven-refused",
-        about="the same files of a private repository without credentials (401), beside those of a public one",
-        lineup=(REFUSING, OURS),
-        metrics=READ,
-        prepare=_resolve,
-        stock="maven-resolve",
-        goals=(Goal(RATE, "at least", 0.6, OURS),),
-    ),
-    Scenario("maven-metadata", "maven-metadata.xml of one artifact", PEERS, READ, _metadata, "maven-resolve"),
-    Scenario(
-        name="maven-beside",
-        about="the same a hundred times a second, while 8 clients deploy 50 versions of it and of three others",
-        lineup=PEERS,
-        metrics=(BESIDE_P99, P50, QUIET_P99, GROWTH),
-        prepare=_metadata_beside,
-        stock="maven-resolve",
-        goals=(Goal(BESIDE_P99, "at most", 100),),
-    ),
-    Scenario(
-        name="maven-deploy",
-        about="deploy of 50 modules of 6 files on 5 connections, each file with SHA-1 and MD5 (nginx does not fsync)",
-        lineup=PEERS,
-        metrics=(FILES, CPU_MS, P50, P99, GROWTH),
-        prepare=_deploy,
-        stock="maven-deploy",
-    ),
-    Scenario(
-        name="maven-put",
-        about="300 files of up to 9 KB by PUT, one after the other (nginx does not fsync)",
-        lineup=PEERS,
-        metrics=(FILES, CPU_MS, P50, P99, GROWTH),
-        prepare=_put,
-        stock="maven-deploy",
-        goals=(Goal(P50, "at most", 6),),
-    ),
-    Scenario(
-        name="maven-together",
-        about=f"{TOGETHER} deploys of versions of one artifact at once, all in its metadata (--rounds 100)",
-        lineup=PEERS,
-        metrics=(LOST, FILES, CPU_MS, P50, P99),
-        prepare=_together,
-        stock="maven-deploy",
-        goals=(Goal(LOST, "at most", 0),),
-    ),
-    Scenario(
-        name="maven-put-1g",
-        about="a jar of 1 GiB by PUT, into a server that has just started",
-        lineup=PEERS,
-        metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
-        prepare=_large,
-        stock="none",
-        goals=(Goal(GROWTH, "at most", 48),),
-    ),
-)
+SCENARIOS: tuple[Scenario, ...] = (resolve, refused, metadata, beside, deploy, put, together, large)

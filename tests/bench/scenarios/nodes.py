@@ -16,13 +16,12 @@ from tests.bench.clients.load import NPM, LoadFailed, first_bytes, get, percenti
 from tests.bench.contestants.container import Distribution, Distribution3, PkgrepoImages
 from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.nodes import (
-    BucketDistribution,
-    BucketDistribution3,
-    NodeImages,
-    NodeNpm,
-    NodesMaven,
-    NodesNpm,
-    NodesPython,
+    NODE_IMAGES,
+    NODE_NPM,
+    NODES_MAVEN,
+    NODES_NPM,
+    NODES_PYTHON,
+    RIVALS,
     TwoNodes,
 )
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
@@ -38,7 +37,6 @@ from .publishes import ACCEPT, CLIENTS, COUNT, CPU_MS, PUBLISHES, Make, jar, nod
 MISSES = 200  # in a round
 ALONE = 40  # publishes by one client
 P50_ALONE = Metric("alone_ms", "p50 ms, one client", 2)
-RIVALS = (BucketDistribution.name, BucketDistribution3.name)
 
 
 def _packument(arena: Arena, name: str) -> Trial:
@@ -114,7 +112,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="nodes-read",
         about="packument of 5 versions, by a node; by one server on SQLite and a folder",
-        lineup=(NodeNpm.name, PkgrepoNpm.name),
+        lineup=(NODE_NPM, PkgrepoNpm.name),
         metrics=READ,
         prepare=_packument,
         stock="nodes-read",
@@ -123,19 +121,19 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="nodes-miss",
         about="first read of a packument that another node has published, one after the other; of one server's own",
-        lineup=(NodesNpm.name, PkgrepoNpm.name),
+        lineup=(NODES_NPM, PkgrepoNpm.name),
         metrics=(RATE, CPU_MS, P50, P99),
         prepare=_misses,
         stock="nodes-miss",
         goals=(Goal(P50, "at most", 2),),
     ),
-    _publishes("npm", "npm packages of 9 KB", node_package, NodesNpm.name, PkgrepoNpm.name),
-    _publishes("python", "wheels of 9 KB", wheel, NodesPython.name, PkgrepoPython.name),
-    _publishes("maven", "jars of 9 KB", jar, NodesMaven.name, PkgrepoMaven.name),
+    _publishes("npm", "npm packages of 9 KB", node_package, NODES_NPM, PkgrepoNpm.name),
+    _publishes("python", "wheels of 9 KB", wheel, NODES_PYTHON, PkgrepoPython.name),
+    _publishes("maven", "jars of 9 KB", jar, NODES_MAVEN, PkgrepoMaven.name),
     Scenario(
         name="nodes-push-1g",
         about="push of a blob of 1 GiB into a bucket; into a folder",
-        lineup=(NodeImages.name, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
+        lineup=(NODE_IMAGES, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
         metrics=(SPEED, BLOB_CPU, GROWTH),
         prepare=push((LARGE,)),
         stock="none",
@@ -144,7 +142,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="nodes-pull-1g",
         about="blob of 1 GiB from a bucket, read by curl; from a folder",
-        lineup=(NodeImages.name, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
+        lineup=(NODE_IMAGES, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
         metrics=(SPEED, BLOB_CPU, GROWTH),
         prepare=pull,
         stock="nodes-pull",

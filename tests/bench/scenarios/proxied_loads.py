@@ -26,7 +26,7 @@ from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
 from tests.bench.contestants.proxy import Source
 from tests.bench.contestants.python import PkgrepoPython
-from tests.bench.contestants.rubygems import DirectGems, PkgrepoGems, PkgrepoGemsProxy
+from tests.bench.contestants.rubygems import PkgrepoGems
 from tests.bench.contestants.server import Contestant
 from tests.bench.packages.modules import GROUP
 from tests.bench.packages.trees import GEM_TREE, JAVA_TREE, NODE_TREE, PYTHON_TREE
@@ -97,7 +97,7 @@ def _resolve(server: Contestant, headers: Mapping[str, str]) -> Installed:
 
 
 def _install_gems(server: Contestant, headers: Mapping[str, str]) -> Installed:
-    assert isinstance(server, PkgrepoGems | PkgrepoGemsProxy | DirectGems)
+    assert isinstance(server, Source | PkgrepoGems)
     return _complete(install_gems(server.gems_url, GEM_TREE[0].name, headers), len(GEM_TREE))
 
 
@@ -149,7 +149,6 @@ def _first_maven(server: Source) -> object:
 
 
 def _first_gem(server: Source) -> object:
-    assert isinstance(server, PkgrepoGemsProxy | DirectGems)
     return install_gems(server.gems_url, WARM_UP)
 
 

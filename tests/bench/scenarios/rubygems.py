@@ -7,14 +7,13 @@ from typing import Final
 
 from tests.bench.arena import CPU, GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import BUNDLER, get
-from tests.bench.contestants.rubygems import PkgrepoGems, PkgrepoGems1000, PkgrepoGems20000, PkgrepoGems200000, gem_post
+from tests.bench.contestants.rubygems import BIG, LITTLE, MIDDLE, PkgrepoGems, gem_post
 from tests.bench.contestants.server import Nginx
 from tests.bench.measure import Watch
 
 from .figures import READ, SPEED, asking, figures, mirrored
 
 FLOOR: Final = Nginx.name
-LITTLE, MIDDLE, BIG = PkgrepoGems1000.name, PkgrepoGems20000.name, PkgrepoGems200000.name
 PUSHES: Final = 200  # in a round; the clock of processor time ticks every 10 ms
 PUSH_RATE = Metric("rate", "pushes/s")
 CPU_MS = Metric("cpu_ms", "CPU ms/push", 2)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.bench.arena import RSS, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import LoadFailed, basic, first_bytes, get, percentile, post_all
+from tests.bench.clients.load import LoadFailed, first_bytes, get, percentile, post_all
 from tests.bench.contestants.conda import PkgrepoChannel
 from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.npm import PkgrepoNpm
@@ -84,7 +84,7 @@ def _growing(kind: str, addresses: Addresses, make: publishes.Make) -> Callable[
             server.start()
             first_bytes([f"{server.base_url}/readyz"], {})
             start_s = time.perf_counter() - started
-            admin = basic(server.user, server.password)
+            admin = server.admin
             urls = addresses(server, order)
             with Watch(server.tree) as watch:
                 read = first_bytes(urls, {})
@@ -175,7 +175,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     _comparison(
         "scale-postgresql",
         "simple pages on PostgreSQL",
-        tuple(MULTIPLIED),
+        [made.name for made in MULTIPLIED],
         _growing("python", _python, publishes.wheel),
     ),
 )
