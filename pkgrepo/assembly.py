@@ -16,6 +16,7 @@ from pkgrepo.composition.events import make_events
 from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.listener import Listener
+from pkgrepo.composition.traces import make_tracing
 from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
@@ -73,6 +74,7 @@ class Assembly:
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
         self._cache: SizedCache[CachedResponse] = SizedCache(HOT_BYTES)
         self._running = MultiService()
+        self._tracing = make_tracing(config, reactor)
 
     @property
     def site(self) -> Site:
@@ -121,6 +123,8 @@ class Assembly:
             ping_responses={path: answer for each in formats for path, answer in each.ping_responses.items()},
             clock=seconds_of(core.clock),
         )
+        if self._tracing is not None:
+            self._tracing.start(self.site, core.catalog)
         self._listener.watch_certificate()
         exclusive = ExclusiveServices(self._database_dir / LEASE, reactor, core.nodes)
         for service in (
@@ -173,6 +177,8 @@ class Assembly:
                 await self.core.follower.catch_up_and_mark_closed(ends_at - self._reactor.seconds())
             if self._metrics is not None and self._peers is not None:
                 self.counted = await self._metrics.text()
+        if self._tracing is not None:
+            await self._tracing.stop()
         await self.core.stop()
         self._presence.release()
         self._listener.close()

@@ -32,13 +32,18 @@ class FailureLog:
         self._clock = clock
         self._failed_at: float | None = None
 
-    def failed(self, error: Exception, *, full: bool = False) -> None:
-        """Note a failed attempt. With ``full``, or an error that says so, the disk is full: that has no traceback."""
+    def failed(self, error: Exception, *, full: bool = False, reason: str = "") -> None:
+        """
+        Note a failed attempt. With ``full``, or an error that says so, the disk is full: that has no traceback, like a
+        failure with a ``reason``, a clause that is logged instead.
+        """
         first, self._failed_at = self._failed_at is None, self._clock()
         if not first:
             return
         if full or (isinstance(error, OSError) and error.errno in _FULL):
             self._log.error("{what}: its disk has no room left", what=self._what)
+        elif reason:
+            self._log.error("{what}: {reason}", what=self._what, reason=reason)
         else:
             self._log.failure("{what}", failure=Failure(error), what=self._what)
 

@@ -29,6 +29,7 @@ User = Annotated[
 ]
 Sha256 = Annotated[str, Meta(pattern=r"[0-9a-f]{64}", title="64 lower-case hex digits")]
 
+HOST_PATTERN = r"(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
 MOST_WORKERS = 256
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
@@ -295,6 +296,34 @@ class Metrics(Section, frozen=True):
     enabled: Annotated[bool, meaning("answer /metrics")] = True
 
 
+class Traces(Section, frozen=True):
+    """Traces of requests in the form of OpenTelemetry. They need the extra ``traces``."""
+
+    endpoint: Annotated[
+        BaseUrl,
+        meaning(
+            "a collector for OTLP over HTTP, such as http://127.0.0.1:4318, which gets them at /v1/traces; empty means "
+            "no traces"
+        ),
+    ] = ""
+    authorization: Annotated[Secret | None, meaning("value of the Authorization field for the collector")] = None
+    sample_percent: Annotated[
+        int,
+        meaning(
+            "how many of the requests are recorded, in percent; for one with a traceparent field that field decides",
+            ge=0,
+            le=100,
+        ),
+    ] = 100
+    propagate_to: Annotated[
+        tuple[Annotated[str, Meta(pattern=HOST_PATTERN, title="a host")], ...],
+        meaning(
+            "hosts of upstreams (also *.corp.example) that get a traceparent field; all others get none",
+            title="a list of hosts",
+        ),
+    ] = ()
+
+
 class Compat(Section, frozen=True):
     """Compatibility with other servers."""
 
@@ -408,6 +437,7 @@ class Config(Section, frozen=True):
     npm: Npm = field(default_factory=Npm)
     container: Container = field(default_factory=Container)
     metrics: Metrics = field(default_factory=Metrics)
+    traces: Traces = field(default_factory=Traces)
     compat: Compat = field(default_factory=Compat)
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
     origins: Mapping[str, str] = {}

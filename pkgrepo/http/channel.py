@@ -31,7 +31,6 @@ from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 
-from pkgrepo.http.answering.dispatch import ProcessedRequest
 from pkgrepo.http.answering.prepared import Repeater
 from pkgrepo.http.answering.send import render_head
 from pkgrepo.http.limits import ConnectionTimeouts
@@ -204,7 +203,8 @@ class Channel(Connection):
         check_version(line, fields)
         self._timeouts.end_head()
         self.persistent = line.is_http_1_1 and not fields.close
-        request = self.request = ProcessedRequest(self, *self.site.take_credentials(line, fields))
+        request: Any = self.site.request_class(self, *self.site.take_credentials(line, fields))
+        self.request = request
         if fields.chunked or fields.length:
             self._begin_body(request, fields)
         else:

@@ -6,6 +6,7 @@ The protocol ``Server`` is the site as connections use it; ``site`` imports them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -36,6 +37,7 @@ class Server(Protocol):
     draining: bool  # the server is about to stop: every response closes its connection
     channels: set[Any]
     take_credentials: TakeCredentials
+    request_class: Callable[..., Any]  # of requests; it gets the connection, the request line and the header fields
 
     def seconds(self) -> float:
         """Return the time of the reactor's clock."""

@@ -20,6 +20,7 @@ from twisted.web import server
 from twisted.web.resource import IResource
 
 from pkgrepo.http.answering.conditional import render_date
+from pkgrepo.http.answering.dispatch import ProcessedRequest
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.reading.head import TakeCredentials
 from pkgrepo.http.reading.proxies import TrustedProxies
@@ -62,7 +63,7 @@ class Site(server.Site):
     The factory of all connections; checks their timeouts once a second.
 
     ``channels`` are the open connections; ``active`` counts the requests being answered, ``request_count`` all requests
-    since the start.
+    since the start. Requests are of ``request_class``.
     """
 
     noisy = False
@@ -95,6 +96,7 @@ class Site(server.Site):
         self.seconds: Callable[[], float] = reactor.seconds
         self.in_thread = in_thread
         self.take_credentials = take_credentials
+        self.request_class: Callable[..., Any] = ProcessedRequest
         self.read_queue = ReadQueue(reactor)
         server_line = b"Server: %s\r\n" % server_header if server_header else b""
         self._fixed_fields = server_line + b"X-Content-Type-Options: nosniff\r\nDate: "

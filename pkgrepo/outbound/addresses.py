@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
@@ -111,10 +111,15 @@ class AddressGuard:
         return self._permits_host(host) or not (name == "localhost" or name.endswith(".localhost"))
 
     def _permits_host(self, host: str) -> bool:
-        name = host.rstrip(".").lower()
-        parents = name.split(".")[1:]
-        wildcards = (f"*.{'.'.join(parents[index:])}" for index in range(len(parents)))
-        return name in self._hosts or any(wildcard in self._hosts for wildcard in wildcards)
+        return matches_host(self._hosts, host)
+
+
+def matches_host(hosts: Collection[str], host: str) -> bool:
+    """Whether ``host`` is one of ``hosts``, in lower case, or below one that is written as ``*.corp.example``."""
+    name = host.rstrip(".").lower()
+    parents = name.split(".")[1:]
+    wildcards = (f"*.{'.'.join(parents[index:])}" for index in range(len(parents)))
+    return name in hosts or any(wildcard in hosts for wildcard in wildcards)
 
 
 @lru_cache(maxsize=1024)

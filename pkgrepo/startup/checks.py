@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.databases import reading
+from pkgrepo.composition.traces import spans_module
 from pkgrepo.config import Config
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
@@ -35,6 +36,11 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
             ServerCertificate(str(config.tls.cert), str(config.tls.key))
         except BadCertificate as error:
             yield f"tls.cert: {error}"
+    if config.traces.endpoint:
+        try:
+            spans_module()
+        except Invalid as error:
+            yield f"traces.endpoint: {error}"
     if config.data.dir.exists() and not config.data.dir.is_dir():
         yield f"data.dir: {config.data.dir} is no folder"
     yield from _storage_problems(config)

@@ -19,6 +19,8 @@ def missing_extras(config: Config) -> Iterator[str]:
 
     :raises CatalogUnusable: the catalog cannot be read
     """
+    if config.traces.endpoint and not _has_traces():
+        yield "traces"
     if config.database_path is None and find_spec("psycopg") is None:
         yield "postgresql"
     elif find_spec("botocore") is not None:
@@ -29,6 +31,13 @@ def missing_extras(config: Config) -> Iterator[str]:
         with reading(config) as catalog:
             if catalog is not None and any(map(_is_in_bucket, list_storages(catalog))):
                 yield "s3"
+
+
+def _has_traces() -> bool:
+    try:
+        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:  # of a package around it
+        return False
 
 
 def _is_in_bucket(storage: Storage) -> bool:

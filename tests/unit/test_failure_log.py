@@ -41,6 +41,12 @@ def test_another_failure_is_logged_once_with_a_traceback(scene):
     assert scene.told() == [("it is broken", True)]
 
 
+def test_a_failure_with_a_reason_is_logged_once_without_a_traceback(scene):
+    for _ in range(3):
+        scene.failures.failed(OSError(), reason="it answers 500")
+    assert scene.told() == [("it is broken: it answers 500", False)]
+
+
 def test_it_is_over_when_nothing_has_failed_for_a_while(scene):
     scene.failures.succeeded()
     scene.failures.failed(OSError(errno.ENOSPC, "no space"))

@@ -119,7 +119,7 @@ class RequestMetrics:
     def _counters_of(self, request: Request) -> _Counters:
         code = request.code if request.startedWriting else CLIENT_LEFT
         repository = request.repository
-        key = (_method(request), _area(request), code, self._format_of(repository) if repository else "")
+        key = (_method(request), area(request), code, self._format_of(repository) if repository else "")
         counters = self._counters.get(key)
         if counters is None:
             counters = self._counters[key] = _Counters()
@@ -176,7 +176,8 @@ def _method(request: Request) -> str:
     return method if method in METHODS else "other"
 
 
-def _area(request: Request) -> str:
+def area(request: Request) -> str:
+    """The first segment of the path if it is one of ``AREAS``, else ``other``."""
     word = request.raw_path[1:].partition(b"/")[0].decode("latin-1")
     return word if word in AREAS else "other"
 

@@ -53,7 +53,8 @@ TrafficListener = Callable[[int, float], None]
 log = Logger()
 
 _PASSED = proxy_loop.FIELD.decode("ascii")
-_CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
+# Fields for the host that a request is sent to first; redirects to others have none of them.
+_FIRST_HOST = frozenset({"authorization", "cookie", "proxy-authorization", "traceparent", "tracestate"})
 
 
 @frozen(kw_only=True)
@@ -185,7 +186,7 @@ class Upstream:
         target = self._find_target(url)
         limits = limits or self._shared.settings.documents
         given = {name.lower(): value for name, value in (headers or {}).items()}
-        credentials = {name: given.pop(name) for name in _CREDENTIALS & given.keys()}
+        credentials = {name: given.pop(name) for name in _FIRST_HOST & given.keys()}
         if self._authorization is not None and (entrust or target.origin == self.route.target.origin):
             credentials.setdefault("authorization", self._authorization)
         request = _Request(

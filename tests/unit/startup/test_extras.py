@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from pkgrepo.commands import maintenance
-from pkgrepo.composition import databases
+from pkgrepo.composition import databases, traces
 from pkgrepo.startup import extras
 from pkgrepo.startup.extras import missing_extras
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
@@ -53,6 +53,27 @@ async def test_a_bucket_needs_its_library(tmp_path: Path, without: Any) -> None:
 def test_a_new_server_needs_none(tmp_path: Path, without: Any) -> None:
     without("psycopg", "botocore")
     assert list(missing_extras(server_config(tmp_path))) == []
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_traces_need_their_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: bool) -> None:
+    def find(name: str) -> object:
+        if missing and name.startswith("opentelemetry."):
+            raise ModuleNotFoundError(name)
+        return object()
+
+    monkeypatch.setattr(extras, "find_spec", find)
+    config = server_config(tmp_path, traces__endpoint="http://127.0.0.1:4318")
+    assert list(missing_extras(config)) == ["traces"] * missing
+
+
+def test_missing_libraries_of_traces_are_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(traces, "import_module", fail)
+    [problem] = maintenance._start_problems(server_config(tmp_path, traces__endpoint="http://127.0.0.1:4318"))
+    assert problem == 'traces.endpoint: traces need libraries that are not installed: pip install "WHEEL[traces]"'
 
 
 def test_a_missing_library_is_named_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
