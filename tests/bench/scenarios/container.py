@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.bench.arena import CPU, GROWTH, P50, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import DOCKER, LoadFailed, download
+from attrs import evolve
+
+from tests.bench.arena import CPU, GROWTH, P50, Arena, Goal, Metric, Scenario, Trial, measuring
+from tests.bench.clients.load import DOCKER, LoadFailed
 from tests.bench.clients.registry import Pusher, Registry
 from tests.bench.contestants.container import FEW_TAGS, MANY_TAGS, ImageRegistry, PkgrepoImages, PkgrepoTags
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.images import Blob, Image, make_image
 
-from .figures import READ, SPEED, WRITTEN, ask, asking, figures, mirrored
-from .python import DOWNLOADS
+from .figures import READ, SPEED, WRITTEN, ask, asking, downloading, figures, mirrored
 
 OURS = PkgrepoImages.name
 TWO = f"{PkgrepoImages.name}-2"
@@ -64,7 +65,7 @@ def _reading(image: Image, address: Address, *, tags: int = 1, count: int = 0) -
 
 
 def pull(arena: Arena, name: str) -> Trial:
-    """Prepare downloads of a big blob."""
+    """Blob of 1 GiB, read by curl."""
     path = LARGE.ensure(arena.cache)
     headers: Mapping[str, str] = {}
     if name == "nginx":
@@ -74,15 +75,7 @@ def pull(arena: Arena, name: str) -> Trial:
         arena.once((name, LARGE.name), lambda: Pusher(contestant.client("bench-large")).push_blob(LARGE, path))
         client = contestant.client("bench-large")
         url, headers = client.blob_url(LARGE.digest), client.headers
-    if download(url, headers) != LARGE.size:
-        raise LoadFailed(f"{url}: another size than was pushed")
-
-    def trial(_: int) -> Mapping[str, float]:
-        with Watch(arena.get(name).tree) as watch:
-            size = sum(download(url, headers) for _ in range(DOWNLOADS))
-        return figures(watch, count=DOWNLOADS, size=size)
-
-    return trial
+    return downloading(arena, name, url, headers, LARGE.size)
 
 
 def push(blobs: tuple[Blob, ...]) -> Callable[[Arena, str], Trial]:
@@ -138,73 +131,39 @@ def _pushes(count: int) -> Scenario:
     )
 
 
+def _read(
+    name: str, about: str, prepare: Callable[[Arena, str], Trial], *goals: Goal, stock: str = "image-small"
+) -> Scenario:
+    return Scenario(name, about, PEERS, READ, prepare, stock, goals)
+
+
+_BIG = (SPEED, CPU_MS, GROWTH)
+_FASTER = tuple(Goal(SPEED, "at least", 1, name) for name in ("distribution", "distribution-3"))
+_SAME = tuple(Goal(metric, "at most", 1.3, FEW_TAGS) for metric in (CPU, P50))
+_ALL_TAGS = _reading(TAGGED, lambda client: client.tags_url(), tags=10_000, count=10_000)
+_OF_TAGS = "100 tags from the middle of the list, by how many there are"
+
 SCENARIOS: tuple[Scenario, ...] = (
-    Scenario(
-        name="image-ping",
-        about="version check",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(SMALL, lambda client: f"{client.base_url}/v2/"),
-        stock="image-small",
+    _read("image-ping", "version check", _reading(SMALL, lambda client: f"{client.base_url}/v2/")),
+    _read(
+        *("image-tag", "manifest of 8 layers, by tag", _reading(SMALL, _by_tag)),
+        *(*_per_core(8), Goal(CPU, "at most", 1, "zot")),
     ),
-    Scenario(
-        name="image-tag",
-        about="manifest of 8 layers, by tag",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(SMALL, _by_tag),
-        stock="image-small",
-        goals=(*_per_core(8), Goal(CPU, "at most", 1, "zot")),
-    ),
-    Scenario("image-digest", "the same, by digest", PEERS, READ, _reading(SMALL, _by_digest), "image-small"),
-    Scenario(
-        name="image-blob",
-        about="blob of 1 KB",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(SMALL, lambda client: client.blob_url(SMALL.layers[0].digest)),
-        stock="image-small",
-        goals=_per_core(8),
+    _read("image-digest", "the same, by digest", _reading(SMALL, _by_digest)),
+    _read(
+        *("image-blob", "blob of 1 KB", _reading(SMALL, lambda client: client.blob_url(SMALL.layers[0].digest))),
+        *_per_core(8),
     ),
     # Without zot, in which each new tag costs time proportional to the existing ones; 10,000 take over ten minutes.
-    Scenario(
-        name="image-tags",
-        about="list of 10,000 tags",
-        lineup=(OURS, "nginx", "distribution", "distribution-3", "nora"),
-        metrics=READ,
-        prepare=_reading(TAGGED, lambda client: client.tags_url(), tags=10_000, count=10_000),
-        stock="image-tags",
+    evolve(
+        _read("image-tags", "list of 10,000 tags", _ALL_TAGS, stock="image-tags"),
+        lineup=tuple(name for name in PEERS if name != "zot"),
     ),
+    Scenario("image-tags-page", _OF_TAGS, (MANY_TAGS, FEW_TAGS), READ, _middle_page, "image-tags-page", _SAME),
+    measuring("image-pull-1g", PEERS, _BIG, "image-pull", Goal(CPU_MS, "at most", 1.3, "nginx"))(pull),
     Scenario(
-        name="image-tags-page",
-        about="100 tags from the middle of the list, by how many there are",
-        lineup=(MANY_TAGS, FEW_TAGS),
-        metrics=READ,
-        prepare=_middle_page,
-        stock="image-tags-page",
-        goals=(Goal(CPU, "at most", 1.3, FEW_TAGS), Goal(P50, "at most", 1.3, FEW_TAGS)),
-    ),
-    Scenario(
-        name="image-pull-1g",
-        about="blob of 1 GiB, read by curl",
-        lineup=PEERS,
-        metrics=(SPEED, CPU_MS, GROWTH),
-        prepare=pull,
-        stock="image-pull",
-        goals=(Goal(CPU_MS, "at most", 1.3, "nginx"),),
-    ),
-    Scenario(
-        name="image-push-1g",
-        about="push of a blob of 1 GiB",
-        lineup=RECEIVERS,
-        metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
-        prepare=push((LARGE,)),
-        stock="none",
-        goals=(
-            Goal(SPEED, "at least", 1, "distribution"),
-            Goal(SPEED, "at least", 1, "distribution-3"),
-            Goal(GROWTH, "at most", 48),
-        ),
+        *("image-push-1g", "push of a blob of 1 GiB", RECEIVERS, (*_BIG, WRITTEN), push((LARGE,)), "none"),
+        (*_FASTER, Goal(GROWTH, "at most", 48)),
     ),
     *(_pushes(count) for count in (8, 16)),
 )

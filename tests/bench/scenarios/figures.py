@@ -64,9 +64,14 @@ def figures(
     return found
 
 
-def sending(server: Contestant, make: Callable[[int], T], send: Callable[[T], Sequence[float]]) -> Trial:
+def sending(
+    server: Contestant,
+    make: Callable[[int], T],
+    send: Callable[[T], Sequence[float]],
+    check: Callable[[T], object] = bool,
+) -> Trial:
     """
-    Rounds of uploads, which are made before the clock runs.
+    Rounds of uploads, which are made before the clock runs and checked afterwards.
 
     ``make`` is given the number of the round, ``send`` gives the milliseconds of each request.
     """
@@ -75,6 +80,7 @@ def sending(server: Contestant, make: Callable[[int], T], send: Callable[[T], Se
         made = make(number)
         with Watch(server.tree) as watch:
             took_ms = send(made)
+        check(made)
         return figures(watch, took_ms)
 
     return trial

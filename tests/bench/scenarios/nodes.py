@@ -6,13 +6,13 @@ Where there are two nodes, what is published at the first is read at the second,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from attrs import evolve
 
-from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial
-from tests.bench.clients.load import NPM, LoadFailed, first_bytes, get, percentile, post_all
+from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial, measuring
+from tests.bench.clients.load import NPM, first_bytes, percentile, post_all
 from tests.bench.contestants.container import Distribution, Distribution3, PkgrepoImages
 from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.nodes import (
@@ -31,33 +31,32 @@ from tests.bench.measure import Watch
 
 from .container import CPU_MS as BLOB_CPU
 from .container import LARGE, pull, push
-from .figures import READ, SPEED, asking, figures
-from .publishes import ACCEPT, CLIENTS, COUNT, CPU_MS, PUBLISHES, Make, jar, node_package, target_of, wheel
+from .figures import READ, SPEED, figures, sending
+from .publishes import CLIENTS, COUNT, CPU_MS, PUBLISHES, Make, check_published, jar, node_package, target_of, wheel
+from .workers import packument
 
 MISSES = 200  # in a round
 ALONE = 40  # publishes by one client
 P50_ALONE = Metric("alone_ms", "p50 ms, one client", 2)
 
 
-def _packument(arena: Arena, name: str) -> Trial:
+@measuring("nodes-read", (NODE_NPM, PkgrepoNpm.name), READ, "nodes-read", Goal(RATE, "at least", 0.95, PkgrepoNpm.name))
+def read(arena: Arena, name: str) -> Trial:
+    """Packument of 5 versions, by a node; by one server on SQLite and a folder."""
+    return packument(arena, name)
+
+
+@measuring("nodes-miss", (NODES_NPM, PkgrepoNpm.name), (RATE, CPU_MS, P50, P99), "nodes-miss", Goal(P50, "at most", 2))
+def miss(arena: Arena, name: str) -> Trial:
+    """First read of a packument that another node has published, one after the other; of one server's own."""
     server = arena.get(name, NodeRegistry)
-    server.fill("bench-nodes", 5)
-    return asking(arena, name, server.package_url("bench-nodes"), NPM)
 
-
-def _misses(arena: Arena, name: str) -> Trial:
-    """Prepare first reads of packuments, each of which was published at the other node."""
-    server = arena.get(name, NodeRegistry)
-
-    def trial(number: int) -> Mapping[str, float]:
+    def make(number: int) -> Sequence[str]:
         made = [node_package(server, f"bench-miss-{number}-{each}") for each in range(MISSES)]
         post_all(target_of(server, "npm"), [post for post, _ in made], CLIENTS)
-        urls = [_elsewhere(server, url) for _, url in made]
-        with Watch(server.tree) as watch:
-            took_ms = first_bytes(urls, NPM)
-        return figures(watch, took_ms)
+        return [_elsewhere(server, url) for _, url in made]
 
-    return trial
+    return sending(server, make, lambda urls: first_bytes(urls, NPM))
 
 
 def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
@@ -80,10 +79,7 @@ def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
             with Watch(server.tree) as watch, ThreadPoolExecutor(2) as pool:
                 took_ms = [took for times in pool.map(publish, range(2)) for took in times]
             alone_ms = post_all(target, posts[-ALONE:], 1)
-            url = _elsewhere(server, made[-1][1])
-            reply = get(url, {**ACCEPT, **target.headers})
-            if reply.status != 200:
-                raise LoadFailed(f"{url} was published, and reading it answers {reply.status}")
+            check_published(server, kind, _elsewhere(server, made[-1][1]))
             return {**figures(watch, took_ms), P50_ALONE.key: percentile(alone_ms, 50)}
 
         return trial
@@ -108,44 +104,17 @@ def _publishes(kind: str, what: str, make: Make, nodes: str, alone: str) -> Scen
     )
 
 
+_STORED = (NODE_IMAGES, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name)
+_OF_BLOBS = (SPEED, BLOB_CPU, GROWTH)
+_GOALS = (*(Goal(SPEED, "at least", 0.9, each) for each in RIVALS), Goal(GROWTH, "at most", 64))
+_PUSH = "push of a blob of 1 GiB into a bucket; into a folder"
+_PULL = "blob of 1 GiB from a bucket, read by curl; from a folder"
+
 SCENARIOS: tuple[Scenario, ...] = (
-    Scenario(
-        name="nodes-read",
-        about="packument of 5 versions, by a node; by one server on SQLite and a folder",
-        lineup=(NODE_NPM, PkgrepoNpm.name),
-        metrics=READ,
-        prepare=_packument,
-        stock="nodes-read",
-        goals=(Goal(RATE, "at least", 0.95, PkgrepoNpm.name),),
-    ),
-    Scenario(
-        name="nodes-miss",
-        about="first read of a packument that another node has published, one after the other; of one server's own",
-        lineup=(NODES_NPM, PkgrepoNpm.name),
-        metrics=(RATE, CPU_MS, P50, P99),
-        prepare=_misses,
-        stock="nodes-miss",
-        goals=(Goal(P50, "at most", 2),),
-    ),
+    *(read, miss),
     _publishes("npm", "npm packages of 9 KB", node_package, NODES_NPM, PkgrepoNpm.name),
     _publishes("python", "wheels of 9 KB", wheel, NODES_PYTHON, PkgrepoPython.name),
     _publishes("maven", "jars of 9 KB", jar, NODES_MAVEN, PkgrepoMaven.name),
-    Scenario(
-        name="nodes-push-1g",
-        about="push of a blob of 1 GiB into a bucket; into a folder",
-        lineup=(NODE_IMAGES, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
-        metrics=(SPEED, BLOB_CPU, GROWTH),
-        prepare=push((LARGE,)),
-        stock="none",
-        goals=(*(Goal(SPEED, "at least", 0.9, each) for each in RIVALS), Goal(GROWTH, "at most", 64)),
-    ),
-    Scenario(
-        name="nodes-pull-1g",
-        about="blob of 1 GiB from a bucket, read by curl; from a folder",
-        lineup=(NODE_IMAGES, *RIVALS, PkgrepoImages.name, Distribution.name, Distribution3.name),
-        metrics=(SPEED, BLOB_CPU, GROWTH),
-        prepare=pull,
-        stock="nodes-pull",
-        goals=(*(Goal(SPEED, "at least", 0.9, each) for each in RIVALS), Goal(GROWTH, "at most", 64)),
-    ),
+    Scenario("nodes-push-1g", _PUSH, _STORED, _OF_BLOBS, push((LARGE,)), "none", _GOALS),
+    Scenario("nodes-pull-1g", _PULL, _STORED, _OF_BLOBS, pull, "nodes-pull", _GOALS),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
-from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Scenario, Trial
+from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Scenario, Trial, measuring
 from tests.bench.clients.load import (
     NPM,
     LoadFailed,
@@ -38,6 +38,7 @@ from .figures import (
     figures,
     mirrored,
     probed,
+    sending,
 )
 from .python import CPU_MS
 
@@ -110,27 +111,60 @@ def _reading(
     return prepare
 
 
-def _publishing(stock: Stock, clients: int, count: int) -> Callable[[Arena, str], Trial]:
-    """Prepare rounds of C{count} publishes of small versions, by so many clients, into a package that has others."""
+def _publishing(arena: Arena, name: str, stock: Stock, clients: int, count: int) -> Trial:
+    """Rounds of C{count} publishes of small versions, by so many clients, into a package that has others."""
+    server = stock.put_into(arena, name)
 
-    def prepare(arena: Arena, name: str) -> Trial:
-        server = stock.put_into(arena, name)
+    def make(_: int) -> tuple[int, Sequence[Post]]:
+        posts = [each.post(server.registry_url) for each in server.further(stock.name, count)]
+        return server.count(stock.name) + count, posts
 
-        def trial(_: int) -> Mapping[str, float]:
-            had = server.count(stock.name)
-            posts = [each.post(server.registry_url) for each in server.further(stock.name, count)]
-            with Watch(server.tree) as watch:
-                took_ms = post_all(server.publish_target(stock.name), posts, clients)
-            if server.count(stock.name) != had + count:
-                raise LoadFailed(f"{name} has lost versions of {stock.name}")
-            return figures(watch, took_ms)
+    def check(made: tuple[int, Sequence[Post]]) -> None:
+        if server.count(stock.name) != made[0]:
+            raise LoadFailed(f"{name} has lost versions of {stock.name}")
 
-        return trial
-
-    return prepare
+    return sending(server, make, lambda made: post_all(server.publish_target(stock.name), made[1], clients), check)
 
 
-def _publishing_large(arena: Arena, name: str) -> Trial:
+def _read(name: str, about: str, prepare: Callable[[Arena, str], Trial], *goals: Goal) -> Scenario:
+    return Scenario(name, about, PEERS, READ, prepare, "npm", goals)
+
+
+_PUBLISH = (UPLOADS, CPU_MS, P50, P99, GROWTH)
+_PUBLISHERS = (OURS, PEER, PEER_JWT, NORA)
+_TWENTY = Goal(RATE, "at least", 20, PEER)
+_FIVE = Goal(RATE, "at least", 5, PEER)
+
+READS = (
+    _read("npm-small", "packument of 5 versions, as npm installs from it", _reading(SMALL, NPM), _FIVE),
+    _read("npm-304", "the same, unchanged (304)", _reading(SMALL, NPM, revalidate=True), _FIVE),
+    _read("npm-300", "packument of 300 versions, as npm installs from it", _reading(MIDDLE, NPM), _TWENTY),
+    _read("npm-300-full", "the same in full", _reading(MIDDLE, WHOLE), _TWENTY),
+    _read("npm-300-plain", "the same in full, not compressed", _reading(MIDDLE, {**WHOLE, **_PLAIN}), _TWENTY),
+    _read("npm-tarball", "npm tarball of 9 KB", _reading(SMALL, NPM, _tarball)),
+)
+
+
+@measuring(
+    "npm-publish-300", _PUBLISHERS, _PUBLISH, "npm", Goal(P50, "at most", 15), Goal(P50, "at most", 1 / 20, PEER)
+)
+def publish_300(arena: Arena, name: str) -> Trial:
+    """Publish of a version of 9 KB into a package of 300, one after the other."""
+    return _publishing(arena, name, MIDDLE, 1, PUBLISHES)
+
+
+@measuring("npm-publish-32", _PUBLISHERS, _PUBLISH, "npm")
+def publish_32(arena: Arena, name: str) -> Trial:
+    """32 publishes into one package of 300 versions, all at once."""
+    return _publishing(arena, name, MIDDLE, AT_ONCE, AT_ONCE)
+
+
+@measuring(
+    *("npm-publish-100m", (OURS, PEER, NORA), (SPEED, SECONDS, CPU_MS, GROWTH), "npm-large"),
+    *(Goal(GROWTH, "at most", 48), Goal(SECONDS, "at most", 0.5, PEER)),
+)
+def publish_large(arena: Arena, name: str) -> Trial:
+    """Publish of a version of 100 MiB."""
     server = SMALL.put_into(arena, name)
 
     def trial(number: int) -> Mapping[str, float]:
@@ -146,23 +180,30 @@ def _publishing_large(arena: Arena, name: str) -> Trial:
     return trial
 
 
-def _beginning(headers: Mapping[str, str]) -> Callable[[Arena, str], Trial]:
-    """Prepare to wait for the first byte of the largest document."""
-
-    def prepare(arena: Arena, name: str) -> Trial:
-        url = _url(arena, name, LARGE, _document, headers)
-        first_bytes([url] * 2, headers)
-
-        def trial(_: int) -> Mapping[str, float]:
-            took_ms = first_bytes([url] * FIRST_BYTES, headers)
-            return {P50.key: percentile(took_ms, 50), P99.key: percentile(took_ms, 99)}
-
-        return trial
-
-    return prepare
+# Without Verdaccio, which takes hours to fill with 5,000 versions.
+@measuring("npm-publish-5000", (OURS,), _PUBLISH, "npm-5000", Goal(P50, "at most", 40))
+def publish_5000(arena: Arena, name: str) -> Trial:
+    """Publish of a version of 9 KB into a package of 5,000, one after the other."""
+    return _publishing(arena, name, LARGE, 1, PUBLISHES)
 
 
-def _beside(arena: Arena, name: str) -> Trial:
+@measuring("npm-first-byte", (OURS, "nginx"), (P50, P99), "npm-5000", Goal(P50, "at most", 5))
+def first_byte(arena: Arena, name: str) -> Trial:
+    """First byte of a packument of 5,000 versions (10 MB), not compressed."""
+    headers = {**WHOLE, **_PLAIN}
+    url = _url(arena, name, LARGE, _document, headers)
+    first_bytes([url] * 2, headers)
+
+    def trial(_: int) -> Mapping[str, float]:
+        took_ms = first_bytes([url] * FIRST_BYTES, headers)
+        return {P50.key: percentile(took_ms, 50), P99.key: percentile(took_ms, 99)}
+
+    return trial
+
+
+@measuring("npm-beside", (OURS,), (BESIDE_MAX, BESIDE_P99, QUIET_MAX), "npm-5000", Goal(BESIDE_MAX, "at most", 20))
+def beside(arena: Arena, name: str) -> Trial:
+    """Small packument asked for 200 times a second, while one of 5,000 versions is published into and read."""
     server = LARGE.put_into(arena, name)
     SMALL.put_into(arena, name)
 
@@ -175,16 +216,17 @@ def _beside(arena: Arena, name: str) -> Trial:
             beside = _probed(server, lambda: post_all(server.publish_target(LARGE.name), posts, 1))
         finally:
             reader.finish()
-        return {
-            QUIET_MAX.key: max(quiet),
-            BESIDE_MAX.key: max(beside),
-            BESIDE_P99.key: percentile(beside, 99),
-        }
+        return {QUIET_MAX.key: max(quiet), BESIDE_MAX.key: max(beside), BESIDE_P99.key: percentile(beside, 99)}
 
     return trial
 
 
-def _deprecating(arena: Arena, name: str) -> Trial:
+@measuring(
+    *("npm-deprecate-5000", (OURS,), (SECONDS, BESIDE_MAX, GROWTH), "npm-5000"),
+    *(Goal(SECONDS, "at most", 2), Goal(BESIDE_MAX, "at most", 20), Goal(GROWTH, "at most", 100)),
+)
+def deprecate_5000(arena: Arena, name: str) -> Trial:
+    """The same, while all 5,000 versions are deprecated by one document of 10 MB."""
     server = LARGE.put_into(arena, name)
     SMALL.put_into(arena, name)
     url = server.package_url(LARGE.name)
@@ -226,96 +268,7 @@ class _Reader(threading.Thread):
         self.join()
 
 
-def _packument(name: str, about: str, stock: Stock, headers: Mapping[str, str], factor: float) -> Scenario:
-    return Scenario(
-        name=name,
-        about=about,
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(stock, headers),
-        stock="npm",
-        goals=(Goal(RATE, "at least", factor, PEER),),
-    )
-
-
-_PUBLISH = (UPLOADS, CPU_MS, P50, P99, GROWTH)
-
 SCENARIOS: tuple[Scenario, ...] = (
-    _packument("npm-small", "packument of 5 versions, as npm installs from it", SMALL, NPM, 5),
-    Scenario(
-        name="npm-304",
-        about="the same, unchanged (304)",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(SMALL, NPM, revalidate=True),
-        stock="npm",
-        goals=(Goal(RATE, "at least", 5, PEER),),
-    ),
-    _packument("npm-300", "packument of 300 versions, as npm installs from it", MIDDLE, NPM, 20),
-    _packument("npm-300-full", "the same in full", MIDDLE, WHOLE, 20),
-    _packument("npm-300-plain", "the same in full, not compressed", MIDDLE, {**WHOLE, **_PLAIN}, 20),
-    Scenario("npm-tarball", "npm tarball of 9 KB", PEERS, READ, _reading(SMALL, NPM, _tarball), "npm"),
-    Scenario(
-        name="npm-publish-300",
-        about="publish of a version of 9 KB into a package of 300, one after the other",
-        lineup=(OURS, PEER, PEER_JWT, NORA),
-        metrics=_PUBLISH,
-        prepare=_publishing(MIDDLE, 1, PUBLISHES),
-        stock="npm",
-        goals=(Goal(P50, "at most", 15), Goal(P50, "at most", 1 / 20, PEER)),
-    ),
-    Scenario(
-        name="npm-publish-32",
-        about="32 publishes into one package of 300 versions, all at once",
-        lineup=(OURS, PEER, PEER_JWT, NORA),
-        metrics=_PUBLISH,
-        prepare=_publishing(MIDDLE, AT_ONCE, AT_ONCE),
-        stock="npm",
-    ),
-    Scenario(
-        name="npm-publish-100m",
-        about="publish of a version of 100 MiB",
-        lineup=(OURS, PEER, NORA),
-        metrics=(SPEED, SECONDS, CPU_MS, GROWTH),
-        prepare=_publishing_large,
-        stock="npm-large",
-        goals=(Goal(GROWTH, "at most", 48), Goal(SECONDS, "at most", 0.5, PEER)),
-    ),
-    # Without Verdaccio, which takes hours to fill with 5,000 versions.
-    Scenario(
-        name="npm-publish-5000",
-        about="publish of a version of 9 KB into a package of 5,000, one after the other",
-        lineup=(OURS,),
-        metrics=_PUBLISH,
-        prepare=_publishing(LARGE, 1, PUBLISHES),
-        stock="npm-5000",
-        goals=(Goal(P50, "at most", 40),),
-    ),
-    Scenario(
-        name="npm-first-byte",
-        about="first byte of a packument of 5,000 versions (10 MB), not compressed",
-        lineup=(OURS, "nginx"),
-        metrics=(P50, P99),
-        prepare=_beginning({**WHOLE, **_PLAIN}),
-        stock="npm-5000",
-        goals=(Goal(P50, "at most", 5),),
-    ),
-    Scenario(
-        name="npm-beside",
-        about="small packument asked for 200 times a second, while one of 5,000 versions is published into and read",
-        lineup=(OURS,),
-        metrics=(BESIDE_MAX, BESIDE_P99, QUIET_MAX),
-        prepare=_beside,
-        stock="npm-5000",
-        goals=(Goal(BESIDE_MAX, "at most", 20),),
-    ),
-    Scenario(
-        name="npm-deprecate-5000",
-        about="the same, while all 5,000 versions are deprecated by one document of 10 MB",
-        lineup=(OURS,),
-        metrics=(SECONDS, BESIDE_MAX, GROWTH),
-        prepare=_deprecating,
-        stock="npm-5000",
-        goals=(Goal(SECONDS, "at most", 2), Goal(BESIDE_MAX, "at most", 20), Goal(GROWTH, "at most", 100)),
-    ),
+    *(*READS, publish_300, publish_32, publish_large),
+    *(publish_5000, first_byte, beside, deprecate_5000),
 )

@@ -7,18 +7,18 @@ A cold round begins with a new, empty server, which has answered one request for
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from urllib.parse import urljoin
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.arena import GROWTH, RATE, RSS, Arena, Goal, Metric, Scenario, Trial, measuring
 from tests.bench.clients.installs import Installed, Read, read_at_once
 from tests.bench.clients.load import NPM, PIP, LoadFailed, download, get, percentile, wrk
 from tests.bench.contestants.proxy import Direct, Proxy, Sent, Source
 from tests.bench.measure import MIB, Watch
 from tests.bench.upstream import HUGE_PACKAGE, LARGE_PACKAGE, WARM_UP, file_mib, large_wheel
 
-from .figures import BESIDE_MAX, BESIDE_P99, QUIET_P99, READ, SECONDS, ask, figures, probed
+from .figures import BESIDE_MAX, BESIDE_P99, QUIET_P99, READ, SECONDS, ask, disturbed, figures, of_hits, probed
 from .npm import PROBES_PER_S
 from .proxied_loads import (
     GEM_LOAD,
@@ -50,20 +50,8 @@ SLOWEST_S = 8.0  # seconds in which even slow proxies answer some of their reque
 NO_CACHE = {"Cache-Control": "no-cache"}  # asks proxies to revalidate
 
 
-def _cold(load: Load) -> Callable[[Arena, str], Trial]:
-    """Prepare installs through an empty proxy; directly, they are the same every time."""
-
-    def measure(server: Source, upstream: Direct) -> Mapping[str, float]:
-        before = upstream.sent()
-        with Watch(server.tree) as watch:
-            installed = _all_of(load.install(server, {}))
-        sent = _since(before, upstream.sent())
-        return {
-            **figures(watch),
-            SECONDS.key: installed.seconds,
-            ASKED.key: sent.requests,
-            FETCHED.key: sent.bytes / 1e6,
-        }
+def _through(load: Load, measure: Callable[[Source, Direct], Mapping[str, float]]) -> Callable[[Arena, str], Trial]:
+    """Prepare rounds with an empty proxy and its upstream; directly, they are the same every time."""
 
     def prepare(arena: Arena, name: str) -> Trial:
         if name == load.direct:
@@ -78,6 +66,20 @@ def _cold(load: Load) -> Callable[[Arena, str], Trial]:
         return trial
 
     return prepare
+
+
+def _cold(load: Load) -> Callable[[Arena, str], Trial]:
+    """Prepare installs through an empty proxy."""
+
+    def measure(server: Source, upstream: Direct) -> Mapping[str, float]:
+        before = upstream.sent()
+        with Watch(server.tree) as watch:
+            installed = _all_of(load.install(server, {}))
+        sent = _since(before, upstream.sent())
+        found = {SECONDS.key: installed.seconds, ASKED.key: sent.requests, FETCHED.key: sent.bytes / 1e6}
+        return {**figures(watch), **found}
+
+    return _through(load, measure)
 
 
 def _warm(load: Load) -> Callable[[Arena, str], Trial]:
@@ -118,40 +120,35 @@ def _down(load: Load) -> Callable[[Arena, str], Trial]:
     return prepare
 
 
-def _many(arena: Arena, name: str) -> Trial:
-    """Prepare many clients that ask for one large file at once, which a proxy does not have yet."""
-
-    def measure(server: Source, upstream: Direct) -> Mapping[str, float]:
-        wheel = large_wheel(file_mib(Source.mib))
-        page_url = server.page_url(wheel.project)
-        url = urljoin(
-            page_url, json.loads(get(page_url, {**PIP, "Accept-Encoding": "identity"}).body)["files"][0]["url"]
-        )
-        before = upstream.sent()
-        with Watch(server.tree) as watch:
-            reads = read_at_once(url.partition("#")[0], READERS)
-        if {each.size for each in reads} != {wheel.size}:
-            raise LoadFailed(f"{url}: not all readers got {wheel.size} bytes")
-        return {
-            **figures(watch),
-            FIRST.key: max(each.first_s for each in reads) * 1e3,
-            SECONDS.key: max(each.seconds for each in reads),
-            SHARE.key: _since(before, upstream.sent()).bytes / wheel.size,
-        }
-
-    if name == PIP_LOAD.direct:
-        server = arena.get(name, Direct)
-        return lambda _: measure(server, server)
-
-    def trial(_: int) -> Mapping[str, float]:
-        with arena.fresh(name, Proxy) as server:
-            PIP_LOAD.first(server)
-            return measure(server, server.upstream)
-
-    return trial
+def _many(server: Source, upstream: Direct) -> Mapping[str, float]:
+    """The figures of many clients that ask for one large file at once, which a proxy does not have yet."""
+    wheel = large_wheel(file_mib(Source.mib))
+    page_url = server.page_url(wheel.project)
+    page = json.loads(get(page_url, {**PIP, "Accept-Encoding": "identity"}).body)
+    url = urljoin(page_url, page["files"][0]["url"]).partition("#")[0]
+    before = upstream.sent()
+    with Watch(server.tree) as watch:
+        reads = read_at_once(url, READERS)
+    _check_sizes(url, reads, wheel.size)
+    return {
+        **figures(watch),
+        FIRST.key: max(each.first_s for each in reads) * 1e3,
+        SECONDS.key: max(each.seconds for each in reads),
+        SHARE.key: _since(before, upstream.sent()).bytes / wheel.size,
+    }
 
 
-def _packument(arena: Arena, name: str) -> Trial:
+def _check_sizes(url: str, reads: Sequence[Read], size: int) -> None:
+    if {each.size for each in reads} != {size}:
+        raise LoadFailed(f"{url}: not all readers got {size} bytes")
+
+
+@measuring(
+    *("proxy-packument", (NPM_LOAD.ours, *NPM_LOAD.peers), READ, "proxies"),
+    Goal(RATE, "at least", 50, NPM_LOAD.peers[0]),
+)
+def packument(arena: Arena, name: str) -> Trial:
+    """Packument of 5,000 versions (10 MB) in the cache, as npm installs from it."""
     server = arena.get(name, Proxy)
     url = f"{server.registry_url}/{LARGE_PACKAGE}"
     ask(url, NPM)
@@ -159,53 +156,40 @@ def _packument(arena: Arena, name: str) -> Trial:
     def trial(_: int) -> Mapping[str, float]:
         with Watch(server.tree) as watch:
             hits = wrk(url, NPM, max(arena.seconds, SLOWEST_S), connections=FEW)
-        return {
-            RATE.key: hits.requests / hits.seconds,
-            CPU.key: watch.cost.cpu_s * 1e6 / hits.requests,
-            P50.key: hits.p50_ms,
-            P99.key: hits.p99_ms,
-            RSS.key: watch.cost.rss_after / MIB,
-        }
+        return {**of_hits(watch, hits), RSS.key: watch.cost.rss_after / MIB}
 
     return trial
 
 
-def _beside(arena: Arena, name: str) -> Trial:
-    """Prepare the fetch of a packument of 95 MB, and requests for another one that is in the cache."""
+_HUGE = ("pkgrepo-huge-proxy", "verdaccio-huge-proxy")
+_SOON = Goal(BESIDE_P99, "at most", 50)
+
+
+@measuring("proxy-beside", _HUGE, (BESIDE_P99, BESIDE_MAX, QUIET_P99, SECONDS, GROWTH), "proxies", _SOON)
+def beside(arena: Arena, name: str) -> Trial:
+    """Small packument asked for 200 times a second, while one of 95 MB is fetched and parsed."""
 
     def trial(_: int) -> Mapping[str, float]:
         with arena.fresh(name, Proxy) as server:
             NPM_LOAD.first(server)
-            probed = f"{server.registry_url}/{WARM_UP}"
-            quiet = _probed(probed, lambda: time.sleep(arena.seconds))
-            with Watch(server.tree) as watch:
-                beside = _probed(probed, lambda: download(f"{server.registry_url}/{HUGE_PACKAGE}", NPM))
-        return figures(watch, beside=beside, quiet=quiet)
+            return _beside_huge(server, arena, lambda url: download(url, NPM))
 
     return trial
 
 
-def _unpacked(arena: Arena, name: str) -> Trial:
-    """Prepare clients that read a cached packument of 95 MB uncompressed, and requests for another one."""
+@measuring("proxy-unpacked", _HUGE, (BESIDE_P99, BESIDE_MAX, QUIET_P99, SECONDS, CPU_MS, GROWTH), "proxies", _SOON)
+def unpacked(arena: Arena, name: str) -> Trial:
+    """Small packument asked for 200 times a second, while 20 clients read one of 95 MB without gzip."""
     server = arena.get(name, Proxy)
     NPM_LOAD.first(server)
-    url, probed = f"{server.registry_url}/{HUGE_PACKAGE}", f"{server.registry_url}/{WARM_UP}"
-    size = download(url)
-
-    def trial(_: int) -> Mapping[str, float]:
-        reads: list[Read] = []
-        quiet = _probed(probed, lambda: time.sleep(arena.seconds))
-        with Watch(server.tree) as watch:
-            beside = _probed(probed, lambda: reads.extend(read_at_once(url, UNPACKERS)))
-        if {each.size for each in reads} != {size}:
-            raise LoadFailed(f"{url}: not all readers got {size} bytes")
-        return figures(watch, beside=beside, quiet=quiet)
-
-    return trial
+    size = download(f"{server.registry_url}/{HUGE_PACKAGE}")
+    return lambda _: _beside_huge(server, arena, lambda url: _check_sizes(url, read_at_once(url, UNPACKERS), size))
 
 
-def _probed(url: str, work: Callable[[], object]) -> list[float]:
-    return probed(url, NPM, PROBES_PER_S, work)
+def _beside_huge(server: Proxy, arena: Arena, read: Callable[[str], object]) -> Mapping[str, float]:
+    """The figures of a read of the huge packument, and of requests for a small one that is in the cache."""
+    probe = partial(probed, f"{server.registry_url}/{WARM_UP}", NPM, PROBES_PER_S)
+    return disturbed(server, probe, arena.seconds, partial(read, f"{server.registry_url}/{HUGE_PACKAGE}"))
 
 
 def _all_of(installed: Installed) -> Installed:
@@ -220,37 +204,24 @@ def _since(before: Sent, now: Sent) -> Sent:
 
 def _cold_scenario(load: Load) -> Scenario:
     return Scenario(
-        name=f"proxy-{load.name}-cold",
-        about=f"{load.about}; nothing in the cache",
-        lineup=(load.ours, load.direct, *load.peers),
-        metrics=(SECONDS, CPU_MS, GROWTH, ASKED, FETCHED),
-        prepare=_cold(load),
-        stock="proxies",
-        goals=(Goal(SECONDS, "at most", 1.1, load.direct),),
+        *(f"proxy-{load.name}-cold", f"{load.about}; nothing in the cache", (load.ours, load.direct, *load.peers)),
+        *((SECONDS, CPU_MS, GROWTH, ASKED, FETCHED), _cold(load), "proxies"),
+        (Goal(SECONDS, "at most", 1.1, load.direct),),
     )
 
 
 def _scenarios(load: Load) -> Sequence[Scenario]:
+    warm = (
+        f"proxy-{load.name}-warm",
+        f"{load.about}; all in the cache, or hosted",
+        (load.ours, load.hosted, *load.peers),
+    )
+    down = f"proxy-{load.name}-down", f"{load.about}; all in the cache, upstream down", (load.ours, *load.peers)
+    as_fast = Goal(SECONDS, "at most", 1 / 0.95, load.hosted)
     return (
         _cold_scenario(load),
-        Scenario(
-            name=f"proxy-{load.name}-warm",
-            about=f"{load.about}; all in the cache, or hosted",
-            lineup=(load.ours, load.hosted, *load.peers),
-            metrics=(SECONDS, CPU_MS, GROWTH),
-            prepare=_warm(load),
-            stock="proxies",
-            goals=(Goal(SECONDS, "at most", 1 / 0.95, load.hosted),),
-        ),
-        Scenario(
-            name=f"proxy-{load.name}-down",
-            about=f"{load.about}; all in the cache, upstream down",
-            lineup=(load.ours, *load.peers),
-            metrics=(SECONDS, FAILED),
-            prepare=_down(load),
-            stock=f"proxies-{load.name}-down",
-            goals=(Goal(FAILED, "at most", 0),),
-        ),
+        Scenario(*warm, (SECONDS, CPU_MS, GROWTH), _warm(load), "proxies", (as_fast,)),
+        Scenario(*down, (SECONDS, FAILED), _down(load), f"proxies-{load.name}-down", (Goal(FAILED, "at most", 0),)),
     )
 
 
@@ -262,39 +233,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     *map(_cold_scenario, (REAL_NPM_LOAD, REAL_PIP_LOAD, REAL_UV_LOAD, LINE_LOAD, SILENT_LOAD)),
     Scenario(
-        name="proxy-many",
-        about=f"{READERS} clients at once, one wheel of 200 MiB (or a fifth of --mib) that is not in the cache",
-        lineup=(PIP_LOAD.ours, PIP_LOAD.direct, *PIP_LOAD.peers),
-        metrics=(FIRST, SECONDS, CPU_MS, GROWTH, SHARE),
-        prepare=_many,
-        stock="proxies",
-        goals=(Goal(SHARE, "at most", 1.01), Goal(FIRST, "at most", 1.2, PIP_LOAD.direct)),
+        *(
+            "proxy-many",
+            f"{READERS} clients at once, one wheel of 200 MiB (or a fifth of --mib) that is not in the cache",
+        ),
+        *((PIP_LOAD.ours, PIP_LOAD.direct, *PIP_LOAD.peers), (FIRST, SECONDS, CPU_MS, GROWTH, SHARE)),
+        *(_through(PIP_LOAD, _many), "proxies"),
+        (Goal(SHARE, "at most", 1.01), Goal(FIRST, "at most", 1.2, PIP_LOAD.direct)),
     ),
-    Scenario(
-        name="proxy-packument",
-        about="packument of 5,000 versions (10 MB) in the cache, as npm installs from it",
-        lineup=(NPM_LOAD.ours, *NPM_LOAD.peers),
-        metrics=READ,
-        prepare=_packument,
-        stock="proxies",
-        goals=(Goal(RATE, "at least", 50, NPM_LOAD.peers[0]),),
-    ),
-    Scenario(
-        name="proxy-beside",
-        about="small packument asked for 200 times a second, while one of 95 MB is fetched and parsed",
-        lineup=("pkgrepo-huge-proxy", "verdaccio-huge-proxy"),
-        metrics=(BESIDE_P99, BESIDE_MAX, QUIET_P99, SECONDS, GROWTH),
-        prepare=_beside,
-        stock="proxies",
-        goals=(Goal(BESIDE_P99, "at most", 50),),
-    ),
-    Scenario(
-        name="proxy-unpacked",
-        about=f"small packument asked for 200 times a second, while {UNPACKERS} clients read one of 95 MB without gzip",
-        lineup=("pkgrepo-huge-proxy", "verdaccio-huge-proxy"),
-        metrics=(BESIDE_P99, BESIDE_MAX, QUIET_P99, SECONDS, CPU_MS, GROWTH),
-        prepare=_unpacked,
-        stock="proxies",
-        goals=(Goal(BESIDE_P99, "at most", 50),),
-    ),
+    *(packument, beside, unpacked),
 )

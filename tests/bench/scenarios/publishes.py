@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from attrs import evolve
@@ -17,13 +17,12 @@ from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
 from tests.bench.contestants.python import PkgrepoPython, PythonIndex, form_post
 from tests.bench.contestants.rubygems import PkgrepoGems, gem_post
 from tests.bench.contestants.server import Contestant
-from tests.bench.measure import Watch
 from tests.bench.packages.images import OCI_IMAGE, make_image
 from tests.bench.packages.modules import Module, put
 from tests.bench.packages.tarballs import NodePackage
 from tests.bench.packages.wheels import Wheel
 
-from .figures import figures
+from .figures import sending
 
 PUBLISHES = Metric("rate", "publishes/s")
 CPU_MS = Metric("cpu_ms", "CPU ms/publish", 2)
@@ -90,6 +89,13 @@ def target_of(server: Contestant, kind: str) -> Target:
     return server.target
 
 
+def check_published(server: Contestant, kind: str, url: str) -> None:
+    """Read what was published. :raises LoadFailed: it is not there"""
+    reply = get(url, {**ACCEPT, **target_of(server, kind).headers})
+    if reply.status != 200:
+        raise LoadFailed(f"{url} was published, and reading it answers {reply.status}")
+
+
 def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
     """Prepare rounds of publishes; afterwards the last one must be there."""
 
@@ -97,17 +103,13 @@ def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
         server = arena.get(name)
         post_all(target_of(server, kind), [make(server, f"bench-warm-{kind}")[0]], 1)
 
-        def trial(number: int) -> Mapping[str, float]:
-            target = target_of(server, kind)
-            made = [make(server, f"bench-{kind}-{number}-{each}") for each in range(COUNT)]
-            with Watch(server.tree) as watch:
-                took_ms = post_all(target, [post for post, _ in made], CLIENTS)
-            reply = get(made[-1][1], {**ACCEPT, **target.headers})
-            if reply.status != 200:
-                raise LoadFailed(f"{made[-1][1]} was published, and reading it answers {reply.status}")
-            return figures(watch, took_ms)
+        def make_all(number: int) -> Sequence[tuple[Post, str]]:
+            return [make(server, f"bench-{kind}-{number}-{each}") for each in range(COUNT)]
 
-        return trial
+        def send(made: Sequence[tuple[Post, str]]) -> Sequence[float]:
+            return post_all(target_of(server, kind), [post for post, _ in made], CLIENTS)
+
+        return sending(server, make_all, send, lambda made: check_published(server, kind, made[-1][1]))
 
     return prepare
 

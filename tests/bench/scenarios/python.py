@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tests.bench.arena import CPU, GROWTH, OURS, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial
+from attrs import evolve
+
+from tests.bench.arena import CPU, GROWTH, OURS, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial, measuring
 from tests.bench.clients.load import (
     FILE,
     HTML,
     PIP,
-    LoadFailed,
-    download,
     post_all,
     post_file,
     write_turns,
@@ -19,14 +19,13 @@ from tests.bench.contestants.python import PythonIndex, form_fields, form_post
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.wheels import Wheel, wheels
 
-from .figures import READ, SPEED, UPLOADS, WRITTEN, ask, asking, figures, mirrored
+from .figures import READ, SPEED, UPLOADS, WRITTEN, ask, asking, downloading, figures, mirrored, sending
 
 PEERS = (OURS, "nginx", "pypiserver", "devpi", "nora")
 UPLOADED = (OURS, "pypiserver", "devpi", "nora")
 GIB_FILE = (1 << 30) - (
     1 << 16
 )  # bytes; devpi accepts request bodies of up to 1 GiB, including the form around the file
-DOWNLOADS = 5  # in a round: one of them is short against the clock's tick of 10 ms
 
 CPU_MS = Metric("cpu_ms", "CPU ms/file", 1)
 
@@ -72,39 +71,34 @@ def _page(project: str) -> Address:
     return lambda server: server.page_url(project)
 
 
-def _page_scenario(
-    count: int, *, html: bool = False, goals: tuple[Goal, ...] = (), lineup: tuple[str, ...] = PEERS
+def _read(
+    name: str, about: str, prepare: Callable[[Arena, str], Trial], *goals: Goal, stock: str = "twenty"
 ) -> Scenario:
+    return Scenario(name, about, PEERS, READ, prepare, stock, goals)
+
+
+def _pages(
+    count: int, how: str = "as pip asks for it", headers: Mapping[str, str] = PIP
+) -> tuple[str, Callable[[Arena, str], Trial]]:
+    """What a scenario of simple pages is about, and its preparation."""
     project = f"bench-{count}"
-    return Scenario(
-        name=f"simple-{count}-html" if html else f"simple-{count}",
-        about=f"simple page of {count:,} files, {'as HTML' if html else 'as pip asks for it'}",
-        lineup=lineup,
-        metrics=READ,
-        prepare=_reading(wheels(project, count), _page(project), HTML if html else PIP),
-        stock="twenty" if count == 20 else f"{count}",
-        goals=goals,
-    )
+    return f"simple page of {count:,} files, {how}", _reading(wheels(project, count), _page(project), headers)
 
 
-def _download(arena: Arena, name: str) -> Trial:
+@measuring("download-1g", PEERS, (SPEED, CPU_MS, GROWTH), "download-1g", Goal(CPU_MS, "at most", 1.3, "nginx"))
+def download(arena: Arena, name: str) -> Trial:
+    """Wheel of 1 GiB, read by curl."""
     wheel = Wheel("bench-gib", "1.0.0", GIB_FILE)
     if name == "nginx":
         url = arena.nginx().mirror(wheel.filename, wheel.ensure(arena.cache))
     else:
         url = stocked(arena, name, [wheel]).file_url(wheel)
-    if download(url) != wheel.size:
-        raise LoadFailed(f"{url}: another size than was uploaded")
-
-    def trial(_: int) -> Mapping[str, float]:
-        with Watch(arena.get(name).tree) as watch:
-            size = sum(download(url) for _ in range(DOWNLOADS))
-        return figures(watch, count=DOWNLOADS, size=size)
-
-    return trial
+    return downloading(arena, name, url, {}, wheel.size)
 
 
-def _upload_large(arena: Arena, name: str) -> Trial:
+@measuring("upload-100m", UPLOADED, (SPEED, CPU_MS, GROWTH, WRITTEN), "upload-100m")
+def upload_large(arena: Arena, name: str) -> Trial:
+    """Upload of a 100 MiB wheel as a form, by curl."""
     server = stocked(arena, name, wheels("bench-20", 20))
 
     def trial(number: int) -> Mapping[str, float]:
@@ -118,16 +112,15 @@ def _upload_large(arena: Arena, name: str) -> Trial:
     return trial
 
 
-def _upload_small(arena: Arena, name: str) -> Trial:
+@measuring("upload-small", UPLOADED, (UPLOADS, CPU_MS, P50, P99, GROWTH), "upload-small")
+def upload_small(arena: Arena, name: str) -> Trial:
+    """200 uploads of 9 KB as forms, by 8 clients at once, into 20 new projects."""
     server = stocked(arena, name, wheels("bench-20", 20))
-
-    def trial(number: int) -> Mapping[str, float]:
-        posts = [form_post(each) for each in _assorted(number, projects=20, versions=10)]
-        with Watch(server.tree) as watch:
-            took_ms = post_all(server.upload_target, posts, 8)
-        return figures(watch, took_ms)
-
-    return trial
+    return sending(
+        server,
+        lambda number: [form_post(each) for each in _assorted(number, projects=20, versions=10)],
+        lambda posts: post_all(server.upload_target, posts, 8),
+    )
 
 
 def _assorted(number: int, *, projects: int, versions: int) -> list[Wheel]:
@@ -141,74 +134,23 @@ def _assorted(number: int, *, projects: int, versions: int) -> list[Wheel]:
 
 _SMALL = wheels("bench-20", 20)
 
+_UNCHANGED = "unchanged simple page of 20 files (pypiserver and devpi have no validator and send it again)"
+_MIXED = "simple pages of 200 projects in turn, for clients of five kinds"
+_GOALS = (Goal(CPU, "at most", 4, "nginx"), Goal(RATE, "at least", 8, "devpi"), Goal(RATE, "at least", 5, "pypiserver"))
+
 SCENARIOS: tuple[Scenario, ...] = (
-    _page_scenario(
-        20,
-        goals=(
-            Goal(CPU, "at most", 4, "nginx"),
-            Goal(RATE, "at least", 8, "devpi"),
-            Goal(RATE, "at least", 5, "pypiserver"),
-        ),
+    _read("simple-20", *_pages(20), *_GOALS),
+    _read("simple-20-html", *_pages(20, "as HTML", HTML)),
+    _read("not-modified", _UNCHANGED, _reading(_SMALL, _page("bench-20"), PIP, revalidate=True)),
+    _read(
+        "metadata",
+        "core metadata of a wheel",
+        _reading(_SMALL, lambda server: server.file_url(_SMALL[0]) + ".metadata", FILE),
     ),
-    _page_scenario(20, html=True),
-    Scenario(
-        name="not-modified",
-        about="unchanged simple page of 20 files (pypiserver and devpi have no validator and send it again)",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(_SMALL, _page("bench-20"), PIP, revalidate=True),
-        stock="twenty",
-    ),
-    Scenario(
-        name="metadata",
-        about="core metadata of a wheel",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(_SMALL, lambda server: server.file_url(_SMALL[0]) + ".metadata", FILE),
-        stock="twenty",
-    ),
-    Scenario(
-        name="small-file",
-        about="wheel of 9 KB",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_reading(_SMALL, lambda server: server.file_url(_SMALL[0]), FILE),
-        stock="twenty",
-    ),
-    _page_scenario(300),
-    Scenario(
-        name="simple-mixed",
-        about="simple pages of 200 projects in turn, for clients of five kinds",
-        lineup=PEERS,
-        metrics=READ,
-        prepare=_mixed,
-        stock="mixed",
-    ),
+    _read("small-file", "wheel of 9 KB", _reading(_SMALL, lambda server: server.file_url(_SMALL[0]), FILE)),
+    _read("simple-300", *_pages(300), stock="300"),
+    _read("simple-mixed", _MIXED, _mixed, stock="mixed"),
     # Without devpi, in which an upload costs time proportional to the project's files; 5,000 take over an hour.
-    _page_scenario(5000, lineup=(OURS, "nginx", "pypiserver")),
-    Scenario(
-        name="download-1g",
-        about="wheel of 1 GiB, read by curl",
-        lineup=PEERS,
-        metrics=(SPEED, CPU_MS, GROWTH),
-        prepare=_download,
-        stock="download-1g",
-        goals=(Goal(CPU_MS, "at most", 1.3, "nginx"),),
-    ),
-    Scenario(
-        name="upload-100m",
-        about="upload of a 100 MiB wheel as a form, by curl",
-        lineup=UPLOADED,
-        metrics=(SPEED, CPU_MS, GROWTH, WRITTEN),
-        prepare=_upload_large,
-        stock="upload-100m",
-    ),
-    Scenario(
-        name="upload-small",
-        about="200 uploads of 9 KB as forms, by 8 clients at once, into 20 new projects",
-        lineup=UPLOADED,
-        metrics=(UPLOADS, CPU_MS, P50, P99, GROWTH),
-        prepare=_upload_small,
-        stock="upload-small",
-    ),
+    evolve(_read("simple-5000", *_pages(5000), stock="5000"), lineup=(OURS, "nginx", "pypiserver")),
+    *(download, upload_large, upload_small),
 )

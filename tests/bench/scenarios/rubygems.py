@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.bench.arena import CPU, GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial
+from tests.bench.arena import CPU, GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial, measuring
 from tests.bench.clients.load import BUNDLER, get
 from tests.bench.contestants.rubygems import BIG, LITTLE, MIDDLE, PkgrepoGems, gem_post
 from tests.bench.contestants.server import Nginx
-from tests.bench.measure import Watch
 
-from .figures import READ, SPEED, asking, figures, mirrored
+from .figures import READ, SPEED, asking, mirrored, sending
 
 FLOOR: Final = Nginx.name
 PUSHES: Final = 200  # in a round; the clock of processor time ticks every 10 ms
@@ -48,50 +47,37 @@ def _tail(_headers: Mapping[str, str], size: int) -> Mapping[str, str]:
     return {"Range": f"bytes={size - 60}-", "If-None-Match": '"0123456789abcdef"'}
 
 
-def _push(arena: Arena, name: str) -> Trial:
-    server = arena.get(name, PkgrepoGems)
-    server.push([gem_post("bench-warm")], 1)
-
-    def trial(number: int) -> Mapping[str, float]:
-        posts = [gem_post(f"bench-pushed-{number}-{each}") for each in range(PUSHES)]
-        with Watch(server.tree) as watch:
-            took_ms = server.push(posts, 1)
-        return figures(watch, took_ms)
-
-    return trial
-
-
-def _read_scenario(
+def _read(
     name: str,
     about: str,
     path: str,
     more: Callable[[Mapping[str, str], int], Mapping[str, str]] = _nothing,
     metrics: tuple[Metric, ...] = READ,
 ) -> Scenario:
-    return Scenario(
-        name=name,
-        about=about,
-        lineup=(MIDDLE, FLOOR),
-        metrics=metrics,
-        prepare=_reading(path, more),
-        stock="gems",
-        goals=(Goal(CPU, "at most", 4, FLOOR),),
+    goals = (Goal(CPU, "at most", 4, FLOOR),)
+    return Scenario(f"gems-{name}", about, (MIDDLE, FLOOR), metrics, _reading(path, more), "gems", goals)
+
+
+@measuring(
+    *("gems-push", (BIG, LITTLE, MIDDLE), (PUSH_RATE, CPU_MS, P50, P99, GROWTH), "gems-push"),
+    *(Goal(P50, "at most", 10), Goal(P50, "at most", 1.3, LITTLE), Goal(CPU_MS, "at most", 1.3, LITTLE)),
+)
+def push(arena: Arena, name: str) -> Trial:
+    """Push of a gem, one after the other, by how many versions there are."""
+    server = arena.get(name, PkgrepoGems)
+    server.push([gem_post("bench-warm")], 1)
+    return sending(
+        server,
+        lambda number: [gem_post(f"bench-pushed-{number}-{each}") for each in range(PUSHES)],
+        lambda posts: server.push(posts, 1),
     )
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    _read_scenario("gems-info", "/info of a gem with 10 versions", "info/filler_7"),
-    _read_scenario("gems-versions-304", "/versions of 20,000 versions, unchanged", "versions", _validator),
-    _read_scenario("gems-versions-tail", "the last line of /versions", "versions", _tail),
-    _read_scenario("gems-versions", "the whole of /versions (1 MB)", "versions", metrics=(*READ, SPEED)),
-    _read_scenario("gems-specs", "specs.4.8.gz of 20,000 versions", "specs.4.8.gz", metrics=(*READ, SPEED)),
-    Scenario(
-        name="gems-push",
-        about="push of a gem, one after the other, by how many versions there are",
-        lineup=(BIG, LITTLE, MIDDLE),
-        metrics=(PUSH_RATE, CPU_MS, P50, P99, GROWTH),
-        prepare=_push,
-        stock="gems-push",
-        goals=(Goal(P50, "at most", 10), Goal(P50, "at most", 1.3, LITTLE), Goal(CPU_MS, "at most", 1.3, LITTLE)),
-    ),
+    _read("info", "/info of a gem with 10 versions", "info/filler_7"),
+    _read("versions-304", "/versions of 20,000 versions, unchanged", "versions", _validator),
+    _read("versions-tail", "the last line of /versions", "versions", _tail),
+    _read("versions", "the whole of /versions (1 MB)", "versions", metrics=(*READ, SPEED)),
+    _read("specs", "specs.4.8.gz of 20,000 versions", "specs.4.8.gz", metrics=(*READ, SPEED)),
+    push,
 )

@@ -11,15 +11,11 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tests.bench.arena import RSS, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import LoadFailed, first_bytes, get, percentile, post_all
 from tests.bench.contestants.conda import PkgrepoChannel
-from tests.bench.contestants.maven import PkgrepoMaven
-from tests.bench.contestants.npm import PkgrepoNpm
-from tests.bench.contestants.python import PkgrepoPython
-from tests.bench.contestants.rubygems import PkgrepoGems
 from tests.bench.contestants.server import Filled
 from tests.bench.contestants.sizes import MULTIPLIED, SIZES, scaled_name
 from tests.bench.measure import MIB, Watch
@@ -40,36 +36,26 @@ PUBLISHES: Final = 100
 SEARCHES: Final = 50
 PAGE: Final = 100  # packages on a page of a list
 
-Addresses = Callable[[Filled, random.Random], Sequence[str]]
+Addresses = Callable[[Any, random.Random], Sequence[str]]
 
 
-def _python(server: Filled, order: random.Random) -> Sequence[str]:
-    assert isinstance(server, PkgrepoPython)
-    return [
-        server.page_url(f"filler-{server.first + number}") for number in order.sample(range(server.releases), READS)
-    ]
+def _each(address: Callable[[Any, int], str], versions: int = 1) -> Addresses:
+    """Some packages, of which each has so many of the releases, by their number."""
+
+    def addresses(server: Filled, order: random.Random) -> Sequence[str]:
+        return [address(server, number) for number in order.sample(range(server.releases // versions), READS)]
+
+    return addresses
 
 
-def _npm(server: Filled, order: random.Random) -> Sequence[str]:
-    assert isinstance(server, PkgrepoNpm)
-    return [server.package_url(f"filler-{number}") for number in order.sample(range(server.releases), READS)]
+_MODULES = GROUP.replace(".", "/")
+_PYTHON = _each(lambda server, number: server.page_url(f"filler-{server.first + number}"))
+_NPM = _each(lambda server, number: server.package_url(f"filler-{number}"))
+_MAVEN = _each(lambda server, number: f"{server.target.url}/{_MODULES}/filler-{number}/maven-metadata.xml")
+_GEMS = _each(lambda server, number: f"{server.gems_url}/info/filler_{number}", VERSIONS)
 
 
-def _maven(server: Filled, order: random.Random) -> Sequence[str]:
-    assert isinstance(server, PkgrepoMaven)
-    group = f"{server.target.url}/{GROUP.replace('.', '/')}"
-    numbers = order.sample(range(server.releases), READS)
-    return [f"{group}/filler-{number}/maven-metadata.xml" for number in numbers]
-
-
-def _gem(server: Filled, order: random.Random) -> Sequence[str]:
-    assert isinstance(server, PkgrepoGems)
-    numbers = order.sample(range(server.releases // VERSIONS), READS)
-    return [f"{server.gems_url}/info/filler_{number}" for number in numbers]
-
-
-def _conda(server: Filled, order: random.Random) -> Sequence[str]:
-    assert isinstance(server, PkgrepoChannel)
+def _conda(server: PkgrepoChannel, order: random.Random) -> Sequence[str]:
     return order.sample(shard_urls(server), READS)
 
 
@@ -97,21 +83,21 @@ def _growing(kind: str, addresses: Addresses, make: publishes.Make) -> Callable[
                 listed = first_bytes(_pages(server, admin), admin)
             return {
                 START.key: start_s,
-                READ_P50.key: percentile(read, 50),
-                READ_P99.key: percentile(read, 99),
-                PUBLISH_P50.key: percentile(published, 50),
-                PUBLISH_P99.key: percentile(published, 99),
                 FIRST.key: searched[0],
-                SEARCH_P50.key: percentile(searched[1:], 50),
-                SEARCH_P99.key: percentile(searched[1:], 99),
-                LIST_P50.key: percentile(listed, 50),
-                LIST_P99.key: percentile(listed, 99),
                 RSS.key: watch.cost.rss_after / MIB,
+                **_percentiles("read", read),
+                **_percentiles("publish", published),
+                **_percentiles("search", searched[1:]),
+                **_percentiles("list", listed),
             }
 
         return trial
 
     return prepare
+
+
+def _percentiles(what: str, took_ms: Sequence[float]) -> Mapping[str, float]:
+    return {f"{what}_p{percent}_ms": percentile(took_ms, percent) for percent in (50, 99)}
 
 
 def _searches(server: Filled) -> list[str]:
@@ -130,16 +116,11 @@ def _pages(server: Filled, admin: Mapping[str, str]) -> list[str]:
             following = get(page, admin)
             if following.status != 200:
                 raise LoadFailed(f"GET {page}: {following.status} {following.body[:200]!r}")
-            cursor = _cursor(following.body)
+            cursor = json.loads(following.body)["next"]
             if not cursor:
                 break
             page = f"{url}&sort={order}&cursor={cursor}"
     return pages
-
-
-def _cursor(body: bytes) -> str | None:
-    following: str | None = json.loads(body)["next"]
-    return following
 
 
 def _scenario(kind: str, what: str, addresses: Addresses, make: publishes.Make) -> Scenario:
@@ -167,15 +148,15 @@ def _comparison(name: str, what: str, names: Sequence[str], prepare: Callable[[A
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    _scenario("python", "simple pages", _python, publishes.wheel),
-    _scenario("npm", "packuments", _npm, publishes.node_package),
-    _scenario("maven", "maven-metadata.xml", _maven, publishes.jar),
-    _scenario("gems", "/info of gems", _gem, publishes.gem),
+    _scenario("python", "simple pages", _PYTHON, publishes.wheel),
+    _scenario("npm", "packuments", _NPM, publishes.node_package),
+    _scenario("maven", "maven-metadata.xml", _MAVEN, publishes.jar),
+    _scenario("gems", "/info of gems", _GEMS, publishes.gem),
     _scenario("conda", "shards", _conda, publishes.conda_package),
     _comparison(
         "scale-postgresql",
         "simple pages on PostgreSQL",
         [made.name for made in MULTIPLIED],
-        _growing("python", _python, publishes.wheel),
+        _growing("python", _PYTHON, publishes.wheel),
     ),
 )

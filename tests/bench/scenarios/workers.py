@@ -7,27 +7,27 @@ what is left to them, and the CPU per request says what a second worker costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tests.bench.arena import RATE, Arena, Goal, Scenario, Trial
 from tests.bench.clients.load import BUNDLER, DOCKER, MAVEN, NPM, PIP, post_all
-from tests.bench.contestants.conda import PkgrepoChannel, package_post
+from tests.bench.contestants.conda import PkgrepoChannel
 from tests.bench.contestants.container import ImageRegistry, PkgrepoImages
-from tests.bench.contestants.maven import MavenServer, PkgrepoMaven
+from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
 from tests.bench.contestants.python import PkgrepoPython, PythonIndex
-from tests.bench.contestants.rubygems import PkgrepoGems, gem_post
+from tests.bench.contestants.rubygems import PkgrepoGems
 from tests.bench.packages.images import make_image
-from tests.bench.packages.modules import Module
 from tests.bench.packages.wheels import wheels
 
 from .figures import READ, asking
+from .publishes import Make, conda_package, gem, jar, target_of
 
 _IMAGE = make_image("bench-workers", 1, 1024)
-_MODULE = Module("bench-workers")
 
 
-def _npm(arena: Arena, name: str) -> Trial:
+def packument(arena: Arena, name: str) -> Trial:
+    """Prepare reads of a packument of 5 versions."""
     server = arena.get(name, NodeRegistry)
     server.fill("bench-workers", 5)
     return asking(arena, name, server.package_url("bench-workers"), NPM)
@@ -46,22 +46,16 @@ def _image(arena: Arena, name: str) -> Trial:
     return asking(arena, name, client.manifest_url("v1"), {**DOCKER, **client.headers})
 
 
-def _maven(arena: Arena, name: str) -> Trial:
-    server = arena.get(name, MavenServer)
-    server.deploy([_MODULE])
-    return asking(arena, name, f"{server.target.url}{_MODULE.stem}.jar", MAVEN)
+def _published(kind: str, make: Make, headers: Mapping[str, str]) -> Callable[[Arena, str], Trial]:
+    """Prepare reads of a package that is published as in L{publishes}."""
 
+    def prepare(arena: Arena, name: str) -> Trial:
+        server = arena.get(name)
+        post, url = make(server, "bench-workers")
+        post_all(target_of(server, kind), [post], 1)
+        return asking(arena, name, url, headers)
 
-def _gem(arena: Arena, name: str) -> Trial:
-    server = arena.get(name, PkgrepoGems)
-    server.push([gem_post("bench-workers")], 1)
-    return asking(arena, name, f"{server.gems_url}/info/bench-workers", BUNDLER)
-
-
-def _conda(arena: Arena, name: str) -> Trial:
-    server = arena.get(name, PkgrepoChannel)
-    post_all(server.target, [package_post("bench-workers")], 1)
-    return asking(arena, name, f"{server.folder_url}/bench-workers-1.0-py_0.conda", {})
+    return prepare
 
 
 def _scenario(kind: str, what: str, prepare: Callable[[Arena, str], Trial], ours: str) -> Scenario:
@@ -77,10 +71,10 @@ def _scenario(kind: str, what: str, prepare: Callable[[Arena, str], Trial], ours
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    _scenario("npm", "packument of 5 versions", _npm, PkgrepoNpm.name),
+    _scenario("npm", "packument of 5 versions", packument, PkgrepoNpm.name),
     _scenario("python", "simple page of 20 files", _python, PkgrepoPython.name),
     _scenario("image", "manifest by tag", _image, PkgrepoImages.name),
-    _scenario("maven", "jar of 9 KB", _maven, PkgrepoMaven.name),
-    _scenario("gems", "/info of a gem", _gem, PkgrepoGems.name),
-    _scenario("conda", "small conda package", _conda, PkgrepoChannel.name),
+    _scenario("maven", "jar of 9 KB", _published("maven", jar, MAVEN), PkgrepoMaven.name),
+    _scenario("gems", "/info of a gem", _published("gems", gem, BUNDLER), PkgrepoGems.name),
+    _scenario("conda", "small conda package", _published("conda", conda_package, {}), PkgrepoChannel.name),
 )
