@@ -22,7 +22,20 @@ from urllib.parse import urlsplit
 
 from attrs import define, evolve, field, frozen
 
-from .clients.load import DOCKER, MAVEN, NPM, PIP, KeptConnection, LoadFailed, Post, Target, get, percentile
+from .clients.load import (
+    DOCKER,
+    MAVEN,
+    NPM,
+    PIP,
+    STEP_LIMIT_S,
+    Connection,
+    LoadFailed,
+    Post,
+    Target,
+    get,
+    percentile,
+    send,
+)
 from .contestants.workers import PkgrepoMixed
 from .measure import MIB, rss_of
 from .packages.images import make_image
@@ -189,13 +202,14 @@ class MixedLoad:
         return tally
 
     def _ask(self, due: float, pause_s: float, tally: Tally, stopped: threading.Event) -> None:
-        connection = KeptConnection(Target(self._server.base_url))
+        target = Target(self._server.base_url)
+        connection = Connection(target.url, STEP_LIMIT_S)
         for post in self._requests():
             if stopped.wait(max(0.0, due - time.monotonic())):
                 break
             began = due if pause_s else time.monotonic()
             try:
-                connection.send(post)
+                send(connection, target, post)
                 tally.took_ms.append((time.monotonic() - began) * 1e3)
             except _PROBLEMS as problem:
                 tally.errors.append(f"{type(problem).__name__}: {problem}")

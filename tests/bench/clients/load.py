@@ -9,8 +9,9 @@ import math
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -62,6 +63,12 @@ class Reply:
     headers: Mapping[str, str]
     body: bytes
 
+    def accepted(self, asked: str) -> Reply:
+        """Itself. :raises LoadFailed: the request was refused"""
+        if self.status >= 300:
+            raise LoadFailed(f"{asked}: {self.status} {self.body[:300]!r}")
+        return self
+
 
 @frozen
 class Hits:
@@ -95,6 +102,31 @@ class Post:
     path: str | None = None
 
 
+Body = bytes | Iterator[bytes | memoryview] | None
+
+
+class Connection:
+    """The connection of a client to the server of a URL, reopened when the server closes it after a response."""
+
+    def __init__(self, url: str, timeout_s: float = 60.0) -> None:
+        split = urlsplit(url)
+        self._connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=timeout_s)
+
+    def begin(self, method: str, url: str, headers: Mapping[str, str], body: Body = None) -> http.client.HTTPResponse:
+        """Send a request to an address or path of the server; the head of the response."""
+        self._connection.request(method, _path(url), body, dict(headers))
+        return self._connection.getresponse()
+
+    def ask(self, method: str, url: str, headers: Mapping[str, str], body: Body = None) -> Reply:
+        """The response to a request; redirects are not followed."""
+        answer = self.begin(method, url, headers, body)
+        return Reply(answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read())
+
+    def close(self) -> None:
+        """Close it; the next request opens it again."""
+        self._connection.close()
+
+
 def basic(user: str, password: str) -> dict[str, str]:
     """Basic credentials as header fields."""
     return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
@@ -102,14 +134,8 @@ def basic(user: str, password: str) -> dict[str, str]:
 
 def get(url: str, headers: Mapping[str, str]) -> Reply:
     """Send a GET request, and read the whole response; redirects are not followed."""
-    split = urlsplit(url)
-    connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
-    try:
-        connection.request("GET", _path(url), headers=dict(headers))
-        answer = connection.getresponse()
-        return Reply(answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read())
-    finally:
-        connection.close()
+    with closing(Connection(url)) as connection:
+        return connection.ask("GET", url, headers)
 
 
 def send_json(method: str, url: str, value: object, headers: Mapping[str, str]) -> Any:
@@ -118,17 +144,12 @@ def send_json(method: str, url: str, value: object, headers: Mapping[str, str]) 
 
     :raises LoadFailed: it was refused
     """
-    split = urlsplit(url)
-    connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
-    try:
-        connection.request(method, _path(url), json.dumps(value), {"Content-Type": "application/json", **headers})
-        answer = connection.getresponse()
-        body = answer.read()
-    finally:
-        connection.close()
-    if answer.status >= 300:
-        raise LoadFailed(f"{method} {url}: {answer.status} {body[:300]!r}")
-    return json.loads(body) if body.strip() else None
+    body = json.dumps(value).encode()
+    with closing(Connection(url)) as connection:
+        reply = connection.ask(method, url, {"Content-Type": "application/json", **headers}, body).accepted(
+            f"{method} {url}"
+        )
+    return json.loads(reply.body) if reply.body.strip() else None
 
 
 def wrk(
@@ -174,21 +195,16 @@ def first_bytes(urls: Sequence[str], headers: Mapping[str, str]) -> list[float]:
 
     :raises LoadFailed: an answer was not 200
     """
-    split = urlsplit(urls[0])
-    connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
     took_ms = []
-    try:
+    with closing(Connection(urls[0])) as connection:
         for url in urls:
             started = time.perf_counter()
-            connection.request("GET", _path(url), headers=dict(headers))
-            answer = connection.getresponse()
+            answer = connection.begin("GET", url, headers)
             answer.read(1)
             took_ms.append((time.perf_counter() - started) * 1e3)
             answer.read()
             if answer.status != 200:
                 raise LoadFailed(f"GET {url}: {answer.status}")
-    finally:
-        connection.close()
     return took_ms
 
 
@@ -257,12 +273,9 @@ def post_all(target: Target, posts: Sequence[Post], clients: int) -> list[float]
     barrier = threading.Barrier(clients)
 
     def client(number: int) -> list[float]:
-        connection = KeptConnection(target)
         barrier.wait()
-        try:
-            return [connection.send(post) for post in posts[number::clients]]
-        finally:
-            connection.close()
+        with closing(Connection(target.url, STEP_LIMIT_S)) as connection:
+            return [send(connection, target, post) for post in posts[number::clients]]
 
     with ThreadPoolExecutor(clients) as pool:
         return [took for times in pool.map(client, range(clients)) for took in times]
@@ -285,17 +298,12 @@ class Prober(threading.Thread):
         self._refused = 0
 
     def run(self) -> None:
-        split = urlsplit(self._url)
-        connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=60)
         due = time.perf_counter()
-        while not self._stopped.wait(max(0.0, due - time.perf_counter())):
-            connection.request("GET", _path(self._url), headers=self._headers)
-            answer = connection.getresponse()
-            answer.read()
-            self._refused += answer.status >= 400
-            self._late_ms.append((time.perf_counter() - due) * 1e3)
-            due += self._pause_s
-        connection.close()
+        with closing(Connection(self._url)) as connection:
+            while not self._stopped.wait(max(0.0, due - time.perf_counter())):
+                self._refused += connection.ask("GET", self._url, self._headers).status >= 400
+                self._late_ms.append((time.perf_counter() - due) * 1e3)
+                due += self._pause_s
 
     def finish(self) -> list[float]:
         """
@@ -315,33 +323,17 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
-class KeptConnection:
-    """The connection of one client, reopened when the server closes it after a response."""
+def send(connection: Connection, target: Target, post: Post) -> float:
+    """
+    Send an upload, and read the whole response; the milliseconds that it took.
 
-    def __init__(self, target: Target) -> None:
-        split = urlsplit(target.url)
-        self._target = target
-        self._connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=STEP_LIMIT_S)
-
-    def send(self, post: Post) -> float:
-        """
-        Send a request, and read the whole response; the milliseconds that it took.
-
-        :raises LoadFailed: it was refused
-        """
-        started = time.perf_counter()
-        headers = {**self._target.headers, **post.headers, "Content-Length": str(post.size)}
-        path = _path(self._target.url) if post.path is None else post.path
-        self._connection.request(post.method, path, body=iter(post.parts), headers=headers)
-        answer = self._connection.getresponse()
-        body = answer.read()
-        if answer.status >= 300:
-            raise LoadFailed(f"{post.method} {self._target.url}: {answer.status} {answer.reason} {body[:300]!r}")
-        return (time.perf_counter() - started) * 1e3
-
-    def close(self) -> None:
-        """Close it; the next request opens it again."""
-        self._connection.close()
+    :raises LoadFailed: it was refused
+    """
+    started = time.perf_counter()
+    headers = {**target.headers, **post.headers, "Content-Length": str(post.size)}
+    url = target.url if post.path is None else post.path
+    connection.ask(post.method, url, headers, iter(post.parts)).accepted(f"{post.method} {target.url}")
+    return (time.perf_counter() - started) * 1e3
 
 
 def _path(url: str) -> str:

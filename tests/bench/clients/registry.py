@@ -6,16 +6,15 @@ Big blobs go through curl, so that sending them costs the same whoever receives.
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from attrs import field, frozen
 
 from tests.bench.packages.images import OCI_IMAGE, Blob, Image
 
-from .load import STEP_LIMIT_S, LoadFailed, Target, patch_file
+from .load import STEP_LIMIT_S, Connection, Target, patch_file
 
 
 @frozen
@@ -47,9 +46,8 @@ class Pusher:
     """
 
     def __init__(self, registry: Registry) -> None:
-        split = urlsplit(registry.base_url)
         self._registry = registry
-        self._connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=STEP_LIMIT_S)
+        self._connection = Connection(registry.base_url, STEP_LIMIT_S)
 
     def push_image(self, image: Image, *tags: str) -> None:
         """An image of small layers, under these tags."""
@@ -83,15 +81,8 @@ class Pusher:
 
     def _ask(self, method: str, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> str:
         """The C{Location} of the answer, or nothing."""
-        split = urlsplit(url)
-        path = f"{split.path}?{split.query}" if split.query else split.path
         sent = {**self._registry.headers, "Content-Length": str(len(body)), **(headers or {})}
-        self._connection.request(method, path, body, sent)
-        answer = self._connection.getresponse()
-        text = answer.read()
-        if answer.status >= 300:
-            raise LoadFailed(f"{method} {url}: {answer.status} {text[:300]!r}")
-        return answer.getheader("Location") or ""
+        return self._connection.ask(method, url, sent, body).accepted(f"{method} {url}").headers.get("location", "")
 
 
 def _with(url: str, query: str) -> str:

@@ -24,6 +24,11 @@ class MavenServer(Contestant):
         """The root of the repository without a slash at its end, and what writers send."""
 
     @property
+    def maven_url(self) -> str:
+        """The root of the repository, without a slash at its end."""
+        return self.target.url
+
+    @property
     def root(self) -> str:
         """The path of the repository in its URL, without a slash at its end."""
         return urlsplit(self.target.url).path

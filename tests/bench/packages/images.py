@@ -6,12 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from attrs import define
 
-from .filler import filler
+from .filler import Content, filler
 
 OCI_IMAGE = "application/vnd.oci.image.manifest.v1+json"
 OCI_CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -19,44 +18,25 @@ OCI_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 
 @define(slots=False)
-class Blob:
-    """
-    Bytes that a name decides; C{size} is at least 32.
-
-    Nothing but the filler is ever in memory, so that a big one costs the loading side next to nothing.
-    """
+class Blob(Content):
+    """Bytes that a name decides; C{size} is at least 32."""
 
     name: str
     size: int
 
     def chunks(self) -> Iterator[bytes | memoryview]:
-        """Yield its bytes, in order."""
         own = hashlib.sha256(self.name.encode()).digest()
         yield own
         yield from filler(self.size - len(own))
 
-    def read(self) -> bytes:
-        """Return all its bytes, for small blobs."""
-        return b"".join(self.chunks())
+    @property
+    def filename(self) -> str:
+        return f"{self.name}.blob"
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """The digest as registries write it."""
-        sha256 = hashlib.sha256()
-        for part in self.chunks():
-            sha256.update(part)
-        return f"sha256:{sha256.hexdigest()}"
-
-    def ensure(self, folder: Path) -> Path:
-        """Write it to a file in a folder, unless it exists. Returns the path."""
-        path = folder / f"{self.name}.blob"
-        if not path.exists() or path.stat().st_size != self.size:
-            folder.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(".partial")
-            with partial.open("wb") as file:
-                file.writelines(self.chunks())
-            partial.replace(path)
-        return path
+        return f"sha256:{self.sha256}"
 
 
 @define(slots=False)

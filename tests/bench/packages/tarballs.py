@@ -11,16 +11,15 @@ import gzip
 import hashlib
 import io
 import json
-import random
 import tarfile
-from functools import lru_cache
 from typing import Any
 
 from attrs import frozen
 
 from tests.bench.clients.load import Post
 
-BLOCK = 1 << 20  # bytes after which padding repeats; far more than deflate's window of 32 KiB
+from .filler import filler
+
 PACKED_AT = 499162500  # seconds since the epoch; npm pack gives it to every file
 DEPENDENCIES = {f"some-library-{number}": f"^{number}.2.{number * 3}" for number in range(22)}
 DEVELOPMENT = {f"@scope/some-tool-{number}": f"~{number}.4.1" for number in range(14)}
@@ -69,7 +68,7 @@ class NodePackage:
             for path, content in (
                 ("package/package.json", json.dumps(self.manifest, indent=2).encode()),
                 ("package/index.js", f"module.exports = {self.version!r};\n".encode()),
-                ("package/padding.bin", padding(self.padding)),
+                ("package/padding.bin", b"".join(filler(self.padding))),
             ):
                 info = tarfile.TarInfo(path)
                 info.size, info.mtime = len(content), PACKED_AT
@@ -117,10 +116,3 @@ class NodePackage:
 def versions(name: str, count: int, *, start: int = 0) -> list[NodePackage]:
     """Versions of one package, one after the other as releases come; C{start} were there before."""
     return [NodePackage(name, f"{1 + n // 100}.{n // 10 % 10}.{n % 10}") for n in range(start, start + count)]
-
-
-@lru_cache(maxsize=2)
-def padding(size: int) -> bytes:
-    """Bytes that do not compress."""
-    block = random.Random(7).randbytes(min(size, BLOCK))
-    return (block * (size // BLOCK + 1))[:size]

@@ -14,11 +14,10 @@ import struct
 import zlib
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 from attrs import define
 
-from .filler import filler
+from .filler import Content, filler
 
 ZIP64_FROM = 0xFFFFFFFF  # the first size that does not fit into the fields of a plain zip
 ELSEWHERE = 0xFFFFFFFF  # in such a field: the value is in the zip64 part
@@ -26,7 +25,7 @@ DATE = (2024 - 1980) << 9 | 1 << 5 | 1  # 1 January 2024, as zip writes dates
 
 
 @define(slots=False)
-class Wheel:
+class Wheel(Content):
     """A pure wheel of one project; C{padding} is the size of its big member in bytes."""
 
     project: str
@@ -57,39 +56,11 @@ class Wheel:
         head, padding, tail = self._parts
         return len(head) + padding + len(tail)
 
-    @cached_property
-    def sha256(self) -> str:
-        """Its digest, lower-case hex."""
-        digest = hashlib.sha256()
-        for part in self.chunks():
-            digest.update(part)
-        return digest.hexdigest()
-
     def chunks(self) -> Iterator[bytes | memoryview]:
-        """Its bytes, in order."""
         head, padding, tail = self._parts
         yield head
         yield from filler(padding)
         yield tail
-
-    def read(self) -> bytes:
-        """All its bytes at once, for small ones."""
-        return b"".join(self.chunks())
-
-    def write(self, path: Path) -> None:
-        """Put it into a file."""
-        with path.open("wb") as file:
-            file.writelines(self.chunks())
-
-    def ensure(self, folder: Path) -> Path:
-        """The path of its file in a folder, where it is written unless it is there already."""
-        path = folder / self.filename
-        if not path.exists() or path.stat().st_size != self.size:
-            folder.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(".partial")
-            self.write(partial)
-            partial.replace(path)
-        return path
 
     @property
     def _stem(self) -> str:

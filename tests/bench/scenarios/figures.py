@@ -104,13 +104,12 @@ def disturbed(
     probe: Callable[[Callable[[], object]], list[float]],
     quiet_s: float,
     work: Callable[[], object],
-    **more: int,
 ) -> dict[str, float]:
     """The figures of some work, of probes beside it, and of those in so many quiet seconds before."""
     quiet = probe(lambda: time.sleep(quiet_s))
     with Watch(server.tree) as watch:
         beside = probe(work)
-    return figures(watch, beside=beside, quiet=quiet, **more)
+    return figures(watch, beside=beside, quiet=quiet)
 
 
 def asking(

@@ -87,8 +87,8 @@ def _warm(load: Load) -> Callable[[Arena, str], Trial]:
 
     def prepare(arena: Arena, name: str) -> Trial:
         server = arena.get(name)
-        fill = load.fill if name == load.hosted else lambda _, server: _all_of(load.install(server, {}))
-        arena.once((name, load.name), lambda: fill(arena, server))
+        fill = load.fill if name == load.hosted else lambda server, _: _all_of(load.install(server, {}))
+        arena.once((name, load.name), lambda: fill(server, arena.cache))
         load.install(server, {})
 
         def trial(_: int) -> Mapping[str, float]:
