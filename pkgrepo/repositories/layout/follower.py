@@ -9,7 +9,7 @@ exception: its folder is removed before anything is shown of a later repository 
 kept in             what                                changed by
 ==================  ==================================  ========================================================
 setting (cursor)    the last event that was handled     each batch of events, once shown or recorded as pending
-setting (mark)      the last event that was handled     ``MARK_AFTER_S`` after a change, each ``MARK_EVENTS`` events,
+setting (mark)      the last event that was handled     ``mark_after_s`` after a change, each ``mark_events`` events,
                     when all files were made durable    and at a stop
 ``layout_pending``  entries that could not be shown     added in the transaction that moves the cursor; removed
                     (full disk, missing blob), and      once they are shown: retried at each start, then with
@@ -34,7 +34,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
+from typing import Final
 
+from attrs import frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import deferLater
@@ -56,26 +58,32 @@ from .updater import LayoutUpdater
 
 log = Logger()
 
-BATCH = 1000  # events; a package that many of them name is shown once
-PAUSE_S = 0.1  # seconds at least between two rounds while changes keep coming
-MAX_PAUSE_S = 10.0
-PAUSE_FACTOR = 3  # times the duration of a round, so that the follower uses a quarter of the time at most
-QUIET_S = 2.0  # seconds without a change of a proxy, after which its changes are shown; an install has shorter pauses
-LONGEST_QUIET_S = 30.0  # seconds that its first change waits at most
-MARK_AFTER_S = 600.0  # seconds from a change until the mark is moved, which syncs the file system
-MARK_EVENTS = 10_000  # events after the mark until it is moved; to compare them again takes some seconds
-BYTES_PER_S = 16 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
+PAUSE_FACTOR: Final = 3  # times the duration of a round, so that the follower uses a quarter of the time at most
+BYTES_PER_S: Final = 16 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
 
 
-def pause_after(round_s: float, written: int = 0) -> float:
-    """Return the seconds to pause after a round of this duration that wrote this many bytes of documents."""
-    return max(PAUSE_S, min(MAX_PAUSE_S, max(PAUSE_FACTOR * round_s, written / BYTES_PER_S)))
+@frozen
+class Pace:
+    """How much is handled at once, and what is waited for; times in seconds."""
+
+    batch: int = 1000  # events; a package that many of them name is shown once
+    pause_s: float = 0.1  # at least between two rounds while changes keep coming
+    max_pause_s: float = 10.0
+    quiet_s: float = 2.0  # without a change of a proxy, after which its changes are shown; installs have shorter pauses
+    longest_quiet_s: float = 30.0  # that its first change waits at most
+    mark_after_s: float = 600.0  # from a change until the mark is moved, which syncs the file system
+    mark_events: int = 10_000  # after the mark until it is moved; to compare them again takes some seconds
+
+    def pause_after(self, round_s: float, written: int = 0) -> float:
+        """The seconds to pause after a round of this duration that wrote this many bytes of documents."""
+        return max(self.pause_s, min(self.max_pause_s, max(PAUSE_FACTOR * round_s, written / BYTES_PER_S)))
 
 
 class LayoutFollower(Service):
     """Handles the events of all repositories in batches, whenever ``notify`` is called."""
 
-    def __init__(self, context: MaintenanceContext) -> None:
+    def __init__(self, context: MaintenanceContext, pace: Pace = Pace()) -> None:
+        self.pace = pace
         self._catalog = context.catalog
         self._registry = context.registry
         self._pools = context.pools
@@ -164,7 +172,7 @@ class LayoutFollower(Service):
         self._close()
 
     def notify(self, repository: Repository | None = None) -> None:
-        """Look for new events soon; for those of a proxy when it has been quiet for ``QUIET_S``."""
+        """Look for new events soon; for those of a proxy when it has been quiet for some time."""
         if repository is not None and repository.type is RepositoryType.PROXY and self._open and self._pauses:
             self._wait_for_quiet()
             return
@@ -184,10 +192,10 @@ class LayoutFollower(Service):
         reactor = IReactorTime(self._pools.reactor)
         now = reactor.seconds()
         if self._quiet is None:
-            self._quiet = reactor.callLater(QUIET_S, self.notify)
-            self._quiet_until = now + LONGEST_QUIET_S
+            self._quiet = reactor.callLater(self.pace.quiet_s, self.notify)
+            self._quiet_until = now + self.pace.longest_quiet_s
         else:
-            self._quiet.reset(min(QUIET_S, max(self._quiet_until - now, 0.0)))
+            self._quiet.reset(min(self.pace.quiet_s, max(self._quiet_until - now, 0.0)))
 
     def _end_quiet(self) -> None:
         quiet, self._quiet = self._quiet, None
@@ -226,7 +234,8 @@ class LayoutFollower(Service):
                 self._retries.abandon()
                 raise
             if self._notified or self._retries.under_way:
-                await self._pause(pause_after(monotonic() - began, self._updater.large_images.written - written))
+                written = self._updater.large_images.written - written
+                await self._pause(self.pace.pause_after(monotonic() - began, written))
 
     async def _pause(self, seconds: float) -> None:
         """Let changes accumulate: ten that are shown together cost two that are shown one by one."""
@@ -240,17 +249,18 @@ class LayoutFollower(Service):
         cursor = await self._catalog.look(layout_pending.cursor)
         more = True
         while more and self._open:
-            batch = await self._catalog.scan(events.events_after, cursor, BATCH)
-            more = len(batch) == BATCH
+            batch = await self._catalog.scan(events.events_after, cursor, self.pace.batch)
+            more = len(batch) == self.pace.batch
             if not batch:
                 break
             failed = await self._show_batch(batch)
             cursor = batch[-1].seq
             await self._catalog.write(layout_pending.move_cursor, cursor, failed)
-            if self._marked is not None and cursor - self._marked >= MARK_EVENTS:
+            if self._marked is not None and cursor - self._marked >= self.pace.mark_events:
                 await self._move_mark()
             elif self._marked is not None and self._mark_timer is None and self._open:
-                self._mark_timer = IReactorTime(self._pools.reactor).callLater(MARK_AFTER_S, self._mark_timer_fired)
+                reactor = IReactorTime(self._pools.reactor)
+                self._mark_timer = reactor.callLater(self.pace.mark_after_s, self._mark_timer_fired)
             if failed:
                 self._report(failed)
                 self._retries.schedule()

@@ -8,7 +8,8 @@ from twisted.internet.defer import maybeDeferred
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM, RepositoryType, VersionState
-from pkgrepo.repositories.layout import follower, retries
+from pkgrepo.repositories.layout import retries
+from pkgrepo.repositories.layout.follower import PAUSE_FACTOR, Pace
 from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.repositories.layout.writer import FileLayoutWriter
@@ -172,8 +173,8 @@ async def test_events_that_arrive_while_a_batch_runs_are_handled(world):
     assert "py/other/1.0/other-1.0-py3-none-any.whl" in world.shown()
 
 
-async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
-    monkeypatch.setattr(follower, "PAUSE_S", 3600)
+async def test_stopping_does_not_wait_for_more_changes(world):
+    world.follower.pace = Pace(pause_s=3600)
     await world.publish(*WHEEL)
     world.follower.startService()
     world.follower.notify()
@@ -182,24 +183,23 @@ async def test_stopping_does_not_wait_for_more_changes(world, monkeypatch):
     assert f"{DIRECTORY}/{WHEEL[0]}" in world.shown()
 
 
-async def test_changes_of_a_proxy_are_shown_when_it_is_quiet(world, monkeypatch):
+async def test_changes_of_a_proxy_are_shown_when_it_is_quiet(world):
     proxy = evolve(world.repository, type=RepositoryType.PROXY)
     await world.follow()
     await world.publish(*WHEEL)
     for _ in range(3):
         world.follower.notify(proxy)
     assert world.follower._following is None, "an install may go on"
-    monkeypatch.setattr(follower, "QUIET_S", 0)
+    world.follower.pace = Pace(quiet_s=0)
     world.follower.notify(proxy)
     await until(lambda: f"{DIRECTORY}/{WHEEL[0]}" in world.shown() and world.follower._following is None)
 
 
-async def test_changes_of_a_proxy_that_is_never_quiet_are_shown_in_the_end(world, monkeypatch):
+async def test_changes_of_a_proxy_that_is_never_quiet_are_shown_in_the_end(world):
     proxy = evolve(world.repository, type=RepositoryType.PROXY)
     await world.follow()
     await world.publish(*WHEEL)
-    monkeypatch.setattr(follower, "QUIET_S", 3600)
-    monkeypatch.setattr(follower, "LONGEST_QUIET_S", 0)
+    world.follower.pace = Pace(quiet_s=3600, longest_quiet_s=0)
     world.follower.notify(proxy)
     assert world.follower._following is None
     world.follower.notify(proxy)
@@ -216,9 +216,10 @@ async def test_a_stop_shows_what_waits_for_quiet(world):
 
 
 def test_the_pause_grows_with_the_duration_of_a_round():
-    assert follower.pause_after(0.001) == follower.PAUSE_S
-    assert follower.pause_after(1.0) == follower.PAUSE_FACTOR
-    assert follower.pause_after(3600) == follower.MAX_PAUSE_S
+    pace = Pace()
+    assert pace.pause_after(0.001) == pace.pause_s
+    assert pace.pause_after(1.0) == PAUSE_FACTOR
+    assert pace.pause_after(3600) == pace.max_pause_s
 
 
 async def test_a_repository_whose_storage_was_just_removed_has_no_writer(world):

@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.layout import follower, retries
+from pkgrepo.repositories.layout.follower import Pace
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from tests.support.inprocess_server import until
@@ -41,13 +42,12 @@ def disk(world, monkeypatch):
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def clock(world, monkeypatch):
     """The follower's time, with pauses of no length."""
     found = Clock()
     monkeypatch.setattr(follower, "IReactorTime", lambda _reactor: found)
     monkeypatch.setattr(retries, "IReactorTime", lambda _reactor: found)
-    monkeypatch.setattr(follower, "pause_after", lambda *_: 0)
-    monkeypatch.setattr(follower, "MARK_AFTER_S", MARK_AFTER_S)
+    world.follower.pace = Pace(pause_s=0, max_pause_s=0, mark_after_s=MARK_AFTER_S)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from twisted.internet.task import Clock
 
 from pkgrepo.repositories.layout import follower, retries
-from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.layout.follower import LayoutFollower, Pace
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.storage.catalog.server import layout_pending, settings
@@ -25,9 +25,9 @@ GRACE_S = 3600
 
 
 @pytest.fixture
-def batches(monkeypatch):
+def batches(world):
     """Batches of one event."""
-    monkeypatch.setattr(follower, "BATCH", 1)
+    world.follower.pace = Pace(batch=1)
 
 
 async def publish(world):
@@ -66,7 +66,7 @@ async def test_a_stop_handles_the_remaining_events(world, batches):
 
 
 async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
-    monkeypatch.setattr(follower, "PAUSE_S", 3600)
+    world.follower.pace = Pace(batch=1, pause_s=3600)
     monkeypatch.setattr(retries, "PAGE", 1)
     await publish(world)
     await world.catalog.write(layout_pending.add_repositories, [world.repository.id])
@@ -185,12 +185,12 @@ FIRST, SECOND = make_wheel("first", "1.0"), make_wheel("second", "1.0")
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def clock(world, monkeypatch):
     """The follower's time, with pauses of no length."""
     found = Clock()
     for module in (follower, retries):
         monkeypatch.setattr(module, "IReactorTime", lambda _reactor: found)
-    monkeypatch.setattr(follower, "pause_after", lambda *_: 0)
+    world.follower.pace = Pace(pause_s=0, max_pause_s=0)
     return found
 
 
@@ -217,7 +217,7 @@ def places(world):
 def crash(world):
     """A process that begins after the last one was killed."""
     world.follower._close()
-    world.follower = LayoutFollower(world.context)
+    world.follower = LayoutFollower(world.context, world.follower.pace)
 
 
 def lose(world):
@@ -309,12 +309,12 @@ async def test_after_a_failed_sync_no_later_one_moves_the_mark(world, clock, syn
     await world.follow()
     before = places(world)
     syncs.append("fails")
-    clock.advance(follower.MARK_AFTER_S)
+    clock.advance(world.follower.pace.mark_after_s)
     await until(lambda: clock.advance(0) or world.follower._following is None)
     syncs.clear()  # the disk works again
     await world.publish(*SECOND)
     await world.follow()
-    clock.advance(follower.MARK_AFTER_S)
+    clock.advance(world.follower.pace.mark_after_s)
     await world.stop()
     await world.follower.catch_up_and_mark_closed(GRACE_S)
     assert places(world)[2] == before[2]
@@ -323,7 +323,7 @@ async def test_after_a_failed_sync_no_later_one_moves_the_mark(world, clock, syn
 
 
 async def test_a_command_beside_a_server_leaves_the_mark_and_compares_nothing_again(world, syncs, monkeypatch):
-    monkeypatch.setattr(follower, "MARK_EVENTS", 1)
+    world.follower.pace = Pace(mark_events=1)
     await world.publish(*FIRST)
     await world.follow()
     await world.catalog.write(settings.put, MARK, "0")
@@ -337,7 +337,7 @@ async def test_a_command_beside_a_server_leaves_the_mark_and_compares_nothing_ag
         return await show(self, batch)
 
     monkeypatch.setattr(LayoutFollower, "_show_batch", counted)
-    await LayoutFollower(world.context).catch_up()
+    await LayoutFollower(world.context, world.follower.pace).catch_up()
     last, cursor, mark = places(world)
     assert (cursor, mark, set(handled), syncs) == (last, 0, {"second"}, [])
 
@@ -345,7 +345,7 @@ async def test_a_command_beside_a_server_leaves_the_mark_and_compares_nothing_ag
 async def test_the_mark_follows_some_time_after_a_change(world, clock, syncs):
     await world.publish(*FIRST)
     await world.follow()
-    clock.advance(follower.MARK_AFTER_S - 1)
+    clock.advance(world.follower.pace.mark_after_s - 1)
     assert syncs == []
     clock.advance(1)
     await until(lambda: clock.advance(0) or world.follower._following is None)
@@ -354,9 +354,8 @@ async def test_the_mark_follows_some_time_after_a_change(world, clock, syncs):
     assert clock.getDelayedCalls() == []
 
 
-async def test_the_mark_follows_after_many_events(world, syncs, monkeypatch):
-    monkeypatch.setattr(follower, "MARK_EVENTS", 2)
-    monkeypatch.setattr(follower, "BATCH", 1)
+async def test_the_mark_follows_after_many_events(world, syncs):
+    world.follower.pace = Pace(batch=1, mark_events=2)
     for wheel in (FIRST, SECOND):
         await world.publish(*wheel)
     await world.follow()
