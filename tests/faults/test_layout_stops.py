@@ -86,7 +86,7 @@ def test_after_a_kill_reindex_reports_what_may_be_missing(run, tmp_path):
 
 def test_files_removed_by_an_offline_gc_are_not_restored_by_reindex(run, tmp_path):
     data = DataFolder(tmp_path / "data")
-    server = run()
+    server = run("retention.trash_days = 0\n" + REPOSITORIES)
     send = sender(server.url)
     for tag in ("kept", "gone"):
         image = make_image(tag)

@@ -16,7 +16,7 @@ from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_image, write_layout
 from tests.support.server_process import ServerProcess
 
-CONFIG = hosted("docker", "images")
+CONFIG = "retention.trash_days = 0\n" + hosted("docker", "images")
 PUSHERS = 8
 ROUNDS = 5  # per pusher
 

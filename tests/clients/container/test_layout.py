@@ -48,9 +48,9 @@ def pkgrepo(data: DataFolder) -> Callable[..., str]:
     return run
 
 
-def start(folder: Path) -> tuple[ServerProcess, str]:
+def start(folder: Path, *options: str) -> tuple[ServerProcess, str]:
     """Start a server. Returns it and the name of its image for skopeo."""
-    process = twistd_process(folder)
+    process = twistd_process(folder, *options)
     return process, f"docker://{urlsplit(process.wait_ready()).netloc}/main/images/deep/app:v1"
 
 
@@ -85,7 +85,7 @@ def test_skopeo_reads_an_image_from_the_disk_and_from_a_rebuilt_catalog(
 
 
 def test_the_gc_command_removes_garbage(pkgrepo: Callable[..., str], tmp_path: Path) -> None:
-    process, _ = start(tmp_path)
+    process, _ = start(tmp_path, "--set", "retention.trash_days=0")
     try:
         wire = HttpClient(process.url, AUTH)
         for name, format_ in (("images", "docker"), ("py", "python")):

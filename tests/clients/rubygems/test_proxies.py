@@ -122,7 +122,7 @@ def test_a_virtual_repository_serves_own_gems_before_those_of_others(scene):
     bench.bundle("install")
     assert "mine (1.0.0)" in bench.locked()
     assert "leaf (1.1.0)" in bench.locked()
-    assert not scene.requests("/info/mine")
+    assert len(scene.requests("/info/mine")) <= 1, "only the first publish of a name asks whether an upstream has it"
     bench.publish("mine", "1.1.0", lines=['s.add_dependency "root", ">= 1.0"'])
     bench.bundle("update")
     assert "mine (1.1.0)" in bench.locked()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import ssl
 import threading
@@ -16,6 +17,13 @@ from click.testing import CliRunner
 
 from pkgrepo import cli
 from tests.support.certificates import write_certificate
+
+
+@pytest.fixture(autouse=True)
+def without_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith("PKGREPO_"):
+            monkeypatch.delenv(name)
 
 
 class Readiness(BaseHTTPRequestHandler):

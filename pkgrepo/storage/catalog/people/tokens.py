@@ -250,5 +250,5 @@ def announce_expiring(tx: Transaction, now_ms: int) -> int:
             data = {"name": name, "token": uid, "shown": shown, "user": username, "expires_at": expires_at}
             append_server_event(tx, "token.expiring", {**data, "days": days}, SYSTEM, now_ms)
         count += len(found)
-    settings.put(tx, _ANNOUNCED, str(now_ms))
+    settings.put(tx, _ANNOUNCED, str(max(last_ms, now_ms)))  # a clock that goes back announces nothing twice
     return count
