@@ -101,8 +101,10 @@ class DataFolder:
         """Whether the readable layout is up to date; there is none in a bucket."""
         if server_buckets.OBJECTS:
             return True
-        last = self.rows("SELECT COALESCE(MAX(seq), 0) FROM event")[0][0]
-        return self.rows("SELECT value FROM setting WHERE key = 'readable_layout_cursor'") == [(str(last),)]
+        # Events of the server, such as an upstream that is down, are not about the layout.
+        last = self.rows("SELECT COALESCE(MAX(seq), 0) FROM event WHERE package_key <> '' OR kind NOT LIKE '%.%'")[0][0]
+        handled = self.rows("SELECT value FROM setting WHERE key = 'readable_layout_cursor'")
+        return bool(handled) and int(handled[0][0]) >= last
 
     def delete_catalog(self) -> None:
         """Delete the database."""

@@ -6,7 +6,13 @@ from tests.support.client_programs import CLIENTS, client, client_environment, p
 
 # Of the clients that have no program of their own name.
 PROGRAMS = {"build": "pyproject-build", "devpi": "devpi-server", "moto": "moto_server", "pypiserver": "pypi-server"}
-COLLECTIONS = {"java", "rubygems-3.6", "axe-core", "rattler", "standard-webhooks"}  # several programs, or libraries without one
+COLLECTIONS = {
+    "java",
+    "rubygems-3.6",
+    "axe-core",
+    "rattler",
+    "standard-webhooks",
+}  # several programs, or libraries without one
 
 
 def test_a_client_that_is_not_there_is_skipped_with_the_reason(monkeypatch):

@@ -29,6 +29,8 @@ REPOSITORY_RESTORED = "repository_restored"
 # Kinds of the events of images that move or remove tags, which their data have as tags.
 OF_TAGS = ("published", "cached", "tagged", "untagged", "deleted", "evicted", "released")
 SERVER = 0  # in place of the id of a repository, in events of the server as a whole
+# Others are about the server, or the settings of a repository; see ``webhooks.event_types``.
+_OF_CONTENT = "(package_key <> '' OR kind NOT LIKE '%.%')"
 # With a parameter in place of the constant, the engines could not use the partial index of these events.
 _REMOVAL = f"kind = '{REPOSITORY_REMOVED}'"
 
@@ -117,6 +119,12 @@ def append_events(tx: Transaction, new: Iterable[NewEvent], actor: Actor, now_ms
 def last_seq(r: Reader) -> int:
     """The sequence number of the latest event; 0 if there is no event."""
     return number(r, "SELECT MAX(seq) FROM event")
+
+
+def last_seq_of_content(r: Reader, after: int) -> int:
+    """The sequence number of the latest event about content of repositories; ``after`` if none came after it."""
+    sql = f"SELECT seq FROM event WHERE seq > ? AND {_OF_CONTENT} ORDER BY seq DESC LIMIT 1"
+    return int(scalar(r, sql, (after,)) or after)
 
 
 def last_seq_of_repository(r: Reader, repository_id: int) -> int:
@@ -214,8 +222,8 @@ def removed_repository_uids(r: Reader) -> set[str]:
 
 def last_activity(r: Reader, repository_id: int) -> datetime | None:
     """The time of the latest event about the content of a repository; None if it has none."""
-    sql = """
-        SELECT at FROM event WHERE repository_id = ? AND (package_key <> '' OR kind NOT LIKE '%.%')
+    sql = f"""
+        SELECT at FROM event WHERE repository_id = ? AND {_OF_CONTENT}
         ORDER BY seq DESC LIMIT 1
         """
     return at_or_none(scalar(r, sql, (repository_id,)))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.packages.events import last_seq
+from pkgrepo.storage.catalog.packages.events import last_seq_of_content
 from pkgrepo.storage.catalog.rows import every, rows
 
 from . import settings
@@ -140,8 +140,9 @@ def backlog(r: Reader) -> Backlog:
         GROUP BY COALESCE(r.storage_id, 0), p.reason = ''
         """
     )
+    handled = cursor(r)
     return Backlog(
-        events=max(0, last_seq(r) - cursor(r)),
+        events=last_seq_of_content(r, handled) - handled,
         waiting=sum(count for _, waiting, count, _ in found if waiting),
         failed={storage_id: count for storage_id, waiting, count, _ in found if not waiting},
         reason=next((reason for _, waiting, _, reason in found if not waiting), ""),
