@@ -13,6 +13,7 @@ from pkgrepo.repositories.layout import follower, retries
 from pkgrepo.repositories.layout.follower import LayoutFollower, Pace
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker, read_marker
 from pkgrepo.repositories.layout.sidecars import encode
+from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.server import layout_pending, settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR, MARK, Entry
 from pkgrepo.storage.layout_folder import LayoutFolder
@@ -211,7 +212,7 @@ def syncs(monkeypatch):
 def places(world):
     """The number of the last event, the cursor and the mark."""
     cursor, mark = (int(world.catalog.peek(settings.get, key) or 0) for key in (CURSOR, MARK))
-    return world.catalog.peek(layout_pending.last_seq), cursor, mark
+    return world.catalog.peek(events.last_seq), cursor, mark
 
 
 def crash(world):
