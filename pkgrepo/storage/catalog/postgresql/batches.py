@@ -5,7 +5,8 @@ Commands were written for an engine with one writer: one may look whether a row 
 batch holds an advisory lock until its commit, as a batch on the embedded engine holds a file lock. Commits are
 therefore made in the order of their numbers, which each announces to all nodes.
 
-When the connection breaks during a COMMIT, a new one asks what became of that transaction.
+When the connection breaks during a COMMIT, a new one asks what became of that transaction. A server that has crashed
+meanwhile cannot tell: the number of a transaction of which nothing had reached the disk is given to another one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ ANNOUNCE: Final = f"""
 WITH counted AS (UPDATE catalog_state SET commits = commits + 1 RETURNING commits)
 SELECT commits, pg_notify('{CHANNEL}', commits::text) FROM counted
 """
+# What a crash of a server changes, or of one of its processes: then it begins its statistics anew.
+RUN: Final = "SELECT concat_ws(' ', pg_postmaster_start_time(), (SELECT stats_reset FROM pg_stat_bgwriter))"
 OUTCOME: Final = "SELECT pg_xact_status($1::text::xid8), commits FROM catalog_state"
 
 
@@ -50,6 +53,7 @@ class PostgresBatches:
         self._address = address
         self._on_commit = on_commit
         self._session: Session | None = None
+        self._run = ""  # of the server that the session is with
         self._begun = False
         self._failures = FailureLog(log, "the catalog cannot be written")
 
@@ -112,10 +116,12 @@ class PostgresBatches:
         """
         Ask a new connection what became of a transaction.
 
-        Returns None if it was not committed, otherwise a number of a commit that is not older.
+        Returns None if it was not committed, or if that is unknown because the server has crashed. Otherwise returns a
+        number of a commit that is not older.
 
         :raises psycopg.Error: no server can be asked; whether it was committed stays unknown
         """
+        run = self._run
         until = time.monotonic() + OUTCOME_S
         while True:
             self._disconnect()
@@ -125,6 +131,8 @@ class PostgresBatches:
                 if time.monotonic() > until:
                     raise
             else:
+                if self._run != run:
+                    return None
                 if status != "in progress" or time.monotonic() > until:
                     return int(number) if status == "committed" else None
             time.sleep(OUTCOME_PAUSE_S)
@@ -136,7 +144,13 @@ class PostgresBatches:
 
     def _connect(self) -> Session:
         if self._session is None:
-            self._session = open_writer(self._address)
+            session = open_writer(self._address)
+            try:
+                (self._run,) = _row(session.execute(RUN))
+            except BaseException:
+                session.close()
+                raise
+            self._session = session
         return self._session
 
     def _disconnect(self) -> None:
