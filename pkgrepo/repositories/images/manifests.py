@@ -20,6 +20,7 @@ from pkgrepo.repositories.images.blobs import (
     ensure_image,
     get_image,
     is_empty,
+    link_blob,
     promise_blob,
     remove_if_empty,
 )
@@ -39,7 +40,7 @@ from pkgrepo.repositories.publish.package_changes import append_package_event, b
 from pkgrepo.repositories.publish.project_quotas import check_project_quotas
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures, trust
-from pkgrepo.storage.catalog.images.contents import find_manifests
+from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
 from pkgrepo.storage.catalog.images.signatures import TrustChange, add_signature, derive_trust
 from pkgrepo.storage.catalog.images.summaries import tags_of_manifest
 from pkgrepo.storage.catalog.packages import packages, tags
@@ -92,6 +93,31 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     if push.client is not None:
         _end_promises(tx, repository, package, push, push.client, now_ms)
     return Stored(() if claimed.locator == push.blob.locator else (push.blob.locator,))
+
+
+def put_stored_manifest(
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    stored: StoredManifest,
+    actor: Actor,
+    now_ms: int,
+    *,
+    tags: tuple[str, ...],
+    immutable: Sequence[str] = (),
+    quarantine: Quarantine | None = None,
+) -> None:
+    """
+    Store a manifest, with its blobs, that the storage has already.
+
+    :raises Conflict: bytes of it are damaged or missing; otherwise see ``put_manifest``
+    """
+    for each in stored.blobs:
+        found = blobs.use_again(tx, repository.storage_id, each.sha256, each.digest, now_ms)
+        link_blob(tx, repository, image, found, each.digest, None, None, now_ms)
+    blob = blobs.use_again(tx, repository.storage_id, stored.sha256, stored.digest, now_ms)
+    push = Push(manifest=stored, blob=blob, required=(), tags=tags, immutable=immutable, quarantine=quarantine)
+    put_manifest(tx, repository, image, push, actor, now_ms)
 
 
 def promise_manifest(

@@ -15,10 +15,9 @@ from attrs import Factory, frozen
 
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, Version, VersionState
-from pkgrepo.repositories.images.blobs import link_blob
-from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_manifest
-from pkgrepo.repositories.images.push import Push, Quarantine
+from pkgrepo.model import Actor, File, NewFile, Package, Repository, Version, VersionState
+from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_stored_manifest
+from pkgrepo.repositories.images.push import Quarantine
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import (
     append_package_event,
@@ -29,8 +28,6 @@ from pkgrepo.repositories.publish.package_changes import (
 from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import contents, signatures, summaries
-from pkgrepo.storage.catalog.images.contents import StoredManifest
-from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.events import last_data
 from pkgrepo.storage.catalog.server.trash import Disposal
@@ -159,7 +156,10 @@ def promote_image(
     for each, own_tags in names.items():
         if each in found:
             rule = None if found[each].evidence else quarantine
-            _put_manifest(tx, target, image, found[each], own_tags, immutable, rule, actor, now_ms)
+            fixed = [name for name in own_tags if name in immutable]
+            put_stored_manifest(
+                tx, target, image, found[each], actor, now_ms, tags=own_tags, immutable=fixed, quarantine=rule
+            )
     there = existing(packages.find_package(tx, target.id, image), "image", image)
     if quarantine is not None:
         signatures.mark_unverified(tx, there.id)
@@ -193,43 +193,6 @@ def _closure(r: Reader, package_id: int, digest: str, tag: str | None) -> dict[s
         if len(found) > MOST_MANIFESTS:
             raise Conflict(f"the image has more than {MOST_MANIFESTS} manifests")
     return found
-
-
-def _put_manifest(
-    tx: Transaction,
-    target: Repository,
-    image: str,
-    stored: StoredManifest,
-    own_tags: tuple[str, ...],
-    immutable: Collection[str],
-    quarantine: Quarantine | None,
-    actor: Actor,
-    now_ms: int,
-) -> None:
-    for each in stored.blobs:
-        link_blob(
-            tx, target, image, _live_blob(tx, target, each.sha256, each.digest, now_ms), each.digest, None, None, now_ms
-        )
-    record = ManifestRecord(
-        digest=stored.digest,
-        sha256=stored.sha256,
-        media_type=stored.media_type,
-        size=stored.size,
-        subject=stored.subject,
-        artifact_type=stored.artifact_type,
-        annotations=stored.annotations,
-        references=stored.references,
-        evidence=stored.evidence,
-    )
-    push = Push(
-        manifest=record,
-        blob=_live_blob(tx, target, stored.sha256, stored.digest, now_ms),
-        required=(),
-        tags=own_tags,
-        immutable=[each for each in own_tags if each in immutable],
-        quarantine=quarantine,
-    )
-    put_manifest(tx, target, image, push, actor, now_ms)
 
 
 def _remove_image(
@@ -297,16 +260,8 @@ def _adopt(
 
 
 def _new_file(tx: Transaction, target: Repository, file: File, origin: dict[str, Any], now_ms: int) -> NewFile:
-    blob = _live_blob(tx, target, file.sha256, file.path, now_ms)
+    blob = blobs.use_again(tx, target.storage_id, file.sha256, file.path, now_ms)
     return NewFile(file.path, blob, file.media_type, {**file.attrs, ATTRIBUTE: origin})
-
-
-def _live_blob(tx: Transaction, target: Repository, sha256: str, what: str, now_ms: int) -> BlobInfo:
-    """The stored blob, with a grace period that begins now. :raises Conflict: its bytes are damaged or missing"""
-    found = blobs.find_blob(tx, target.storage_id, sha256)
-    if found is None or not blobs.touch_blob(tx, target.storage_id, sha256, now_ms):
-        raise Conflict(f"the bytes of {what} are damaged or missing: it cannot be promoted")
-    return found
 
 
 def find_image_origin(r: Reader, package_id: int, digest: str) -> dict[str, Any] | None:

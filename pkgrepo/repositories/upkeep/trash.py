@@ -16,9 +16,8 @@ import msgspec
 
 from pkgrepo.errors import Conflict, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Package, Repository, VersionState
-from pkgrepo.repositories.images.blobs import link_blob
-from pkgrepo.repositories.images.manifests import put_manifest
+from pkgrepo.model import SYSTEM, Actor, NewFile, Package, Repository, VersionState
+from pkgrepo.repositories.images.manifests import put_manifest, put_stored_manifest
 from pkgrepo.repositories.images.push import Push
 from pkgrepo.repositories.images.trash import MANIFEST, TAG, TrashedManifest, TrashedTag
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
@@ -109,7 +108,7 @@ def _restore_version(
     version = kept.version
     files = []
     for each in kept.files:
-        blob = _live_blob(tx, repository, each.sha256, each.path, now_ms)
+        blob = blobs.use_again(tx, repository.storage_id, each.sha256, each.path, now_ms)
         created_ms = round(each.created_at.timestamp() * 1000)
         files.append(NewFile(each.path, blob, each.media_type, each.attrs, created_ms))
     before = packages.find_package(tx, repository.id, kept.package.key)
@@ -168,24 +167,9 @@ def _restore_manifest(
     tx: Transaction, repository: Repository, entry: TrashEntry, kept: TrashedManifest, actor: Actor, now_ms: int
 ) -> None:
     image, stored = entry.package_key, kept.manifest
-    for each in stored.blobs:
-        blob = _live_blob(tx, repository, each.sha256, each.digest, now_ms)
-        link_blob(tx, repository, image, blob, each.digest, None, None, now_ms)
-    record = ManifestRecord(
-        digest=stored.digest,
-        sha256=stored.sha256,
-        media_type=stored.media_type,
-        size=stored.size,
-        subject=stored.subject,
-        artifact_type=stored.artifact_type,
-        annotations=stored.annotations,
-        references=stored.references,
-        evidence=stored.evidence,
-    )
     package = packages.find_package(tx, repository.id, image)
     free = tuple(each for each in kept.tags if package is None or tags.find_tag(tx, package.id, each) is None)
-    blob = _live_blob(tx, repository, stored.sha256, stored.digest, now_ms)
-    put_manifest(tx, repository, image, Push(manifest=record, blob=blob, required=(), tags=free), actor, now_ms)
+    put_stored_manifest(tx, repository, image, stored, actor, now_ms, tags=free)
     package = packages.find_package(tx, repository.id, image)
     assert package is not None
     manifests.set_created_at(tx, package.id, stored.digest, round(stored.created_at.timestamp() * 1000))
@@ -224,18 +208,10 @@ def set_image_tag(
         manifests.find_manifest(tx, repository.storage_id, repository.id, package.key, digest), "manifest", digest
     )
     record = ManifestRecord(digest=stored.digest, sha256=stored.sha256, media_type=stored.media_type, size=stored.size)
-    blob = _live_blob(tx, repository, stored.sha256, digest, now_ms)
+    blob = blobs.use_again(tx, repository.storage_id, stored.sha256, digest, now_ms)
     put_manifest(
         tx, repository, package.key, Push(manifest=record, blob=blob, required=(), tags=(name,)), actor, now_ms
     )
-
-
-def _live_blob(tx: Transaction, repository: Repository, sha256: str, what: str, now_ms: int) -> BlobInfo:
-    """The stored blob, with a grace period that begins now. :raises Conflict: its bytes are damaged or missing"""
-    found = blobs.find_blob(tx, repository.storage_id, sha256)
-    if found is None or not blobs.touch_blob(tx, repository.storage_id, sha256, now_ms):
-        raise Conflict(f"the bytes of {what} are damaged or missing: it cannot be restored")
-    return found
 
 
 def _read(item: TrashItem, kind: type[T]) -> T:

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
+from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.catalog.rows import (
@@ -126,6 +127,18 @@ def touch_blob(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> bo
             (now_ms, storage_id, bytes.fromhex(sha256)),
         )
     return True
+
+
+def use_again(tx: Transaction, storage_id: int, sha256: str, what: str, now_ms: int) -> BlobInfo:
+    """
+    The live blob with this sha256, with a grace period that begins now, for ``what`` is published of it again.
+
+    :raises Conflict: its bytes are damaged or missing
+    """
+    found = find_blob(tx, storage_id, sha256)
+    if found is None or not touch_blob(tx, storage_id, sha256, now_ms):
+        raise Conflict(f"the bytes of {what} are damaged or missing")
+    return found
 
 
 def set_locator(tx: Transaction, storage_id: int, sha256: str, old: str, new: str) -> bool:
