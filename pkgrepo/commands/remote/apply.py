@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from pkgrepo.commands.remote.client import Client, at
 from pkgrepo.commands.remote.definitions import HIDDEN, Definition, Difference, differences, read_definitions
-from pkgrepo.commands.remote.rights import Change, plan_rights, surplus_rights
+from pkgrepo.commands.remote.people.rights import Change, plan_rights, surplus_rights
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.commands.terminal import printable
 from pkgrepo.errors import Conflict, Invalid

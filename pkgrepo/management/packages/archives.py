@@ -25,6 +25,7 @@ from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.packages.contents import ArchiveContents, ArchiveEntryRecord, EntryChange, VersionDifference
 from pkgrepo.management.packages.difference import (
     compare_entries,
     compare_requirements,
@@ -33,7 +34,6 @@ from pkgrepo.management.packages.difference import (
     neutral_name,
     unified_difference,
 )
-from pkgrepo.management.packages.schema import ArchiveContents, ArchiveEntryRecord, EntryChange, VersionDifference
 from pkgrepo.model import File, Package, Version
 from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
 from pkgrepo.storage.catalog.packages.text_index import license_of

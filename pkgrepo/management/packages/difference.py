@@ -12,7 +12,7 @@ from difflib import unified_diff
 from typing import Any, Final, Literal
 
 from pkgrepo.archives.listing import is_archive
-from pkgrepo.management.packages.schema import ArchiveEntryRecord, EntryChange, TextChange
+from pkgrepo.management.packages.contents import ArchiveEntryRecord, EntryChange, TextChange
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages.dependencies import read_dependencies
 

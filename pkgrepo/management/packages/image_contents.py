@@ -19,7 +19,7 @@ from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.packages import images
-from pkgrepo.management.packages.schema import ImageRecord, ImageStep, PlatformRecord, ReferrerRecord
+from pkgrepo.management.packages.contents import ImageRecord, ImageStep, PlatformRecord, ReferrerRecord
 from pkgrepo.model import Package
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
 from pkgrepo.storage.catalog.images.summaries import Referrer, list_referrers, signers_of

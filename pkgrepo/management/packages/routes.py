@@ -14,6 +14,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.packages import images
+from pkgrepo.management.packages.contents import TreeEntry
 from pkgrepo.management.packages.image_contents import Platforms, platforms_of
 from pkgrepo.management.packages.records import file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.schema import (
@@ -26,7 +27,6 @@ from pkgrepo.management.packages.schema import (
     PackageRecord,
     RepositoryDownloads,
     Requirement,
-    TreeEntry,
     VersionDownloads,
     VersionRecord,
     VersionSummaryRecord,

@@ -1,0 +1,1 @@
+"""Commands about who may do what: users, groups, tokens, projects, and the rights that files describe."""
