@@ -18,6 +18,7 @@ from .call import Call
 EVENT_STREAM: Final = b"text/event-stream"
 HEARTBEAT_S: Final = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
 LONGEST_S: Final = 900.0  # seconds after which a stream ends: clients come again, and their credentials are checked
+STEP_S: Final = 1.0  # how long a stream waits until it looks whether the server stops
 PAUSE_S: Final = 0.5  # between two looks at what changes, whatever else is committed meanwhile
 TOO_MANY: Final = "there are too many streams of events: close one, or try again later"
 RETRY_MS: Final = 2000  # how long clients wait before they come again
@@ -61,13 +62,17 @@ async def rounds(call: Call) -> AsyncIterator[bool]:
     while not site.draining and reactor.seconds() < ends:
         identity = await call.shared.access.identify(call.request, counted=False)
         call.identity = await access.effective_identity(identity, call.catalog)
-        changed = feed.changed()
+        changed, waited = feed.changed(), 0.0
         try:
             yield silent
             silent = True
-            with suppress(TimedOut):
-                await within(HEARTBEAT_S, changed, reactor, "nothing was committed")
-                silent = False
+            while silent and waited < HEARTBEAT_S and not site.draining:
+                with suppress(TimedOut):
+                    await within(STEP_S, changed, reactor, "nothing was committed")
+                    silent = False
+                if silent:
+                    changed, waited = feed.changed(), waited + STEP_S
+            if not silent:
                 await deferLater(reactor, PAUSE_S)
         finally:
             changed.cancel()

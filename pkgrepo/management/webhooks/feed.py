@@ -7,16 +7,16 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
+from twisted.internet.task import deferLater
 
-from pkgrepo.concurrency.time_limits import TimedOut, within
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
 from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.management.api.access_rules import VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import NDJSON, Parameter, Table
 from pkgrepo.management.api.schema import LARGEST
-from pkgrepo.management.api.streams import HEARTBEAT_S, LONGEST_S, event_stream, wants_stream
+from pkgrepo.management.api.streams import PAUSE_S, event_stream, rounds, wants_stream
 from pkgrepo.webhooks.envelopes import Announcement
 from pkgrepo.webhooks.event_types import EVENT_TYPES, QUIET, check_patterns, matches
 
@@ -92,27 +92,20 @@ async def _stream(call: Call, wanted: Callable[[str], bool]) -> Response:
 
 
 async def _pieces(call: Call, seq: int, wanted: Callable[[str], bool]) -> AsyncIterator[bytes]:
-    """The stream; it ends when the server stops, and after ``LONGEST_S``."""
-    feed, site, reactor = call.services.feed, call.request.site, call.request.site.reactor
-    ends = reactor.seconds() + LONGEST_S
-    silent = 0.0
-    while not site.draining and reactor.seconds() < ends:
-        changed = feed.changed()
-        found = await feed.after(call.identity, seq, AT_ONCE, wanted)
-        if found.items:
-            yield b"".join(map(_event, found.items))
-            silent = 0.0
-        if found.seq != seq or found.more:
-            seq = found.seq
-            changed.cancel()
-            continue
-        with suppress(TimedOut):
-            await within(1.0, changed, reactor, "nothing happened")
-            continue
-        silent += 1.0
-        if silent >= HEARTBEAT_S:
-            yield b": nothing new\n\n"
-            silent = 0.0
+    """The events after ``seq``, and those that come, until the caller may see none any more; see L{rounds}."""
+    feed, site = call.services.feed, call.request.site
+    with suppress(AuthenticationFailed, AuthenticationRequired, Forbidden):
+        async for silent in rounds(call):
+            if silent:
+                yield b": nothing new\n\n"
+            more = True
+            while more and not site.draining:
+                found = await feed.after(call.identity, seq, AT_ONCE, wanted)
+                if found.items:
+                    yield b"".join(map(_event, found.items))
+                seq, more = found.seq, found.more
+                if more and not found.items:  # of thousands of events, which cost the caller nothing
+                    await deferLater(site.reactor, PAUSE_S)
 
 
 def _event(each: Announcement) -> bytes:
