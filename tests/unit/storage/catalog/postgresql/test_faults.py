@@ -18,7 +18,7 @@ from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog, batches
 from pkgrepo.storage.catalog.postgresql.batches import LOCK
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import turn
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import postgresql, postgresql_server
 from tests.support.postgresql_catalogs import Databases, PostgresCase
 
 NOWHERE = Address("postgresql://127.0.0.1:1/none")
@@ -116,6 +116,31 @@ async def test_a_commit_that_was_not_made_fails(catalog, break_at_commit):
         await catalog.write(settings.increment, "serial")
     assert await catalog.look(settings.get, "serial") is None
     assert await catalog.write(settings.increment, "serial") == 1
+
+
+async def test_a_commit_that_a_crash_lost_is_not_taken_for_another_one_of_its_number(monkeypatch):
+    with postgresql_server() as server, Databases(server.address) as databases, databases.another() as url:
+        catalog = await PostgresCase(url).another()
+        commit = batches.commit
+
+        def crash(session):
+            """Kill the server, start it again, and commit until the number of the transaction was used."""
+            monkeypatch.setattr(batches, "commit", commit)
+            (lost,) = session.execute("SELECT pg_current_xact_id()::text").fetchone()
+            server.kill()
+            server.restart()
+            with psycopg.connect(url, autocommit=True) as other:
+                while int(other.execute("SELECT pg_current_xact_id()::text").fetchone()[0]) < int(lost):
+                    pass
+            return commit(session)
+
+        monkeypatch.setattr(batches, "commit", crash)
+        try:
+            with pytest.raises(StorageFailed):
+                await catalog.write(settings.increment, "serial")
+            assert await catalog.look(settings.get, "serial") is None
+        finally:
+            await catalog.stop()
 
 
 async def test_a_node_that_stops_within_its_turn_loses_it(url, monkeypatch):
