@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
-from tests.support.client_programs import CLIENTS, client, client_environment, program
+from tests.support.client_programs import CLIENTS, ROOT, client, client_environment, program
 
 # Of the clients that have no program of their own name.
 PROGRAMS = {"build": "pyproject-build", "devpi": "devpi-server", "moto": "moto_server", "pypiserver": "pypi-server"}
@@ -44,3 +47,21 @@ def test_every_installed_client_has_the_program_of_its_name():
         if name in COLLECTIONS:
             continue
         assert client(name, PROGRAMS.get(name)).is_file()
+
+
+def imported(file: Path) -> set[str]:
+    """The modules of tests/support that a file imports at its top, by their names."""
+    nodes = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ImportFrom) and node.module]
+    return {node.module.removeprefix("tests.support.") for node in nodes if node.module.startswith("tests.support.")}
+
+
+def test_fast_layers_use_no_program_that_only_the_whole_suite_installs():
+    support = {file.stem: imported(file) for file in (ROOT / "tests" / "support").glob("*.py")}
+    servers = {"postgresql", "s3_servers"}  # which bin/test installs for the fast layers too
+    programs = {"client_programs"} | {name for name, used in support.items() if "client_programs" in used} - servers
+    while more := {name for name, used in support.items() if used & programs} - programs - servers:
+        programs |= more
+    fast = [file for layer in ("unit", "contracts") for file in (ROOT / "tests" / layer).rglob("test_*.py")]
+    assert len(fast) > 100
+    users = {str(file.relative_to(ROOT)): used for file in fast if (used := imported(file) & programs)}
+    assert users == {"tests/unit/test_client_programs.py": {"client_programs"}}

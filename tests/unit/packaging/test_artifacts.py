@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -19,7 +18,6 @@ from pkgrepo.config import read_config
 from pkgrepo.packaging import debian, image
 from pkgrepo.packaging.manuals import make_manuals
 from pkgrepo.packaging.tree import REQUIREMENTS, locked
-from tests.support.client_programs import absent, program
 from tests.support.unit_filters import confinement
 
 ROOT = Path(__file__).parents[3]
@@ -51,17 +49,6 @@ def test_the_unit_of_the_package_is_confined_like_that_of_other_installations(tm
     assert text.startswith("[Unit]\n")
     (tmp_path / "pkgrepo.service").write_text(text)
     assert confinement(tmp_path / "pkgrepo.service") == confinement(original)
-
-
-def test_the_unit_of_the_package_is_valid(tmp_path: Path) -> None:
-    program("systemd-analyze")
-    text = debian.unit((ROOT / "pkgrepo" / "systemd" / "pkgrepo.service").read_text())
-    text = text.replace("/usr/lib/pkgrepo/bin/twistd", str(shutil.which("env"))).replace("User=pkgrepo", "User=root")
-    (tmp_path / "pkgrepo.service").write_text(text.replace("Group=pkgrepo", "Group=root"))
-    shutil.copy(ROOT / "pkgrepo" / "systemd" / "pkgrepo.socket", tmp_path)
-    command = ["systemd-analyze", "verify", tmp_path / "pkgrepo.service", tmp_path / "pkgrepo.socket"]
-    verified = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (verified.returncode, verified.stderr) == (0, "")
 
 
 def test_the_settings_of_the_package_are_valid(tmp_path: Path) -> None:
@@ -100,18 +87,6 @@ def test_every_command_has_a_manual_page() -> None:
         assert unknown == [], name
     assert "_PKGREPO_COMPLETE=bash_complete" in files["usr/share/bash-completion/completions/pkgrepo"].decode()
     assert make_manuals(__version__) == files
-
-
-def test_manual_pages_are_formatted_without_a_warning(tmp_path: Path) -> None:
-    groff = shutil.which("groff")
-    if groff is None:
-        absent("groff is not on the path")
-    for name, data in make_manuals(__version__).items():
-        if name.endswith(("pkgrepo.1.gz", "repo-create.1.gz", "completion.1.gz")):
-            ended = subprocess.run(
-                [groff, "-man", "-Tutf8", "-ww", "-z"], input=gzip.decompress(data), capture_output=True, check=True
-            )
-            assert ended.stderr == b"", name
 
 
 def test_compose_runs_the_image_without_rights() -> None:

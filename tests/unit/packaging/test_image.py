@@ -12,7 +12,6 @@ from pathlib import Path
 from pkgrepo.packaging import image
 from pkgrepo.packaging.archives import Entry
 from pkgrepo.packaging.sources import Sources
-from tests.support.client_programs import program
 
 SOURCES = Sources(Path("/nowhere"), "1.2.3", "c" * 40, 1_700_000_000)
 
@@ -46,15 +45,6 @@ def test_every_digest_is_that_of_its_blob(tmp_path: Path) -> None:
 
 def test_it_is_the_same_each_time(tmp_path: Path) -> None:
     assert write(tmp_path / "a").read_bytes() == write(tmp_path / "b").read_bytes()
-
-
-def test_skopeo_reads_it(tmp_path: Path) -> None:
-    command = [program("skopeo"), "inspect", "--config", f"oci-archive:{write(tmp_path / 'a')}"]
-    found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert found["config"]["User"] == f"{image.USER}:{image.USER}"
-    assert found["config"]["Entrypoint"] == ["/usr/bin/pkgrepo"]
-    assert found["config"]["Labels"]["org.opencontainers.image.revision"] == "c" * 40
-    assert found["config"]["Volumes"] == {f"/{image.DATA}": {}}
 
 
 def test_the_health_check_is_one_word_and_needs_no_shell() -> None:
