@@ -274,7 +274,7 @@ class WebhookSender(Service):
         some, self._attempts, self._noting = self._attempts, [], None
         try:
             await self._catalog.write(webhook_deliveries.record_attempts, [each[:2] for each in some])
-        except PkgrepoError as error:
+        except Exception as error:  # noqa: BLE001 - those that wait are sent again, whatever it was
             for *_, noting in some:
                 noting.errback(error)
         else:

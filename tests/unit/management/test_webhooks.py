@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.inprocess_server import turn, until
+from pkgrepo.interfaces import Transaction
+from pkgrepo.storage.catalog.server import webhook_deliveries
+from tests.support.inprocess_server import Provoked, turn, until
 from tests.support.memory_server import Stack
 from tests.support.receivers import Message, Receiver
 
@@ -132,6 +134,26 @@ async def test_a_failed_delivery_is_sent_again_with_its_id_and_holds_back_only_i
     assert receiver.messages[0].id == receiver.messages[2].id
     while (await server.ok("GET", f"{SYSTEM}/{hook['id']}"))["failing_since"]:
         await turn()
+
+
+async def test_a_delivery_whose_outcome_could_not_be_noted_is_sent_again(
+    server: Stack, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_repository(server)
+    hook = await add(server, receiver)
+    record = webhook_deliveries.record_attempts
+    faults = ["once"]
+
+    def record_later(tx: Transaction, some: Any) -> None:
+        if faults:
+            raise Provoked(faults.pop())
+        record(tx, some)
+
+    monkeypatch.setattr(webhook_deliveries, "record_attempts", record_later)
+    await server.publish("main/py", "demo", "1.0")
+    await until(lambda: len(receiver.messages) == 2)
+    assert receiver.messages[0].id == receiver.messages[1].id
+    assert [each["state"] for each in await ended(server, hook, 1)] == ["delivered"]
 
 
 async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_is_gone_is_switched_off(
