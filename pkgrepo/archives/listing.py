@@ -11,7 +11,7 @@ The kind is told by the ending of the file's name:
 =====================================  ===========================================================================
 
 Every reader of a package can ask for this, so it must cost little however large or hostile the archive is: at most
-``MOST_LISTED`` entries are returned, and at most ``MOST_UNPACKED`` bytes are decompressed, which takes about a second.
+``ListingLimits.listed`` entries are returned, and at most ``unpacked`` bytes decompressed, which takes about a second.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ from .source import Source
 from .tar_archive import BLOCK, Member, Stream, Tar
 from .zip_archive import ZipArchive
 
-MOST_LISTED: Final = 5000  # entries
-MOST_UNPACKED: Final = 256 * 1024 * 1024  # bytes
 MOST_INNER: Final = 32 * 1024 * 1024  # bytes of an archive in an archive, which is held in memory
-LARGEST_DIGESTED: Final = 32 * 1024 * 1024  # bytes of a file whose digest is computed, in memory
 MOST_BZ2: Final = 16 * 1024 * 1024  # bytes of a bzip2 file that are read; a megabyte takes 60 ms
 LONGEST_TEXT: Final = 64 * 1024  # bytes of a file that is read
 
@@ -42,6 +39,18 @@ _ZIP: Final = (".whl", ".egg", ".zip", ".jar", ".war", ".ear", ".aar")
 _TAR_GZ: Final = (".tgz", ".tar.gz")
 _GEM_DATA: Final = "data.tar.gz"
 _README: Final = re.compile(r"(?:\./)?(?:[^/]+/)?readme(?:\.(?:md|markdown|rst|txt|rdoc))?", re.IGNORECASE)
+
+
+@frozen
+class ListingLimits:
+    """Limits of one listing: the number of entries, and sizes in bytes."""
+
+    listed: int = 5000
+    unpacked: int = 256 * 1024 * 1024
+    digested: int = 32 * 1024 * 1024  # of a file whose digest is computed, in memory
+
+
+LIMITS: Final = ListingLimits()
 
 
 @frozen
@@ -76,7 +85,9 @@ def is_archive(filename: str) -> bool:
     return filename.lower().endswith((*_ZIP, *_TAR_GZ, ".tar.bz2", ".tar", ".gem", ".conda"))
 
 
-def list_archive(content: int | bytes, filename: str, *, digests: bool = False) -> ArchiveListing:
+def list_archive(
+    content: int | bytes, filename: str, *, digests: bool = False, limits: ListingLimits = LIMITS
+) -> ArchiveListing:
     """
     What is inside an archive, given as a file descriptor (which stays open) or bytes. Blocks: call it in a thread.
 
@@ -86,27 +97,27 @@ def list_archive(content: int | bytes, filename: str, *, digests: bool = False) 
     """
     listed: list[ArchiveEntry] = []
     digested = 0
-    for found in _entries(Source(content, filename)):
-        if found is None or len(listed) >= MOST_LISTED:
+    for found in _entries(Source(content, filename), limits.unpacked):
+        if found is None or len(listed) >= limits.listed:
             return ArchiveListing(tuple(listed), complete=False)
         entry, read = found
-        if digests and entry.kind == "file" and entry.size <= LARGEST_DIGESTED:
+        if digests and entry.kind == "file" and entry.size <= limits.digested:
             digested += entry.size
-            if digested > MOST_UNPACKED:
+            if digested > limits.unpacked:
                 return ArchiveListing(tuple(listed), complete=False)
-            entry = evolve(entry, sha256=hashlib.sha256(read(LARGEST_DIGESTED)).hexdigest())
+            entry = evolve(entry, sha256=hashlib.sha256(read(limits.digested)).hexdigest())
         listed.append(entry)
     return ArchiveListing(tuple(listed), complete=True)
 
 
-def read_text_entry(content: int | bytes, filename: str, name: str) -> str | None:
+def read_text_entry(content: int | bytes, filename: str, name: str, limits: ListingLimits = LIMITS) -> str | None:
     """
     The text of the first file with this name in an archive; None if it is not found within the limits. Blocks.
 
     :raises Invalid: the file is longer than ``LONGEST_TEXT``, or no text; or the archive cannot be read
     """
     source = Source(content, filename)
-    for found in _entries(source):
+    for found in _entries(source, limits.unpacked):
         if found is None:
             return None
         entry, read = found
@@ -142,21 +153,21 @@ def find_readme(content: int | bytes, filename: str) -> tuple[str, str] | None:
     return None
 
 
-def _entries(source: Source) -> Iterator[_Found | None]:
-    """The entries of an archive; None in place of what exceeds the limits."""
+def _entries(source: Source, most: int) -> Iterator[_Found | None]:
+    """The entries of an archive; None in place of what is behind ``most`` unpacked bytes."""
     name = source.name.lower()
     if name.endswith(_ZIP):
         return _of_zip(ZipArchive(source))
     if name.endswith(_TAR_GZ):
-        return _of_tar(source, Gunzip(source))
+        return _of_tar(source, Gunzip(source), most)
     if name.endswith(".tar.bz2"):
-        return _of_tar(source, Bunzip2(source, most_packed=MOST_BZ2, most=MOST_UNPACKED))
+        return _of_tar(source, Bunzip2(source, most_packed=MOST_BZ2, most=most), most)
     if name.endswith(".tar"):
-        return _of_tar(source, PlainStream(source))
+        return _of_tar(source, PlainStream(source), most)
     if name.endswith(".gem"):
-        return _of_gem(source)
+        return _of_gem(source, most)
     if name.endswith(".conda"):
-        return _of_conda(source)
+        return _of_conda(source, most)
     raise source.refuse("is no archive that can be looked into")
 
 
@@ -171,13 +182,13 @@ def _reader(archive: ZipArchive, name: str) -> Callable[[int], bytes]:
     return lambda limit: archive.read(name, limit) or b""
 
 
-def _of_tar(source: Source, stream: Stream) -> Iterator[_Found | None]:
+def _of_tar(source: Source, stream: Stream, most: int) -> Iterator[_Found | None]:
     tar, unpacked = Tar(source, stream), 0
     for member in tar:
         yield _entry(member), tar.read
         # The rest of the member is decompressed next, and the header behind it.
         unpacked += BLOCK + member.size
-        if unpacked > MOST_UNPACKED:
+        if unpacked > most:
             yield None
             return
 
@@ -187,23 +198,23 @@ def _entry(member: Member) -> ArchiveEntry:
     return ArchiveEntry(name, "link" if link else "folder" if member.is_folder else "file", member.size, link)
 
 
-def _of_gem(source: Source) -> Iterator[_Found | None]:
+def _of_gem(source: Source, most: int) -> Iterator[_Found | None]:
     outer = Tar(source, PlainStream(source))
     for member in outer:
         if member.name == _GEM_DATA:
             inner = Source(outer.read(MOST_INNER), source.name)
-            yield from _of_tar(inner, Gunzip(inner))
+            yield from _of_tar(inner, Gunzip(inner), most)
             return
     raise source.refuse(f"has no {_GEM_DATA}")
 
 
-def _of_conda(source: Source) -> Iterator[_Found | None]:
+def _of_conda(source: Source, most: int) -> Iterator[_Found | None]:
     archive = ZipArchive(source)
     for name in sorted(archive.entries):  # info-... comes before pkg-...
         if name.endswith(".tar.zst"):
             packed = archive.read(name, MOST_INNER) or b""
             inner = Source(packed, source.name)
-            yield from _of_tar(inner, Unzstd(inner, packed))
+            yield from _of_tar(inner, Unzstd(inner, packed), most)
 
 
 def _printable(name: str) -> str:

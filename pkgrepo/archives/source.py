@@ -27,27 +27,37 @@ import os
 import re
 from typing import Final
 
-from attrs import define
+from attrs import define, frozen
 
 from pkgrepo.errors import Invalid, PkgrepoError
 
-MOST_ENTRIES: Final = 100_000
-FREE_ENTRIES: Final = 20_000  # a file of any size may have as many
-ENTRY_SIZE: Final = 16  # bytes of the file per further entry; the densest packages of icons have 44
 HEADERS_OF_ENTRY: Final = 2  # some tools write an extended header before each entry
 RECORDS_OF_ENTRY: Final = 10  # pax records; bsdtar writes up to eight
-LONGEST_NAME: Final = 4096  # bytes of an entry's name; PATH_MAX of Linux
-NAMES_SIZE: Final = 16 * 1024 * 1024  # bytes of all names together; about 160 per entry at MOST_ENTRIES
-MOST_FOLDERS: Final = 1_000_000  # path components that are compared with the links of an archive
-PIECE: Final = 256 * 1024  # bytes that are read at once, and at most decompressed at once
-FREE_SIZE: Final = 64 * 1024 * 1024  # bytes; up to this decompressed size any compression ratio is allowed
-MOST_RATIO: Final = 50  # compression ratio above FREE_SIZE; real packages stay far below
-UNPACKED_SIZE: Final = 10 * 1024**3  # bytes; no file may decompress to more
 
 _UNWANTED = re.compile(r"[\x00-\x1f\x7f\\]")
 _DRIVE = re.compile(r"[A-Za-z]:")
 # A component that is empty, "." or "..": the path is absolute, leaves the folder, or is another form of a simpler path.
 _BAD_PART = re.compile(r"(?:^|/)\.{0,2}(?:/|$)")
+
+
+@frozen
+class ArchiveLimits:
+    """The limits of the table above: numbers of items, and sizes in bytes."""
+
+    entries: int = 100_000
+    free_entries: int = 20_000  # a file of any size may have as many
+    entry_size: int = 16  # of the file per further entry; the densest packages of icons have 44
+    longest_name: int = 4096  # PATH_MAX of Linux
+    names: int = 16 * 1024 * 1024  # of all names together; about 160 for each of the most entries
+    extended: int = 16 * 1024 * 1024  # of all extended headers together
+    folders: int = 1_000_000  # path components that are compared with the links of an archive
+    piece: int = 256 * 1024  # that are read at once, and at most decompressed at once
+    free_size: int = 64 * 1024 * 1024  # up to this decompressed size any compression ratio is allowed
+    ratio: int = 50  # compression ratio above ``free_size``; real packages stay far below
+    unpacked: int = 10 * 1024**3  # no file may decompress to more
+
+
+LIMITS: Final = ArchiveLimits()
 
 
 class Source:
@@ -57,8 +67,9 @@ class Source:
     Reads do not change the file position of the descriptor. ``name`` is the file's name in error messages.
     """
 
-    def __init__(self, content: int | bytes, name: str) -> None:
+    def __init__(self, content: int | bytes, name: str, limits: ArchiveLimits = LIMITS) -> None:
         self.name = name
+        self.limits = limits
         self.size = len(content) if isinstance(content, bytes) else os.fstat(content).st_size
         self._content = content
 
@@ -133,12 +144,14 @@ class PartialSource(Source):
 
 def entries_budget(source: Source) -> int:
     """The maximum number of entries of an archive file."""
-    return min(MOST_ENTRIES, max(FREE_ENTRIES, source.size // ENTRY_SIZE))
+    limits = source.limits
+    return min(limits.entries, max(limits.free_entries, source.size // limits.entry_size))
 
 
 def unpacked_budget(source: Source) -> int:
     """The maximum decompressed size of an archive file, in bytes."""
-    return min(UNPACKED_SIZE, max(FREE_SIZE, source.size * MOST_RATIO))
+    limits = source.limits
+    return min(limits.unpacked, max(limits.free_size, source.size * limits.ratio))
 
 
 def is_portable(text: str) -> bool:

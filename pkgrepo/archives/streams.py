@@ -10,7 +10,7 @@ from typing import Final
 
 import zstandard
 
-from pkgrepo.archives.source import PIECE, Source, unpacked_budget
+from pkgrepo.archives.source import Source, unpacked_budget
 
 MOST_STREAMS = 1000  # gzip or bzip2 streams in one file: an empty one costs time; parallel bzip2 writes one per 900 KB
 
@@ -47,7 +47,7 @@ class PlainStream:
 
     def only_zeros_follow(self) -> bool:
         """Whether all remaining bytes are zero. Reads to the first piece with another byte, or to the end."""
-        while piece := self.read(PIECE):
+        while piece := self.read(self._source.limits.piece):
             if piece.strip(b"\x00"):
                 return False
         return True
@@ -69,7 +69,7 @@ class UnpackedStream(ABC):
     @abstractmethod
     def _next_piece(self) -> bytes:
         """
-        The next decompressed bytes, at most ``PIECE``; empty at the end.
+        The next decompressed bytes, at most a piece; empty at the end.
 
         :raises Invalid: the file is damaged or truncated
         """
@@ -138,7 +138,7 @@ class Gunzip(UnpackedStream):
                 if not self._compressed:
                     raise self._source.refuse("is truncated")
             try:
-                piece = self._inflater.decompress(self._compressed, PIECE)
+                piece = self._inflater.decompress(self._compressed, self._source.limits.piece)
             except zlib.error:
                 raise self._source.refuse("is damaged, or not a gzip archive") from None
             self._compressed = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
@@ -163,7 +163,7 @@ class Gunzip(UnpackedStream):
         return True
 
     def _read_more(self) -> bytes:
-        data = self._source.read(self._at, min(PIECE, self._source.size - self._at))
+        data = self._source.read(self._at, min(self._source.limits.piece, self._source.size - self._at))
         self._at += len(data)
         return data
 
@@ -194,7 +194,7 @@ class Bunzip2(UnpackedStream):
                     raise self._source.refuse("is truncated")
             data, self._compressed = self._compressed, b""
             try:
-                piece = self._decompressor.decompress(data, PIECE)
+                piece = self._decompressor.decompress(data, self._source.limits.piece)
             except OSError:
                 raise self._source.refuse("is damaged, or not a bzip2 archive") from None
             if piece:
@@ -212,7 +212,7 @@ class Bunzip2(UnpackedStream):
         return True
 
     def _read_more(self) -> bytes:
-        data = self._source.read(self._at, min(PIECE, self._source.size - self._at))
+        data = self._source.read(self._at, min(self._source.limits.piece, self._source.size - self._at))
         self._at += len(data)
         if self._at - len(data) >= self._most_packed:
             raise self._source.refuse(f"has what is looked for not within its first {self._most_packed} bytes")
@@ -237,7 +237,7 @@ class Unzstd(UnpackedStream):
 
     def _next_piece(self) -> bytes:
         try:
-            return self._reader.read(PIECE)
+            return self._reader.read(self._source.limits.piece)
         except zstandard.ZstdError:
             raise self._source.refuse("is damaged, or has a zstd window that is too large") from None
 

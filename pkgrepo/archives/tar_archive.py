@@ -11,13 +11,10 @@ from typing import Any, Final, Protocol
 
 from attrs import evolve, frozen
 
-from pkgrepo.archives.source import HEADERS_OF_ENTRY, LONGEST_NAME, NAMES_SIZE, PIECE, RECORDS_OF_ENTRY, entries_budget
-
-from .source import Source
+from pkgrepo.archives.source import HEADERS_OF_ENTRY, RECORDS_OF_ENTRY, Source, entries_budget
 
 BLOCK: Final = 512  # bytes
 EXTENDED_SIZE: Final = 64 * 1024  # bytes of one extended header; usually a few hundred
-EXTENDED_TOTAL: Final = 16 * 1024 * 1024  # bytes of all extended headers; about 160 per entry at MOST_ENTRIES
 
 _FILES: Final = (b"0", b"\x00", b"7")
 _HARD_LINK, _SYMBOLIC_LINK, _FOLDER = b"1", b"2", b"5"
@@ -80,6 +77,7 @@ class Tar:
 
     def __init__(self, source: Source, stream: Stream) -> None:
         self._source = source
+        self._limits = source.limits
         self._stream = stream
         self._left = 0  # unread bytes of the current member's content
         self._padding = 0
@@ -100,18 +98,18 @@ class Tar:
 
     def pieces(self) -> Iterator[bytes]:
         """
-        Iterate over the content of the current member, of whatever size, in pieces of at most ``PIECE`` bytes.
+        Iterate over the content of the current member, of whatever size, in pieces of at most ``limits.piece`` bytes.
 
         :raises Invalid: the archive is truncated
         """
         while self._left:
-            yield self._read_content(min(PIECE, self._left))
+            yield self._read_content(min(self._limits.piece, self._left))
 
     def __iter__(self) -> Iterator[Member]:
         """
         Iterate over the members in order.
 
-        :raises Invalid: the archive is damaged, exceeds a limit (see ``limits``), or has an entry that is not a
+        :raises Invalid: the archive is damaged, exceeds a limit (see L{ArchiveLimits}), or has an entry that is not a
             file, folder or link
         """
         override = _Override()
@@ -139,8 +137,8 @@ class Tar:
 
     def _count_name(self, member: Member) -> Member:
         self._names_size += len(member.name) + len(member.link)
-        if self._names_size > NAMES_SIZE:
-            raise self._source.refuse(f"has names of more than {NAMES_SIZE} bytes together")
+        if self._names_size > self._limits.names:
+            raise self._source.refuse(f"has names of more than {self._limits.names} bytes together")
         return member
 
     def _start_content(self, size: int) -> None:
@@ -205,8 +203,8 @@ class Tar:
     def _extend(self, override: _Override, kind: bytes) -> _Override:
         data = self.read(EXTENDED_SIZE)
         self._extended += len(data)
-        if self._extended > EXTENDED_TOTAL:
-            raise self._source.refuse(f"has extended headers of more than {EXTENDED_TOTAL} bytes together")
+        if self._extended > self._limits.extended:
+            raise self._source.refuse(f"has extended headers of more than {self._limits.extended} bytes together")
         if kind == _GNU_NAME:
             return self._set_once(override, name=self._text(data))
         if kind == _GNU_LINK:
@@ -254,6 +252,6 @@ class Tar:
 
     def _text(self, field: bytes) -> str:
         text = field.partition(b"\x00")[0]
-        if len(text) > LONGEST_NAME:
-            raise self._source.refuse(f"has an entry with a name of more than {LONGEST_NAME} bytes")
+        if len(text) > self._limits.longest_name:
+            raise self._source.refuse(f"has an entry with a name of more than {self._limits.longest_name} bytes")
         return text.decode("utf-8", "surrogateescape")

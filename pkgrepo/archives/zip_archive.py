@@ -17,7 +17,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.archives.source import LONGEST_NAME, PIECE, check_entry_name, entries_budget, unpacked_budget
+from pkgrepo.archives.source import check_entry_name, entries_budget, unpacked_budget
 
 from .source import Source
 
@@ -32,7 +32,7 @@ _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
 LONGEST_COMMENT: Final = 0xFFFF
 
-DIRECTORY_SIZE: Final = 64 * 1024 * 1024  # bytes; over 600 per entry at MOST_ENTRIES
+DIRECTORY_SIZE: Final = 64 * 1024 * 1024  # bytes; over 600 for each of the most entries
 
 STORED: Final = 0
 DEFLATED: Final = 8
@@ -125,7 +125,7 @@ class ZipArchive:
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """
-        Iterate over the content of a member, of whatever size, in pieces of at most ``PIECE`` bytes.
+        Iterate over the content of a member, of whatever size, in pieces of at most ``limits.piece`` bytes.
 
         The last piece may be invalid when this raises: the content is verified at its end.
 
@@ -144,7 +144,7 @@ class ZipArchive:
             raise self._source.refuse(f"has a {name} that is damaged")
 
     def _unpacked(self, entry: Entry) -> Iterator[bytes]:
-        packed = self._packed(entry)
+        packed, most = self._packed(entry), self._source.limits.piece
         if entry.method == STORED:
             yield from packed
             return
@@ -153,10 +153,10 @@ class ZipArchive:
             rest, full = data, True
             while (rest or full) and not inflater.eof:
                 try:
-                    piece = inflater.decompress(rest, PIECE)
+                    piece = inflater.decompress(rest, most)
                 except zlib.error:
                     raise self._source.refuse(f"has a {entry.name} that is damaged") from None
-                rest, full = inflater.unconsumed_tail, len(piece) == PIECE
+                rest, full = inflater.unconsumed_tail, len(piece) == most
                 if piece:
                     yield piece
             if inflater.eof:
@@ -166,8 +166,9 @@ class ZipArchive:
 
     def _packed(self, entry: Entry) -> Iterator[bytes]:
         start, end = self._data[entry.name], self._data[entry.name] + entry.packed
-        for at in range(start, end, PIECE):
-            yield self._source.read(at, min(PIECE, end - at))
+        most = self._source.limits.piece
+        for at in range(start, end, most):
+            yield self._source.read(at, min(most, end - at))
 
     def _inflate(self, entry: Entry, data: bytes) -> bytes:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
@@ -266,8 +267,8 @@ def _read_entries(source: Source, directory: _Directory) -> dict[str, Entry]:
 
 
 def _decode_name(source: Source, raw_name: bytes, flags: int) -> str:
-    if len(raw_name) > LONGEST_NAME:
-        raise source.refuse(f"has an entry with a name of more than {LONGEST_NAME} bytes")
+    if len(raw_name) > source.limits.longest_name:
+        raise source.refuse(f"has an entry with a name of more than {source.limits.longest_name} bytes")
     try:
         name = raw_name.decode("utf-8" if flags & _IS_UTF8 else "cp437")
     except UnicodeDecodeError:

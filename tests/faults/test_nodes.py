@@ -21,7 +21,8 @@ import pytest
 import requests
 
 from pkgrepo.repositories.publish.upload_leases import LEASE_S
-from pkgrepo.storage.catalog.postgresql.changes import RECHECK_S, TRUSTED_S
+from pkgrepo.storage.catalog.postgresql.changes import RECHECK_S
+from pkgrepo.storage.catalog.postgresql.sessions import PACE
 from tests.faults.test_workers_kill import UPLOADS, check, make_uploads
 from tests.support.client_programs import absent
 from tests.support.http_client import basic
@@ -182,7 +183,7 @@ def test_a_database_that_is_paused_loses_no_acknowledged_publish(nodes: Nodes, d
     threads = begin_uploads(nodes, uploads, acknowledged)
     database.signal(signal.SIGSTOP)
     try:
-        sleep(TRUSTED_S + RECHECK_S + 1)  # nothing in memory counts any more
+        sleep(PACE.trusted_s + RECHECK_S + 1)  # nothing in memory counts any more
     finally:
         database.signal(signal.SIGCONT)
     for each in threads:
@@ -200,7 +201,7 @@ def test_a_token_that_was_revoked_while_a_node_was_paused_is_dead_there(nodes: N
         assert each.ask("GET", "/api/user/me", auth=None, headers=bearer).status == 200
     with paused(nodes.processes[1].pid):
         assert one.ask("DELETE", f"/api/user/token/{made['id']}").status == 204
-        sleep(TRUSTED_S + RECHECK_S)
+        sleep(PACE.trusted_s + RECHECK_S)
     assert other.ask("GET", "/api/user/me", auth=None, headers=bearer).status == 401
 
 

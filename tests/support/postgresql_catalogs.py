@@ -16,7 +16,7 @@ from twisted.internet import reactor
 from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
 from pkgrepo.storage.catalog.postgresql.schema import upgrade
-from pkgrepo.storage.catalog.postgresql.sessions import open_writer
+from pkgrepo.storage.catalog.postgresql.sessions import PACE, Pace, open_writer
 from tests.support.postgresql import PostgresServer
 from tests.support.timeouts import TIMEOUT_S
 
@@ -28,14 +28,15 @@ class PostgresCase:
 
     one_machine = False  # a commit of another node may be noticed some milliseconds later
 
-    def __init__(self, url: str, replica: str | None = None) -> None:
+    def __init__(self, url: str, replica: str | None = None, pace: Pace = PACE) -> None:
         self.url = url
+        self.pace = pace
         self._replica = None if replica is None else Address(replica)
         self.started: list[PostgresCatalog] = []
 
     async def another(self) -> PostgresCatalog:
         """Return another started catalog on the same database, like that of another node."""
-        catalog = PostgresCatalog(Address(self.url), replica=self._replica, reactor=reactor)
+        catalog = PostgresCatalog(Address(self.url), replica=self._replica, reactor=reactor, pace=self.pace)
         await catalog.start()
         self.started.append(catalog)
         return catalog
@@ -45,7 +46,7 @@ class PostgresCase:
             await self.started.pop().stop()
 
 
-def replicated(url: str, replica: PostgresServer) -> PostgresCase:
+def replicated(url: str, replica: PostgresServer, pace: Pace = PACE) -> PostgresCase:
     """Catalogs on a database and its replica, on which it is already."""
     address = replica.address.replace("dbname=postgres", f"dbname={conninfo_to_dict(url)['dbname']}")
     until = time.monotonic() + TIMEOUT_S
@@ -56,7 +57,7 @@ def replicated(url: str, replica: PostgresServer) -> PostgresCase:
             assert time.monotonic() < until, "it is not replicated"
             time.sleep(0.02)
         else:
-            return PostgresCase(url, address)
+            return PostgresCase(url, address, pace)
 
 
 class Databases:

@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from pkgrepo.formats.npm.limits import DOCUMENT as LIMITS
+from pkgrepo.formats.npm.limits import DocumentLimits
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 from pkgrepo.formats.npm.publish.sent_document import AttachmentEnd, AttachmentStart, SentDocument
 
@@ -25,9 +27,11 @@ DOCUMENT = {
 }
 
 
-def scan(body: bytes, cuts: list[int] | None = None) -> tuple[SentDocument, dict[str, bytes]]:
+def scan(
+    body: bytes, cuts: list[int] | None = None, limits: DocumentLimits = LIMITS
+) -> tuple[SentDocument, dict[str, bytes]]:
     """The scanned document and its attachments, when the body is fed in pieces that end at these offsets."""
-    scanner = PublishScanner()
+    scanner = PublishScanner(limits)
     attachments: dict[str, bytes] = {}
     name = None
     for piece in pieces(body, cuts or []):

@@ -20,7 +20,7 @@ from pkgrepo.formats.npm.authorization import require, verb_of_put
 from pkgrepo.formats.npm.change.document_change import DocumentChange, read_change, verb_of_change
 from pkgrepo.formats.npm.change.requests import apply_written
 from pkgrepo.formats.npm.change.written_document import read_written
-from pkgrepo.formats.npm.limits import DOCUMENT_SIZE
+from pkgrepo.formats.npm.limits import DOCUMENT
 from pkgrepo.formats.npm.packument.requests import find_package
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, VersionPath
 from pkgrepo.formats.npm.publish.envelope import packed_publication, read_name, read_publication
@@ -106,7 +106,7 @@ class Receiver:
 
 def largest_body(max_tarball: int) -> int:
     """The size in bytes of a request with the largest tarball, in base64, and the largest document."""
-    return max_tarball // 3 * 4 + DOCUMENT_SIZE
+    return max_tarball // 3 * 4 + DOCUMENT.size
 
 
 async def put_document(context: Context[object], request: Request, path: DocumentPath) -> Response:

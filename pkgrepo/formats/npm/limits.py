@@ -33,12 +33,37 @@ from __future__ import annotations
 
 from typing import Final
 
-DOCUMENT_SIZE: Final = 16 * 1024 * 1024  # bytes beside the tarballs
-MOST_DEPTH: Final = 64
-MOST_BRACKETS: Final = 250_000  # a real document of the largest size has 160,000
-FREE_BRACKETS: Final = 4096  # allowed whatever the length of the document so far
-BRACKET_SIZE: Final = 32  # bytes of the document for each further bracket; real ones have 60 or more
-MOST_VALUES: Final = 1_000_000
+from attrs import frozen
+
+
+@frozen
+class DocumentLimits:
+    """Limits of a document that is published."""
+
+    size: int = 16 * 1024 * 1024  # bytes beside the tarballs
+    depth: int = 64
+    brackets: int = 250_000  # a real document of the largest size has 160,000
+    free_brackets: int = 4096  # allowed whatever the length of the document so far
+    bracket_size: int = 32  # bytes of the document for each further bracket; real ones have 60 or more
+    values: int = 1_000_000
+
+
+@frozen
+class AuditLimits:
+    """Limits of an audit and of its response."""
+
+    size: int = 32 * 1024 * 1024  # bytes of the request, uncompressed
+    values: int = 1_000_000
+    nodes: int = 100_000  # of a tree; a large workspace has 10,000
+    compared: int = 100_000  # pairs of a version and an advisory
+    advisories: int = 5000  # in one response
+    paths: int = 50  # of one version in a response; people read no more
+    paths_size: int = 4 * 1024 * 1024  # characters of all paths in a response
+
+
+DOCUMENT: Final = DocumentLimits()
+AUDIT: Final = AuditLimits()
+
 MOST_VERSIONS: Final = 50_000  # of a document that is written back
 PUBLISH_TAGS: Final = 100  # of a version that is published; clients send one
 MOST_TAGS: Final = 10_000  # of a document that is written back
@@ -50,11 +75,3 @@ MANIFEST_SIZE: Final = 8 * 1024 * 1024  # bytes of package.json; a long list of 
 MANIFEST_VALUES: Final = 250_000
 LONGEST_INTEGRITY: Final = 4096  # characters
 README_LENGTH: Final = 64 * 1024  # characters; the public registry's limit, which keeps packuments small
-
-AUDIT_SIZE: Final = 32 * 1024 * 1024  # bytes of an audit, uncompressed
-AUDIT_VALUES: Final = 1_000_000
-MOST_NODES: Final = 100_000  # of a tree; a large workspace has 10,000
-MOST_COMPARED: Final = 100_000  # pairs of a version and an advisory
-MOST_ADVISORIES: Final = 5000  # in one response
-MOST_PATHS: Final = 50  # of one version in a response; people read no more
-PATHS_SIZE: Final = 4 * 1024 * 1024  # characters of all paths in a response

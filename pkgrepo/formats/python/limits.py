@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.archives.source import MOST_ENTRIES
+from pkgrepo.archives.source import LIMITS
 
 METADATA_SIZE: Final = 8 * 1024 * 1024  # bytes of METADATA or PKG-INFO
-RECORD_SIZE: Final = 32 * 1024 * 1024  # bytes of RECORD; about 300 for each of MOST_ENTRIES
-RECORD_ROWS: Final = 4 * MOST_ENTRIES  # lines of RECORD, and half its commas: an entry has two
+RECORD_SIZE: Final = 32 * 1024 * 1024  # bytes of RECORD; about 300 for each of LIMITS.entries
+RECORD_ROWS: Final = 4 * LIMITS.entries  # lines of RECORD, and half its commas: an entry has two
 
 MOST_LINES: Final = 50_000  # in the head of METADATA or PKG-INFO
 MOST_REQUIREMENTS: Final = 5_000

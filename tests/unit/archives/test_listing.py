@@ -11,8 +11,7 @@ from hashlib import sha256
 
 import pytest
 
-from pkgrepo.archives import listing
-from pkgrepo.archives.listing import find_readme, is_archive, list_archive, read_text_entry
+from pkgrepo.archives.listing import LONGEST_TEXT, ListingLimits, find_readme, is_archive, list_archive, read_text_entry
 from pkgrepo.errors import Invalid
 from tests.support.conda_packages import make_conda
 from tests.support.gems import make_gemspec, make_tar, pack_gem
@@ -65,10 +64,9 @@ def test_digests_of_files_are_computed_when_asked_for(monkeypatch: pytest.Monkey
     one, two = list_archive(data, name, digests=True).entries
     assert (one.sha256, two.sha256) == (sha256(b"one").hexdigest(), sha256(b"\xff\x00").hexdigest())
     assert read_text_entry(data, name, "a/one.txt") == "one"
-    monkeypatch.setattr(listing, "LARGEST_DIGESTED", 2)
-    assert [bool(each.sha256) for each in list_archive(data, name, digests=True).entries] == [False, True]
-    monkeypatch.setattr(listing, "MOST_UNPACKED", 1)
-    assert not list_archive(data, name, digests=True).complete
+    found = list_archive(data, name, digests=True, limits=ListingLimits(digested=2))
+    assert [bool(each.sha256) for each in found.entries] == [False, True]
+    assert not list_archive(data, name, digests=True, limits=ListingLimits(digested=2, unpacked=1)).complete
 
 
 def test_a_conda_package_has_the_entries_of_both_its_archives() -> None:
@@ -102,31 +100,28 @@ def test_names_that_are_not_utf_8_can_be_shown_and_asked_for() -> None:
     assert read_text_entry(target.getvalue(), "x.tar", entry.name) == "ok"
 
 
-def test_long_lists_and_large_archives_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lists_and_large_archives_are_cut() -> None:
     data = make_tar_gz({str(number): b"x" * 1000 for number in range(20)})
-    monkeypatch.setattr(listing, "MOST_LISTED", 5)
-    found = list_archive(data, "x.tgz")
+    found = list_archive(data, "x.tgz", limits=ListingLimits(listed=5))
     assert (len(found.entries), found.complete) == (5, False)
-    monkeypatch.setattr(listing, "MOST_LISTED", 1000)
-    monkeypatch.setattr(listing, "MOST_UNPACKED", 5000)
-    found = list_archive(data, "x.tgz")
+    limits = ListingLimits(listed=1000, unpacked=5000)
+    found = list_archive(data, "x.tgz", limits=limits)
     assert (len(found.entries), found.complete) == (4, False)
-    assert read_text_entry(data, "x.tgz", "19") is None
+    assert read_text_entry(data, "x.tgz", "19", limits) is None
 
 
-def test_what_is_beyond_the_limit_is_not_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST_UNPACKED", 1000)
+def test_what_is_beyond_the_limit_is_not_decompressed() -> None:
     data = make_tar_gz({"large": bytes(10_000_000), "behind": b""})
     broken = data[: len(data) // 2]  # decompressing it to its end would fail
-    found = list_archive(broken, "x.tgz")
+    found = list_archive(broken, "x.tgz", limits=ListingLimits(unpacked=1000))
     assert ([each.name for each in found.entries], found.complete) == (["large"], False)
 
 
 def test_a_long_text_is_refused_before_it_is_read() -> None:
-    data = make_tar_gz({"long.txt": b"x" * (listing.LONGEST_TEXT + 1), "longest.txt": b"x" * listing.LONGEST_TEXT})
+    data = make_tar_gz({"long.txt": b"x" * (LONGEST_TEXT + 1), "longest.txt": b"x" * LONGEST_TEXT})
     with pytest.raises(Invalid, match="more than 65536 bytes"):
         read_text_entry(data, "x.tgz", "long.txt")
-    assert read_text_entry(data, "x.tgz", "longest.txt") == "x" * listing.LONGEST_TEXT
+    assert read_text_entry(data, "x.tgz", "longest.txt") == "x" * LONGEST_TEXT
 
 
 @pytest.mark.parametrize("name", ["x.tgz", "x.whl", "x.gem", "x.conda", "x.tar.bz2", "x.txt"])

@@ -5,16 +5,16 @@ import zlib
 
 import pytest
 
-from pkgrepo.archives import source, streams
-from pkgrepo.archives.source import PIECE, Source
+from pkgrepo.archives.source import LIMITS, ArchiveLimits, Source
 from pkgrepo.archives.streams import MOST_STREAMS, Gunzip
 from pkgrepo.errors import Invalid
 
 DATA = bytes(range(256)) * 5000  # more than a piece
+PIECE = LIMITS.piece
 
 
-def unpack(data: bytes) -> Gunzip:
-    return Gunzip(Source(data, "x.tgz"))
+def unpack(data: bytes, limits: ArchiveLimits = LIMITS) -> Gunzip:
+    return Gunzip(Source(data, "x.tgz", limits))
 
 
 def everything(stream: Gunzip) -> bytes:
@@ -75,18 +75,16 @@ def test_the_number_of_streams_is_limited() -> None:
         everything(unpack(empty * (MOST_STREAMS + 1)))
 
 
-def test_the_decompressed_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FREE_SIZE", len(DATA))
-    monkeypatch.setattr(source, "MOST_RATIO", 1)
-    assert everything(unpack(gzip.compress(DATA))) == DATA
-    stream = unpack(gzip.compress(DATA) + gzip.compress(b"x"))
+def test_the_decompressed_size_is_limited() -> None:
+    limits = ArchiveLimits(free_size=len(DATA), ratio=1)
+    assert everything(unpack(gzip.compress(DATA), limits)) == DATA
+    stream = unpack(gzip.compress(DATA) + gzip.compress(b"x"), limits)
     with pytest.raises(Invalid, match=f"unpack to more than {len(DATA)} bytes"):
         stream.skip(len(DATA) + 1)
 
 
-def test_at_most_a_piece_is_decompressed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "PIECE", 4096)
-    stream = unpack(gzip.compress(bytes(10**6)))
+def test_at_most_a_piece_is_decompressed_at_once() -> None:
+    stream = unpack(gzip.compress(bytes(10**6)), ArchiveLimits(piece=4096))
     stream.read(1)
     assert len(stream._decompressed) < 4096
     assert stream.skip(10**6) == 10**6 - 1

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.archives import source
-from pkgrepo.archives import tar_archive as tar
-from pkgrepo.archives.source import Source
+from pkgrepo.archives.source import LIMITS, ArchiveLimits, Source
 from pkgrepo.archives.streams import Gunzip, PlainStream
 from pkgrepo.archives.tar_archive import BLOCK, EXTENDED_SIZE, Member, Tar
 from pkgrepo.errors import Invalid
@@ -37,13 +35,13 @@ def make(*entries: tuple[str, Any], format: int = tarfile.PAX_FORMAT) -> bytes:
     return target.getvalue()
 
 
-def opened(data: bytes) -> Tar:
-    source = Source(gzip.compress(data), "x.tgz")
+def opened(data: bytes, limits: ArchiveLimits = LIMITS) -> Tar:
+    source = Source(gzip.compress(data), "x.tgz", limits)
     return Tar(source, Gunzip(source))
 
 
-def members(data: bytes) -> list[Member]:
-    return list(opened(data))
+def members(data: bytes, limits: ArchiveLimits = LIMITS) -> list[Member]:
+    return list(opened(data, limits))
 
 
 def contents(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -174,27 +172,23 @@ def test_a_content_longer_than_allowed_is_refused() -> None:
         archive.read(3)
 
 
-def test_limits_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FREE_ENTRIES", 3)
-    monkeypatch.setattr(source, "ENTRY_SIZE", 10**6)
-    assert len(members(make(*((str(each), b"") for each in range(3))))) == 3
+def test_limits_are_exact() -> None:
+    limits = ArchiveLimits(free_entries=3, entry_size=10**6)
+    assert len(members(make(*((str(each), b"") for each in range(3))), limits)) == 3
     with pytest.raises(Invalid, match="more than 3 entries"):
-        members(make(*((str(each), b"") for each in range(4))))
+        members(make(*((str(each), b"") for each in range(4))), limits)
     with pytest.raises(Invalid, match="more than 6 headers"):
-        members(b"".join(pax(b"7 a=bc\n")[: 2 * BLOCK] for _ in range(7)) + FILE)
+        members(b"".join(pax(b"7 a=bc\n")[: 2 * BLOCK] for _ in range(7)) + FILE, limits)
     with pytest.raises(Invalid, match="more than 30 pax records"):
-        members(pax(*[b"7 a=bc\n"] * 31))
-    assert members(pax(*[b"7 a=bc\n"] * 30))
-    monkeypatch.setattr(tar, "NAMES_SIZE", 5)
+        members(pax(*[b"7 a=bc\n"] * 31), limits)
+    assert members(pax(*[b"7 a=bc\n"] * 30), limits)
     with pytest.raises(Invalid, match="names of more than 5 bytes"):
-        members(make(("abc", b""), ("def", b"")))
-    assert members(make(("abc", b""), ("de", b"")))
-    monkeypatch.setattr(tar, "EXTENDED_TOTAL", 6)
+        members(make(("abc", b""), ("def", b"")), ArchiveLimits(names=5))
+    assert members(make(("abc", b""), ("de", b"")), ArchiveLimits(names=5))
     with pytest.raises(Invalid, match="extended headers of more than 6 bytes"):
-        members(pax(b"7 a=bc\n"))
-    monkeypatch.setattr(tar, "LONGEST_NAME", 3)
+        members(pax(b"7 a=bc\n"), ArchiveLimits(extended=6))
     with pytest.raises(Invalid, match="a name of more than 3 bytes"):
-        members(make(("abcd", b"")))
+        members(make(("abcd", b"")), ArchiveLimits(longest_name=3))
 
 
 def test_the_largest_packages_of_icons_fit() -> None:
@@ -213,15 +207,15 @@ def test_members_of_any_size_are_read_in_pieces_packed_or_not(packed: bool) -> N
     entries = [
         ("empty", b""),
         ("small", b"x" * 100),
-        ("piece", bytes(source.PIECE)),
-        ("more", random.Random(1).randbytes(2 * source.PIECE + 1)),
+        ("piece", bytes(LIMITS.piece)),
+        ("more", random.Random(1).randbytes(2 * LIMITS.piece + 1)),
     ]
     data = make(*entries)
     archive = opened(data) if packed else plain(data)
     found = []
     for member in archive:
         pieces = list(archive.pieces())
-        assert all(0 < len(piece) <= source.PIECE for piece in pieces)
+        assert all(0 < len(piece) <= LIMITS.piece for piece in pieces)
         found.append((member.name, b"".join(pieces)))
     assert found == entries
 
@@ -232,18 +226,18 @@ def plain(data: bytes) -> Tar:
 
 
 def test_pieces_that_were_not_read_are_skipped() -> None:
-    archive = plain(make(("one", bytes(3 * source.PIECE)), ("two", b"2")))
+    archive = plain(make(("one", bytes(3 * LIMITS.piece)), ("two", b"2")))
     found = {member.name: next(archive.pieces()) for member in archive}
-    assert found == {"one": bytes(source.PIECE), "two": b"2"}
+    assert found == {"one": bytes(LIMITS.piece), "two": b"2"}
 
 
 def test_a_plain_archive_that_is_truncated_is_refused() -> None:
-    data = make(("one", bytes(3 * source.PIECE)))
-    archive = plain(data[: 2 * source.PIECE])
+    data = make(("one", bytes(3 * LIMITS.piece)))
+    archive = plain(data[: 2 * LIMITS.piece])
     with pytest.raises(Invalid, match="truncated"):
         _ = [list(archive.pieces()) for _ in archive]
 
 
 def test_a_plain_archive_with_data_after_its_end_is_refused() -> None:
     with pytest.raises(Invalid, match="after the end"):
-        list(plain(make(("one", b"1")) + bytes(source.PIECE) + b"x"))
+        list(plain(make(("one", b"1")) + bytes(LIMITS.piece) + b"x"))

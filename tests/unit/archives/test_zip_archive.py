@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import source
-from pkgrepo.archives.source import Source
+from pkgrepo.archives.source import LIMITS, ArchiveLimits, Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
 from tests.support.python_packages import make_zip
@@ -22,23 +21,23 @@ MEMBERS = {"a.txt": b"first" * 100, "b/c.txt": b"second" * 100}
 
 
 @pytest.fixture(params=["file", "memory"])
-def open_zip(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[bytes], ZipArchive]]:
+def open_zip(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., ZipArchive]]:
     descriptors: list[int] = []
 
-    def open_(data: bytes) -> ZipArchive:
+    def open_(data: bytes, limits: ArchiveLimits = LIMITS) -> ZipArchive:
         if request.param == "memory":
-            return ZipArchive(Source(data, "x.zip"))
+            return ZipArchive(Source(data, "x.zip", limits))
         path = tmp_path / "x.zip"
         path.write_bytes(data)
         descriptors.append(os.open(path, os.O_RDONLY))
-        return ZipArchive(Source(descriptors[-1], "x.zip"))
+        return ZipArchive(Source(descriptors[-1], "x.zip", limits))
 
     yield open_
     for descriptor in descriptors:
         os.close(descriptor)
 
 
-Open = Callable[[bytes], ZipArchive]
+Open = Callable[..., ZipArchive]
 
 
 def patch(data: bytes, signature: bytes, offset: int, value: bytes, *, last: bool = False) -> bytes:
@@ -319,10 +318,9 @@ def test_zip_bomb_is_refused_by_its_stated_sizes(open_zip: Open) -> None:
         open_zip(data)
 
 
-def test_many_entries_are_refused_before_the_directory_is_read(open_zip: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MOST_ENTRIES", 1)
+def test_many_entries_are_refused_before_the_directory_is_read(open_zip: Open) -> None:
     with pytest.raises(Invalid, match="more than 1 entries"):
-        open_zip(PLAIN)
+        open_zip(PLAIN, ArchiveLimits(entries=1))
 
 
 def lying_zip(content: bytes, announced: int) -> bytes:
@@ -362,9 +360,9 @@ def test_compressed_size_is_limited_by_the_limit_of_the_content(open_zip: Open) 
 PIECES = {
     "empty": b"",
     "small": b"first" * 100,
-    "a piece": bytes(source.PIECE),
-    "a piece and a byte": bytes(source.PIECE + 1),
-    "random": random.Random(1).randbytes(3 * source.PIECE + 7),
+    "a piece": bytes(LIMITS.piece),
+    "a piece and a byte": bytes(LIMITS.piece + 1),
+    "random": random.Random(1).randbytes(3 * LIMITS.piece + 7),
 }
 
 
@@ -374,7 +372,7 @@ def test_members_of_any_size_are_read_in_pieces(open_zip: Open, method: int) -> 
     for name, content in PIECES.items():
         pieces = list(archive.pieces(name))
         assert b"".join(pieces) == content
-        assert all(0 < len(piece) <= source.PIECE for piece in pieces)
+        assert all(0 < len(piece) <= LIMITS.piece for piece in pieces)
 
 
 def test_pieces_of_an_unknown_member_are_a_key_error(open_zip: Open) -> None:
@@ -386,7 +384,7 @@ def test_pieces_of_an_unknown_member_are_a_key_error(open_zip: Open) -> None:
 def test_pieces_that_are_more_or_fewer_than_the_size_says_are_refused(
     open_zip: Open, change: Callable[[int], int]
 ) -> None:
-    size = 3 * source.PIECE
+    size = 3 * LIMITS.piece
     data = raw_zip(("x", bytes(size)), compress_type=zipfile.ZIP_DEFLATED)
     wrong = struct.pack("<I", change(size))
     data = patch(patch(data, LOCAL, 22, wrong), CENTRAL, 24, wrong)
@@ -401,10 +399,10 @@ def test_pieces_with_another_checksum_are_refused(open_zip: Open) -> None:
 
 
 def test_pieces_of_a_stream_that_ends_early_or_late_are_refused(open_zip: Open) -> None:
-    content = random.Random(2).randbytes(2 * source.PIECE)
+    content = random.Random(2).randbytes(2 * LIMITS.piece)
     stream = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = stream.compress(content) + stream.flush()
-    for wrong in (packed[:-1], packed + b"x", packed + bytes(2 * source.PIECE), b""):
+    for wrong in (packed[:-1], packed + b"x", packed + bytes(2 * LIMITS.piece), b""):
         data = raw_zip(("x", wrong), compress_type=zipfile.ZIP_STORED)
         for signature, method, crc, size in ((LOCAL, 8, 14, 22), (CENTRAL, 10, 16, 24)):
             data = patch(data, signature, method, struct.pack("<H", zipfile.ZIP_DEFLATED))

@@ -16,7 +16,7 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.audit.export import AdvisoriesUnreadable, AdvisoryCache
-from pkgrepo.formats.npm.limits import AUDIT_VALUES, MOST_ADVISORIES, MOST_COMPARED, MOST_NODES, MOST_PATHS, PATHS_SIZE
+from pkgrepo.formats.npm.limits import AUDIT, AuditLimits
 from pkgrepo.formats.npm.names import is_readable
 from pkgrepo.model import VersionAdvisory
 from pkgrepo.repositories.clock import Clock
@@ -27,23 +27,25 @@ from .advisories import SEVERITIES, UNFIXED, Advisory, affecting
 from .export import AdvisoryIndex
 
 
-def read_bulk(body: bytes) -> Mapping[str, list[str]]:
+def read_bulk(body: bytes, limits: AuditLimits = AUDIT) -> Mapping[str, list[str]]:
     """
     The versions of each package in a bulk request.
 
     :raises Invalid: the body is malformed or too large
     """
-    check_value_count(body, AUDIT_VALUES, "the body")
+    check_value_count(body, limits.values, "the body")
     return decode_as(body, dict[str, list[str]])
 
 
-def bulk_response(asked: Mapping[str, list[str]], index: AdvisoryIndex) -> dict[str, list[dict[str, Any]]]:
+def bulk_response(
+    asked: Mapping[str, list[str]], index: AdvisoryIndex, limits: AuditLimits = AUDIT
+) -> dict[str, list[dict[str, Any]]]:
     """
     The advisories by package; packages without any are left out.
 
     :raises Invalid: a limit of work is exceeded
     """
-    work = _WorkLimit()
+    work = _WorkLimit(limits)
     response: dict[str, list[dict[str, Any]]] = {}
     for name, versions in asked.items():
         entries = [_bulk_entry(each) for each in work.affecting(index.of(name), list(dict.fromkeys(versions)))]
@@ -86,19 +88,20 @@ def advisories_of_version(index: AdvisoryIndex, package: str, version: str) -> l
 class _WorkLimit:
     """Counts the work of one audit against its limits."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: AuditLimits) -> None:
+        self._limits = limits
         self._compared = 0
         self._answered: set[str] = set()
 
     def affecting(self, advisories: Sequence[Advisory], versions: Sequence[str]) -> list[Advisory]:
         """The advisories that affect one of the versions. :raises Invalid: a limit is exceeded"""
         self._compared += len(advisories) * len(versions)
-        if self._compared > MOST_COMPARED:
-            raise Invalid(f"an audit may have {MOST_COMPARED} versions held against advisories at most")
+        if self._compared > self._limits.compared:
+            raise Invalid(f"an audit may have {self._limits.compared} versions held against advisories at most")
         found = affecting(advisories, versions) if advisories else []
         self._answered.update(each.id for each in found)
-        if len(self._answered) > MOST_ADVISORIES:
-            raise Invalid(f"an audit may be told {MOST_ADVISORIES} advisories at most; ask in parts")
+        if len(self._answered) > self._limits.advisories:
+            raise Invalid(f"an audit may be told {self._limits.advisories} advisories at most; ask in parts")
         return found
 
 
@@ -113,13 +116,13 @@ class Node(msgspec.Struct, frozen=True):
     dependencies: dict[str, Node] = {}
 
 
-def read_tree(body: bytes) -> Node:
+def read_tree(body: bytes, limits: AuditLimits = AUDIT) -> Node:
     """
     The dependency tree in a quick request.
 
     :raises Invalid: the body is malformed or too large
     """
-    check_value_count(body, AUDIT_VALUES, "the body")
+    check_value_count(body, limits.values, "the body")
     return decode_as(body, Node)
 
 
@@ -166,7 +169,7 @@ def versions_in(tree: Node) -> dict[str, list[str]]:
     :raises Invalid: a limit of work is exceeded
     """
     found: dict[str, dict[str, None]] = {}
-    for place, node in _walk(tree):
+    for place, node in _walk(tree, AUDIT.nodes):
         if is_readable(place.name) and semver.find_version(node.version) is not None:
             found.setdefault(place.name, {})[node.version] = None
     if not tree.dependencies and isinstance(tree.requires, dict):
@@ -174,23 +177,23 @@ def versions_in(tree: Node) -> dict[str, list[str]]:
     return {name: list(versions) for name, versions in found.items()}
 
 
-def quick_response(tree: Node, index: AdvisoryIndex) -> dict[str, Any]:
+def quick_response(tree: Node, index: AdvisoryIndex, limits: AuditLimits = AUDIT) -> dict[str, Any]:
     """
     The advisories on a tree with the paths to the affected packages, and counts of the tree's packages.
 
     :raises Invalid: a limit of work is exceeded
     """
-    work, room = _WorkLimit(), PATHS_SIZE
+    work, room = _WorkLimit(limits), limits.paths_size
     found: dict[int, tuple[Advisory, dict[str, _Finding]]] = {}
     counts = {"dependencies": 0, "devDependencies": 0, "optionalDependencies": 0}
     severities = dict.fromkeys(SEVERITIES, 0)
-    for place, node in _walk(tree):
+    for place, node in _walk(tree, limits.nodes):
         kind = "devDependencies" if node.dev else "optionalDependencies" if node.optional else "dependencies"
         counts[kind] += 1
         for advisory in work.affecting(index.of(place.name), [node.version]):
             severities[advisory.severity] += 1
             _, findings = found.setdefault(advisory.number, (advisory, {}))
-            room -= _add(findings.setdefault(node.version, _Finding()), place, node, room)
+            room -= _add(findings.setdefault(node.version, _Finding()), place, node, limits.paths, room)
     return {
         "actions": [_action(*each) for each in found.values()],
         "advisories": {str(number): _quick_entry(*each) for number, each in found.items()},
@@ -209,7 +212,7 @@ def _action(advisory: Advisory, findings: Mapping[str, _Finding]) -> dict[str, A
     return {"action": "review", "module": advisory.package, "resolves": resolves}
 
 
-def _walk(root: Node) -> Iterator[tuple[_Place, Node]]:
+def _walk(root: Node, most: int) -> Iterator[tuple[_Place, Node]]:
     """Each package with its place; parents come before children."""
     waiting: list[tuple[_Place | None, Node]] = [(None, root)]
     known = 0
@@ -218,17 +221,17 @@ def _walk(root: Node) -> Iterator[tuple[_Place, Node]]:
         if place is not None:
             yield place, node
         known += len(node.dependencies)
-        if known > MOST_NODES:
-            raise Invalid(f"the tree has more than {MOST_NODES} packages")
+        if known > most:
+            raise Invalid(f"the tree has more than {most} packages")
         waiting += [(_Place.of(name, place), each) for name, each in node.dependencies.items()]
 
 
-def _add(finding: _Finding, place: _Place, node: Node, room: int) -> int:
-    """Add a place to a finding, with its path while there is room. Returns the characters of the path added."""
+def _add(finding: _Finding, place: _Place, node: Node, most: int, room: int) -> int:
+    """Add a place to a finding, with its path if there are few and there is room. Returns the characters of that."""
     finding.dev &= node.dev
     finding.optional &= node.optional
     finding.bundled &= node.bundled
-    if len(finding.paths) >= MOST_PATHS or place.length > room:
+    if len(finding.paths) >= most or place.length > room:
         return 0
     finding.paths.append(place.path())
     return place.length

@@ -31,7 +31,7 @@ from pkgrepo.formats.npm.audit import matching
 from pkgrepo.formats.npm.audit.advisories import EVERYTHING, SEVERITIES, Advisory, AffectedRange, number_of
 from pkgrepo.formats.npm.audit.export import AdvisoriesUnreadable, AdvisoryCache, AdvisoryIndex
 from pkgrepo.formats.npm.authorization import authorize_audit
-from pkgrepo.formats.npm.limits import AUDIT_SIZE
+from pkgrepo.formats.npm.limits import AUDIT
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -78,7 +78,7 @@ async def quick(context: Context[object], request: Request, advisories: Advisory
 
 async def _receive(context: Context[object], request: Request) -> bytes:
     await authorize_audit(context, request)
-    return await read_body(request, AUDIT_SIZE)
+    return await read_body(request, AUDIT.size)
 
 
 async def _index(context: Context[object], advisories: AdvisoryCache) -> AdvisoryIndex:

@@ -27,17 +27,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.npm import names
-from pkgrepo.formats.npm.limits import (
-    BRACKET_SIZE,
-    DOCUMENT_SIZE,
-    FREE_BRACKETS,
-    LONGEST_KEY,
-    MOST_ATTACHMENTS,
-    MOST_BRACKETS,
-    MOST_DEPTH,
-    MOST_MEMBERS,
-    MOST_VALUES,
-)
+from pkgrepo.formats.npm.limits import DOCUMENT, LONGEST_KEY, MOST_ATTACHMENTS, MOST_MEMBERS, DocumentLimits
 from pkgrepo.untrusted.strict_json import ATOM, BLANK, CLOSING
 from pkgrepo.untrusted.text import quoted
 
@@ -90,10 +80,13 @@ class PublishScanner:
     """
     Scans the body of one publish request, in chunks of any size.
 
-    It holds the document in memory, but not its tarballs.
+    It holds the document in memory, but not its tarballs. ``bulk_size`` is the size of a chunk from which on nested
+    values are skipped in bulk.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: DocumentLimits = DOCUMENT, bulk_size: int = BULK_SIZE) -> None:
+        self._limits = limits
+        self._bulk_size = bulk_size
         self._kept: list[bytes] = []
         self._kept_size = 0
         self._values = 0  # an upper bound of the values so far: commas, also those in strings
@@ -160,11 +153,11 @@ class PublishScanner:
 
     def _keep(self, piece: bytes) -> None:
         self._kept_size += len(piece)
-        if self._kept_size > DOCUMENT_SIZE:
-            raise TooLarge(DOCUMENT_SIZE, "the package's metadata")
+        if self._kept_size > self._limits.size:
+            raise TooLarge(self._limits.size, "the package's metadata")
         self._values += piece.count(b",")
-        if self._values > MOST_VALUES:
-            raise Invalid(f"the body has more than {MOST_VALUES} values")
+        if self._values > self._limits.values:
+            raise Invalid(f"the body has more than {self._limits.values} values")
         self._kept.append(piece)
 
     def _step(self, chunk: bytes, at: int) -> int:
@@ -222,10 +215,10 @@ class PublishScanner:
 
     def _skip_in_bulk(self, chunk: bytes, at: int) -> int:
         """Skip the nested part of a long chunk in bulk; the offset behind it, unchanged when that is not possible."""
-        if len(chunk) - at < BULK_SIZE:
+        if len(chunk) - at < self._bulk_size:
             return at
         most = self._most_brackets(len(chunk)) - self._brackets
-        passed, opened = skip_brackets(chunk[at:], self._nesting, MOST_DEPTH - len(self._keys), most)
+        passed, opened = skip_brackets(chunk[at:], self._nesting, self._limits.depth - len(self._keys), most)
         self._count(opened, len(chunk))
         return at + passed
 
@@ -250,18 +243,19 @@ class PublishScanner:
 
     def _open(self, byte: int, at: int) -> None:
         self._nesting.append(CLOSING[byte])
-        if len(self._nesting) + len(self._keys) > MOST_DEPTH:
-            raise self._refuse(f"is nested more than {MOST_DEPTH} deep", at)
+        if len(self._nesting) + len(self._keys) > self._limits.depth:
+            raise self._refuse(f"is nested more than {self._limits.depth} deep", at)
         self._count(1, at)
 
     def _count(self, opened: int, at: int) -> None:
         self._brackets += opened
-        if self._brackets > FREE_BRACKETS and self._brackets > (most := self._most_brackets(at)):
+        if self._brackets > self._limits.free_brackets and self._brackets > (most := self._most_brackets(at)):
             raise self._refuse(f"has more than {most} objects and arrays", at)
 
     def _most_brackets(self, at: int) -> int:
         """How many objects and arrays a document may have opened by here."""
-        return min(MOST_BRACKETS, max(FREE_BRACKETS, (self._kept_size + at) // BRACKET_SIZE))
+        limits = self._limits
+        return min(limits.brackets, max(limits.free_brackets, (self._kept_size + at) // limits.bracket_size))
 
     def _take_token(self, chunk: bytes, at: int) -> int:
         byte = chunk[at]

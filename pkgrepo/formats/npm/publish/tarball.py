@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from pkgrepo.archives.source import Source, check_entry_name
+from pkgrepo.archives.source import LIMITS, ArchiveLimits, Source, check_entry_name
 from pkgrepo.archives.streams import Gunzip
 from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.errors import Invalid
@@ -58,13 +58,15 @@ def inspect_tarball(file: int | bytes, filename: str, name: str, version: semver
     return contents
 
 
-def read_tarball(file: int | bytes, filename: str, *, readme: bool = False) -> TarballContents:
+def read_tarball(
+    file: int | bytes, filename: str, *, readme: bool = False, limits: ArchiveLimits = LIMITS
+) -> TarballContents:
     """
     The contents of a tarball of any package, as above; with ``readme`` also the text of its readme.
 
     :raises Invalid: the tarball is damaged, or unsafe to unpack
     """
-    source = Source(file, filename)
+    source = Source(file, filename, limits)
     found_readme = ("", "")
     file_count = unpacked_size = 0
     at_root: set[str] = set()

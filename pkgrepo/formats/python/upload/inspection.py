@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from pkgrepo.archives.source import MOST_FOLDERS, Source, check_entry_name, is_portable
+from pkgrepo.archives.source import LIMITS, ArchiveLimits, Source, check_entry_name, is_portable
 from pkgrepo.archives.streams import Gunzip
 from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.archives.zip_archive import ZipArchive
@@ -40,23 +40,22 @@ class Inspection:
     metadata: CoreMetadata
 
 
-def inspect(file: int | bytes | Path, filename: FileName) -> Inspection:
+def inspect(file: int | bytes | Path, filename: FileName, limits: ArchiveLimits = LIMITS) -> Inspection:
     """
     Inspect a distribution, given as a descriptor (which stays open), bytes or a path. Blocks: call it in a thread.
 
     :raises Invalid: it is damaged, unsafe to unpack, or of another project or version than its name says
     """
     if isinstance(file, int | bytes):
-        return _inspect(file, filename)
+        return _inspect(Source(file, filename.filename, limits), filename)
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return _inspect(descriptor, filename)
+        return _inspect(Source(descriptor, filename.filename, limits), filename)
     finally:
         os.close(descriptor)
 
 
-def _inspect(content: int | bytes, filename: FileName) -> Inspection:
-    source = Source(content, filename.filename)
+def _inspect(source: Source, filename: FileName) -> Inspection:
     is_wheel = filename.kind == "bdist_wheel"
     data = read_wheel(source, filename) if is_wheel else read_sdist(source, filename)
     where = "METADATA" if is_wheel else PKG_INFO
@@ -179,7 +178,7 @@ class _Tree:
         self._filename = filename
         self._names: set[str] = set()
         self._symbolic: set[str] = set()
-        self._folders = 0  # path components checked so far, limited by MOST_FOLDERS
+        self._folders = 0  # path components checked so far, limited
 
     def add(self, member: Member) -> str | None:
         """
@@ -234,8 +233,9 @@ class _Tree:
 
     def _count_folders(self, path: str) -> None:
         self._folders += path.count("/")
-        if self._folders > MOST_FOLDERS:
-            raise self._source.refuse(f"has links, and more than {MOST_FOLDERS} folders on the way to its entries")
+        most = self._source.limits.folders
+        if self._folders > most:
+            raise self._source.refuse(f"has links, and more than {most} folders on the way to its entries")
 
     def _check_link(self, name: str, member: Member) -> None:
         target = member.link

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.interfaces import Reader, Value
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, own, summaries_of
@@ -68,15 +68,51 @@ _OF_VERSION = (
             WHERE f.version_id = v.id AND b.digests {LIKE})
     """,
 )
-SMALL: Final = 1000  # packages of a repository up to which all its keys are read
-# Packages with downloads, and as many without, whose keys are read for words that are all too short for the index.
-READ: Final = 5000
 _CHUNK: Final = 500  # repositories in one query
 # 0 to 2 by how the key fits the first word, or 3; downloads; key; id of the repository
 _Hit = tuple[int, int, str, int]
 _HIT: Final = f"""
     SELECT CASE WHEN p.key = ? THEN 0 WHEN p.key {LIKE} THEN 1 ELSE 2 END, p.downloads, p.key, p.repository_id
 """
+
+
+@frozen
+class Sizes:
+    """Numbers of packages that decide how words are looked for."""
+
+    indexed: int = FEW  # with the words, up to which they are found by the index
+    few: int = FEW  # that begin with a word, up to which these are read in the order of keys
+    small: int = 1000  # of a repository, up to which all its keys are read
+    read: int = 5000  # with downloads, and as many without, whose keys are read for words too short for the index
+
+
+SIZES: Final = Sizes()
+
+
+@frozen
+class _Search:
+    """What is looked for in some repositories: at most ``limit`` packages with every word."""
+
+    words: Sequence[str]
+    limit: int
+    derived: bool
+    sizes: Sizes
+
+    @property
+    def own(self) -> str:
+        """The condition for packages that are made from others."""
+        return own(self.derived)
+
+    @property
+    def patterns(self) -> list[str]:
+        """The words as operands of LIKE."""
+        return [like(word) for word in self.words]
+
+    @property
+    def first(self) -> tuple[Value, Value]:
+        """The parameters of ``_HIT``."""
+        first = self.words[0] if self.words else ""
+        return first, like(first)[1:]
 
 
 @frozen
@@ -189,14 +225,26 @@ def _named(terms: int, repositories: int, words: int) -> str:
 
 
 def search_packages(
-    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool = True
+    r: Reader,
+    repository_ids: Sequence[int],
+    words: Sequence[str],
+    limit: int,
+    *,
+    derived: bool = True,
+    sizes: Sizes = SIZES,
 ) -> list[tuple[int, PackageSummary]]:
     """The packages that L{find_hits} finds, as pairs (repository id, summary)."""
-    return summaries_of(r, find_hits(r, repository_ids, words, limit, derived=derived))
+    return summaries_of(r, find_hits(r, repository_ids, words, limit, derived=derived, sizes=sizes))
 
 
 def find_hits(
-    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool = True
+    r: Reader,
+    repository_ids: Sequence[int],
+    words: Sequence[str],
+    limit: int,
+    *,
+    derived: bool = True,
+    sizes: Sizes = SIZES,
 ) -> list[tuple[int, str]]:
     """
     The packages of some repositories whose key or text contains every word, as pairs (repository id, key).
@@ -206,32 +254,31 @@ def find_hits(
     Order: the key that equals the first word, then keys that start with it, then other keys, then texts; each group by
     downloads, the most first, and then by key.
     """
-    terms = find_terms(r, [like(word) for word in words])
-    together, large = _by_size(r, repository_ids, terms)
+    search = _Search(words, limit, derived, sizes)
+    terms = find_terms(r, search.patterns, few=sizes.indexed)
+    together, large = _by_size(r, repository_ids, terms, sizes.small)
     found: set[_Hit] = set()
     for some in together:
-        found.update(_all_hits(r, some, words, terms, limit, derived=derived))
+        found.update(_all_hits(r, some, search, terms))
     for repository_id in large:
-        found.update(_leading_hits(r, repository_id, words, limit, derived=derived))
+        found.update(_leading_hits(r, repository_id, search))
     if words and len(found) < limit:
         named = {(key, owner) for _, _, key, owner in found}
-        described = _described_hits(r, repository_ids, words, limit + len(named), derived=derived)
+        described = _described_hits(r, repository_ids, evolve(search, limit=limit + len(named)))
         found.update(each for each in described if each[2:] not in named)
     ordered = sorted((fit, -downloads, key, owner) for fit, downloads, key, owner in found)
     return [(owner, key) for _, _, key, owner in ordered[:limit]]
 
 
-def _described_hits(
-    r: Reader, repository_ids: Sequence[int], words: Sequence[str], limit: int, *, derived: bool
-) -> list[_Hit]:
+def _described_hits(r: Reader, repository_ids: Sequence[int], search: _Search) -> list[_Hit]:
     """
     The first hits by text, with the most downloads; see the end of the module's description. The first value is 3.
 
     PostgreSQL shall not look for the words in the index once more: so a text is joined with an empty one.
     """
-    patterns = [like(word) for word in words]
-    terms = find_terms(r, patterns, TEXTS)
-    together, large = _by_size(r, repository_ids, terms)
+    patterns, read = search.patterns, search.sizes.read
+    terms = find_terms(r, patterns, TEXTS, few=search.sizes.indexed)
+    together, large = _by_size(r, repository_ids, terms, search.sizes.small)
     found: list[_Hit] = []
     for some in together:
         found += r.all(
@@ -239,10 +286,10 @@ def _described_hits(
             SELECT 3, p.downloads, p.key, p.repository_id
             FROM {_text_tables(len(terms))} CROSS JOIN package_about a
             WHERE {_found_in_texts(len(terms))} p.repository_id IN ({placeholders(len(some))})
-                AND a.package_id = p.id {_with_words_in_text(len(words))} {own(derived)}
+                AND a.package_id = p.id {_with_words_in_text(len(patterns))} {search.own}
             ORDER BY 2 DESC, 3 LIMIT ?
             """,
-            (*terms, *some, *patterns, limit),
+            (*terms, *some, *patterns, search.limit),
         )
     for repository_id in large:
         found += r.all(
@@ -257,38 +304,38 @@ def _described_hits(
                     WHERE repository_id = ? AND downloads = 0 ORDER BY key LIMIT ?
                 ) unused
             ) p CROSS JOIN package_about a
-            WHERE a.package_id = p.id {_with_words_in_text(len(words))} {own(derived)}
+            WHERE a.package_id = p.id {_with_words_in_text(len(patterns))} {search.own}
             ORDER BY 2 DESC, 3 LIMIT ?
             """,
-            (repository_id, READ, repository_id, READ, *patterns, limit),
+            (repository_id, read, repository_id, read, *patterns, search.limit),
         )
     return found
 
 
-def _by_size(r: Reader, ids: Sequence[int], terms: Sequence[str]) -> tuple[Iterator[Sequence[int]], list[int]]:
+def _by_size(
+    r: Reader, ids: Sequence[int], terms: Sequence[str], small: int
+) -> tuple[Iterator[Sequence[int]], list[int]]:
     """The repositories that one query searches, in batches, and those that are not read as a whole without terms."""
     large: list[int] = []
     for some in () if terms else batches(ids, _CHUNK):
         sql = f"SELECT id FROM repository WHERE id IN ({placeholders(len(some))}) AND package_count > ?"
-        large += column(r, sql, (*some, SMALL))
+        large += column(r, sql, (*some, small))
     return batches(sorted({*ids}.difference(large)), _CHUNK), large
 
 
-def _all_hits(
-    r: Reader, repository_ids: Sequence[int], words: Sequence[str], terms: Sequence[str], limit: int, *, derived: bool
-) -> list[_Hit]:
+def _all_hits(r: Reader, repository_ids: Sequence[int], search: _Search, terms: Sequence[str]) -> list[_Hit]:
     """The first hits in several repositories, all of which are sorted."""
     return r.all(
         f"""
         {_HIT} FROM {tables(len(terms))}
-        WHERE {_named(len(terms), len(repository_ids), len(words))} {own(derived)}
+        WHERE {_named(len(terms), len(repository_ids), len(search.words))} {search.own}
         ORDER BY 1, 2 DESC, 3 LIMIT ?
         """,
-        (*_first(words), *terms, *repository_ids, *map(like, words), limit),
+        (*search.first, *terms, *repository_ids, *search.patterns, search.limit),
     )
 
 
-def _leading_hits(r: Reader, repository_id: int, words: Sequence[str], limit: int, *, derived: bool) -> list[_Hit]:
+def _leading_hits(r: Reader, repository_id: int, search: _Search) -> list[_Hit]:
     """
     The first hits in one repository with many packages, from each of three groups: the first word itself, what begins
     with it, and all.
@@ -296,47 +343,48 @@ def _leading_hits(r: Reader, repository_id: int, words: Sequence[str], limit: in
     The second group is read from the first word on in the order of keys if it is small. What begins with the word in
     capital letters is then part of the third group only.
     """
-    if not words:
-        return _by_downloads(r, repository_id, words, [], limit, derived=derived)
-    if not is_indexed([like(word) for word in words]):
-        return _hits_of_short_words(r, repository_id, words, limit, derived=derived)
-    first = words[0]
+    if not search.words:
+        return _by_downloads(r, repository_id, search)
+    if not is_indexed(search.patterns):
+        return _hits_of_short_words(r, repository_id, search)
+    first, few = search.words[0], search.sizes.few
     beginnings = (first, first + LAST_CHARACTER)
     sql = "SELECT COUNT(*) FROM (SELECT 1 FROM package WHERE repository_id = ? AND key >= ? AND key < ? LIMIT ?) found"
-    if number(r, sql, (repository_id, *beginnings, FEW + 1)) <= FEW:
+    if number(r, sql, (repository_id, *beginnings, few + 1)) <= few:
         found: list[_Hit] = r.all(
             f"""
             {_HIT} FROM package p
-            WHERE p.repository_id = ? AND p.key >= ? AND p.key < ? {_with_words(len(words))} {own(derived)}
+            WHERE p.repository_id = ? AND p.key >= ? AND p.key < ? {_with_words(len(search.words))} {search.own}
             ORDER BY 1, 2 DESC, 3 LIMIT ?
             """,
-            (*_first(words), repository_id, *beginnings, *map(like, words), limit),
+            (*search.first, repository_id, *beginnings, *search.patterns, search.limit),
         )
     else:
         found = r.all(
-            f"{_HIT} FROM package p WHERE p.repository_id = ? AND p.key = ? {_with_words(len(words))} {own(derived)}",
-            (*_first(words), repository_id, first, *map(like, words)),
+            f"""
+            {_HIT} FROM package p
+            WHERE p.repository_id = ? AND p.key = ? {_with_words(len(search.words))} {search.own}
+            """,
+            (*search.first, repository_id, first, *search.patterns),
         )
-        found += _by_downloads(r, repository_id, words, [like(first)[1:]], limit, derived=derived)
-    if len(found) < limit:
-        found += _by_downloads(r, repository_id, words, [], limit, derived=derived)
+        found += _by_downloads(r, repository_id, search, [like(first)[1:]])
+    if len(found) < search.limit:
+        found += _by_downloads(r, repository_id, search)
     return found
 
 
-def _hits_of_short_words(
-    r: Reader, repository_id: int, words: Sequence[str], limit: int, *, derived: bool
-) -> list[_Hit]:
+def _hits_of_short_words(r: Reader, repository_id: int, search: _Search) -> list[_Hit]:
     """The first hits among the first packages by key that begin with the first word, and by downloads."""
-    first, hit = words[0], _first(words)
-    tested: list[Value] = [*map(like, words), limit]
+    first = search.words[0]
+    tested: list[Value] = [*search.patterns, search.limit]
     found: list[_Hit] = r.all(
         f"""
         {_HIT} FROM (
             SELECT key, downloads, repository_id, derived FROM package
             WHERE repository_id = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?
-        ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
+        ) p WHERE 1 = 1 {_with_words(len(search.words))} {search.own} ORDER BY 1, 2 DESC, 3 LIMIT ?
         """,
-        (*hit, repository_id, first, first + LAST_CHARACTER, FEW, *tested),
+        (*search.first, repository_id, first, first + LAST_CHARACTER, search.sizes.few, *tested),
     )
     # In the order of the index: sorting by key what has the same downloads would read all of it.
     for part in ("downloads > 0 ORDER BY downloads DESC, key DESC", "downloads = 0 ORDER BY key"):
@@ -345,42 +393,34 @@ def _hits_of_short_words(
             {_HIT} FROM (
                 SELECT key, downloads, repository_id, derived FROM package
                 WHERE repository_id = ? AND {part} LIMIT ?
-            ) p WHERE 1 = 1 {_with_words(len(words))} {own(derived)} ORDER BY 1, 2 DESC, 3 LIMIT ?
+            ) p WHERE 1 = 1 {_with_words(len(search.words))} {search.own} ORDER BY 1, 2 DESC, 3 LIMIT ?
             """,
-            (*hit, repository_id, READ, *tested),
+            (*search.first, repository_id, search.sizes.read, *tested),
         )
     return found
 
 
-def _by_downloads(
-    r: Reader, repository_id: int, words: Sequence[str], patterns: Sequence[str], limit: int, *, derived: bool
-) -> list[_Hit]:
+def _by_downloads(r: Reader, repository_id: int, search: _Search, patterns: Sequence[str] = ()) -> list[_Hit]:
     """The hits with the most downloads; their keys match the patterns, too."""
-    every = [*map(like, words), *patterns]
+    every = [*search.patterns, *patterns]
     found: list[_Hit] = r.all(
         f"""
         {_HIT} FROM package p
-        WHERE p.repository_id = ? AND p.downloads > 0 {_with_words(len(every))} {own(derived)}
+        WHERE p.repository_id = ? AND p.downloads > 0 {_with_words(len(every))} {search.own}
         ORDER BY p.downloads DESC, p.key LIMIT ?
         """,
-        (*_first(words), repository_id, *every, limit),
+        (*search.first, repository_id, *every, search.limit),
     )
-    if len(found) < limit:  # most packages may have none: in one query all of these would be sorted
+    if len(found) < search.limit:  # most packages may have none: in one query all of these would be sorted
         found += r.all(
             f"""
             {_HIT} FROM package p
-            WHERE p.repository_id = ? AND p.downloads = 0 {_with_words(len(every))} {own(derived)}
+            WHERE p.repository_id = ? AND p.downloads = 0 {_with_words(len(every))} {search.own}
             ORDER BY p.key LIMIT ?
             """,
-            (*_first(words), repository_id, *every, limit - len(found)),
+            (*search.first, repository_id, *every, search.limit - len(found)),
         )
     return found
-
-
-def _first(words: Sequence[str]) -> tuple[Value, Value]:
-    """The parameters of ``_HIT``."""
-    first = words[0] if words else ""
-    return first, like(first)[1:]
 
 
 def _with_words(count: int, terms: int = 0) -> str:

@@ -125,9 +125,9 @@ def fill_abouts(tx: Transaction, package_ids: Sequence[int]) -> None:
             put_about(tx, package_id, name)
 
 
-def find_terms(r: Reader, patterns: Sequence[str], indexed: str = KEYS) -> list[str]:
+def find_terms(r: Reader, patterns: Sequence[str], indexed: str = KEYS, *, few: int = FEW) -> list[str]:
     """
-    Patterns of the index for some operands of LIKE with ESCAPE, which at most ``FEW`` packages match.
+    Patterns of the index for some operands of LIKE with ESCAPE, which at most ``few`` packages match.
 
     One operand is enough if so few match it, for another that millions match would have the index read millions of
     entries. If none is, or none has three characters in a row, the result is empty: ``tables`` and ``narrowed`` are
@@ -137,15 +137,15 @@ def find_terms(r: Reader, patterns: Sequence[str], indexed: str = KEYS) -> list[
     choices = [[each] for each in sorted(terms, key=len, reverse=True)]
     if len(terms) > 1:
         choices.append(terms)
-    return next((each for each in choices if _are_matched_by_few(r, each, indexed)), [])
+    return next((each for each in choices if _are_matched(r, each, indexed, few)), [])
 
 
-def _are_matched_by_few(r: Reader, terms: Sequence[str], indexed: str) -> bool:
+def _are_matched(r: Reader, terms: Sequence[str], indexed: str, most: int) -> bool:
     if indexed == KEYS:
         sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM package_text t WHERE {all_like('t.key', len(terms))} LIMIT ?) found"
     else:
         sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM about_text t WHERE {all_like('t.text', len(terms))} LIMIT ?) found"
-    return number(r, sql, (*terms, FEW + 1)) <= FEW
+    return number(r, sql, (*terms, most + 1)) <= most
 
 
 def is_indexed(patterns: Sequence[str]) -> bool:

@@ -22,14 +22,13 @@ from pkgrepo.failure_log import FailureLog
 from pkgrepo.storage.catalog.engine.commands import Batch
 from pkgrepo.storage.catalog.postgresql.sessions import RETRIED, SERVER_ERRORS, explain
 
-from .sessions import Address, Session, open_writer
+from .sessions import PACE, Address, Pace, Session, open_writer
 from .transactions import PostgresTransaction
 
 log = Logger()
 
 CHANNEL: Final = "pkgrepo_commits"
 LOCK: Final = 0x706B6772_636F6D6D  # "pkgrcomm": what the batches of all nodes lock in turn
-ATTEMPTS: Final = 5  # of a transaction that conflicts with one of another program
 OUTCOME_S: Final = 20.0  # how long it is asked what became of a transaction whose connection broke
 OUTCOME_PAUSE_S: Final = 0.25
 BEGIN: Final = f"BEGIN; SELECT pg_current_xact_id()::text, pg_advisory_xact_lock({LOCK})"
@@ -49,7 +48,8 @@ class PostgresBatches:
     ``on_commit`` is called with the number of each commit, before its commands are answered.
     """
 
-    def __init__(self, address: Address, on_commit: Callable[[int], None]) -> None:
+    def __init__(self, address: Address, on_commit: Callable[[int], None], pace: Pace = PACE) -> None:
+        self._attempts = pace.attempts
         self._address = address
         self._on_commit = on_commit
         self._session: Session | None = None
@@ -59,12 +59,12 @@ class PostgresBatches:
 
     def run(self, batch: Batch) -> None:
         """Run the commands, and commit, while other nodes wait for their turn."""
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, self._attempts + 1):
             try:
                 number = self._transaction(batch)
             except RETRIED as error:
                 self._disconnect()
-                if attempt == ATTEMPTS:
+                if attempt == self._attempts:
                     self._failed(batch, error)
             except psycopg.Error as error:  # those of a command itself are its caller's, and do not come here
                 lost_idle = attempt == 1 and self._was_lost_before()

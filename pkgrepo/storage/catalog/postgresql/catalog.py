@@ -25,7 +25,7 @@ from .nodes import Nodes
 from .readers import Readers
 from .replica import Declined, Replica, identity_of
 from .schema import upgrade
-from .sessions import Address, open_reader, open_writer
+from .sessions import PACE, Address, Pace, open_reader, open_writer
 from .transactions import PostgresReader
 
 T = TypeVar("T")
@@ -49,14 +49,15 @@ class PostgresCatalog:
         reactor: IReactorFromThreads,
         replica: Address | None = None,
         schema: Schema | None = None,
+        pace: Pace = PACE,
     ) -> None:
         self._address = address
         self._schema = schema
         self.nodes = Nodes(address, reactor)
-        self._changes = Changes(address, on_news=self.nodes.received)
-        self._writer = CommandQueue(PostgresBatches(address, self._changes.committed), reactor)
+        self._changes = Changes(address, on_news=self.nodes.received, pace=pace)
+        self._writer = CommandQueue(PostgresBatches(address, self._changes.committed, pace), reactor)
         self._primary = Readers(lambda: PostgresReader(open_reader(address)), reactor)
-        self._replica = None if replica is None else Replica(replica, reactor)
+        self._replica = None if replica is None else Replica(replica, reactor, pace)
         self._pin = GenerationPin(self._read_generation)
         self._running = False
 

@@ -7,7 +7,7 @@ what happens                   the generation
 a batch of this node commits   changes before its commands are answered
 another node commits           changes when its notification arrives, which that node waits for, see L{Witnesses}
 a notification is lost         changes within ``RECHECK_S``: the number of the last commit is asked for
-the server cannot be asked     stays for ``TRUSTED_S``, so that what is in memory is served; then it changes with
+the server cannot be asked     stays for ``trusted_s``, so that what is in memory is served; then it changes with
                                each question, so that nothing is answered from memory
 the server answers again       changes if there were commits
 another program changes rows   does not change
@@ -16,7 +16,7 @@ another program changes rows   does not change
 Each process serves documents from its memory until it is notified of a commit. A client that has published at one node
 and reads at another could be faster than the notification. So each process says which commit it has noticed last, and
 one that commits responds to its clients when all others have said so of that commit. A process that says nothing for
-``PATIENCE_S`` is left out until it is heard again; it may serve what it has in memory for as long as the table says.
+``patience_s`` is left out until it is heard again; it may serve what it has in memory for as long as the table says.
 
 ==============  ===========================================================  ==========================================
 what is said    when                                                         what others do
@@ -44,10 +44,9 @@ from twisted.logger import Logger
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.storage.catalog.postgresql import nodes
 from pkgrepo.storage.catalog.postgresql.batches import CHANNEL
-from pkgrepo.storage.catalog.postgresql.sessions import Address, Session, open_listener
+from pkgrepo.storage.catalog.postgresql.sessions import PACE, Address, Pace, Session, open_listener
 
 SEEN_CHANNEL: Final = "pkgrepo_seen"
-PATIENCE_S: Final = 0.25
 MOST: Final = 1_000  # processes that are waited for
 
 HELLO: Final = "hello"
@@ -58,7 +57,6 @@ BYE: Final = "bye"
 DRIFT: Final = 0.001  # by how much of the time since a measurement its error may have grown
 log = Logger()
 RECHECK_S: Final = 1.0
-TRUSTED_S: Final = 4.0  # a token that another node revokes is dead here within this and RECHECK_S
 TURN_S: Final = 0.1  # until the thread looks whether it is to end
 PAUSE_S: Final = 0.25  # before the next attempt to connect
 LAST_COMMIT: Final = "SELECT commits, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM catalog_state"
@@ -67,7 +65,8 @@ LAST_COMMIT: Final = "SELECT commits, (extract(epoch FROM clock_timestamp()) * 1
 class Witnesses:
     """The other processes, by ids that they have made up, and the last commit that each has told of."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace = PACE) -> None:
+        self._pace = pace
         self._own = secrets.token_hex(8)
         self._seen: dict[str, int] = {}
         self._heard = threading.Condition()
@@ -95,7 +94,7 @@ class Witnesses:
 
     def wait(self, commit: int) -> None:
         """Wait until all others know of a commit, and leave out the slow ones; not in the reactor's thread."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + self._pace.patience_s
         with self._heard:
             while late := [process for process, seen in self._seen.items() if seen < commit]:
                 left = until - time.monotonic()
@@ -150,9 +149,11 @@ class Changes:
         clock: Callable[[], float] = time.monotonic,
         *,
         on_news: Callable[[str], None] = lambda _: None,
+        pace: Pace = PACE,
     ) -> None:
+        self._pace = pace
         self.server_clock = ServerClock(clock)
-        self._witnesses = Witnesses()
+        self._witnesses = Witnesses(pace)
         self._on_news = on_news
         self._address = address
         self._clock = clock
@@ -184,7 +185,7 @@ class Changes:
     def start(self) -> None:
         """Begin to listen, and wait until that is so, or cannot be; not in the reactor's thread."""
         self._thread.start()
-        self._first_look.wait(TRUSTED_S)
+        self._first_look.wait(self._pace.trusted_s)
 
     def stop(self) -> None:
         """End the thread; not in the reactor's thread."""
@@ -222,7 +223,7 @@ class Changes:
             if self._learned(commit) or not said:
                 self._tell(session, SEEN if said else HELLO)
                 said = True
-            self._trusted_until = asked + TRUSTED_S
+            self._trusted_until = asked + self._pace.trusted_s
             self._failures.succeeded()
             self._first_look.set()
             while not self._stopping.is_set() and self._clock() < asked + RECHECK_S:

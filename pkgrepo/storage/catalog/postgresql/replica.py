@@ -9,7 +9,7 @@ what happens                    who answers
 ==============================  ====================================================================================
 it has replayed that commit     the replica; it is asked for its last commit once for each new one and connection
 it lags                         the primary, and for ``LAG_S`` without asking the replica
-it fails, or says nothing       the primary, and for ``AWAY_S`` without asking the replica
+it fails, or says nothing       the primary, and for ``away_s`` without asking the replica
 it is a replica of another      the primary
 database, or has been promoted
 this process has lost touch     the primary, because it may not know of the newest commit (``Changes.known_commit``)
@@ -38,15 +38,13 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.rows import number
 
 from .readers import Readers
-from .sessions import STATEMENT_TIMEOUT_MS, Address, Session, open_replica
+from .sessions import PACE, STATEMENT_TIMEOUT_MS, Address, Pace, Session, open_replica
 from .transactions import PostgresReader
 
 T = TypeVar("T")
 log = Logger()
 
 LAG_S: Final = 0.02  # seconds
-AWAY_S: Final = 5.0  # seconds
-LOOK_S: Final = 2.0  # seconds for a short query
 SCAN_S: Final = (
     STATEMENT_TIMEOUT_MS / 1000 + 5
 )  # seconds for a long one, which has to be so slow on the primary as well
@@ -120,11 +118,14 @@ class _ReplicaReader(PostgresReader):
 class Replica:
     """The replica at ``address``; ``identity`` of the primary is set before it is asked."""
 
-    def __init__(self, address: Address, reactor: Any, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, address: Address, reactor: Any, pace: Pace = PACE, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.identity: tuple[object, ...] | None = None
         self.readers = Readers(self._connect, reactor, "replica")
         self._address = address
         self._reactor = reactor
+        self._pace = pace
         self._clock = clock
         self._pause_ends = 0.0
         self._running: set[_Query] = set()
@@ -149,7 +150,7 @@ class Replica:
 
         A caller that is cancelled drops the result.
         """
-        limit_s = LOOK_S if brief else SCAN_S
+        limit_s = self._pace.look_s if brief else SCAN_S
         running = _Query()
 
         def prepare(reader: PostgresReader) -> None:
@@ -165,7 +166,7 @@ class Replica:
             self._pause(LAG_S)
         except (psycopg.Error, TimedOut) as error:
             running.give_up()
-            self._pause(AWAY_S)
+            self._pause(self._pace.away_s)
             self._failures.failed(error)
         else:
             self._failures.succeeded()

@@ -59,6 +59,20 @@ READING: Final[Mapping[str, Any]] = {
 Session = psycopg.Connection[tuple[Any, ...]]
 
 
+@frozen
+class Pace:
+    """How long a catalog waits for others, in seconds, and how often it tries."""
+
+    patience_s: float = 0.25  # for other processes to hear of a commit
+    trusted_s: float = 4.0  # a token that another node revokes is dead here within this and RECHECK_S
+    look_s: float = 2.0  # for a short query of a replica
+    away_s: float = 5.0  # without asking a replica that has failed
+    attempts: int = 5  # of a transaction that conflicts with one of another program
+
+
+PACE: Final = Pace()
+
+
 def explain(error: psycopg.Error) -> PkgrepoError:
     """Return the domain error for an error that prevented a commit or a read, with its cause."""
     explained = StorageFull(NAME) if isinstance(error, errors.DiskFull) else StorageFailed(NAME)
@@ -136,13 +150,13 @@ def open_replica(address: Address) -> Session:
     return _open(address, "standby", connect_timeout=REPLICA_TIMEOUT_S, **READING)
 
 
-def open_writer(address: Address) -> Session:
+def open_writer(address: Address, idle_in_transaction_ms: int = IDLE_IN_TRANSACTION_MS) -> Session:
     """Open a connection for writing. :raises psycopg.Error: that is not possible"""
     return _open(
         address,
         "read-write",
         default_transaction_isolation="read\\ committed",
-        idle_in_transaction_session_timeout=IDLE_IN_TRANSACTION_MS,
+        idle_in_transaction_session_timeout=idle_in_transaction_ms,
         synchronous_commit="on",
     )
 

@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from pkgrepo.management.packages import archives
+from pkgrepo.archives.listing import LIMITS, LONGEST_TEXT
+from pkgrepo.management.packages.archives import MOST_CHANGES
 from pkgrepo.management.packages.difference import compare_requirements, compare_scripts
 from tests.support.memory_server import Stack
 
@@ -53,14 +54,14 @@ async def test_a_private_repository_is_compared_for_its_readers_alone(stack: Sta
     assert (await stack.api("GET", f"{PLACE}?before=1.0&after=1.1", who=None)).status == 401
 
 
-async def test_more_changes_than_are_returned_are_counted(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_CHANGES", 2)
+async def test_more_changes_than_are_returned_are_counted(stack: Stack) -> None:
     await _publish(stack)
-    found = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.1")
-    assert (len(found["files"]), found["file_count"]) == (2, 6)
+    await stack.publish("main/py", "demo", "1.2", extra_files={f"demo/{n}.py": b"" for n in range(MOST_CHANGES)})
+    found = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.2")
+    assert (len(found["files"]), found["file_count"]) == (MOST_CHANGES, MOST_CHANGES + 6)
 
 
-async def test_a_text_is_compared_line_by_line(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_text_is_compared_line_by_line(stack: Stack) -> None:
     await _publish(stack)
 
     async def difference(entry: str, versions: str = "before=1.0&after=1.1") -> tuple[int, str]:
@@ -78,26 +79,26 @@ async def test_a_text_is_compared_line_by_line(stack: Stack, monkeypatch: pytest
     assert await difference("demo/same.py") == (200, "")
     assert (await difference("demo/absent.py"))[0] == 404
     assert (await difference("demo/other.py", "before=1.0&after=9"))[0] == 404
-    monkeypatch.setattr("pkgrepo.archives.listing.LONGEST_TEXT", 0)
-    assert (await difference("demo/other.py"))[0] == 422
+    await stack.publish("main/py", "demo", "1.2", extra_files={"demo/other.py": b"x" * (LONGEST_TEXT + 1)})
+    assert (await difference("demo/other.py", "before=1.0&after=1.2"))[0] == 422
 
 
-async def test_what_was_not_read_is_not_said_to_be_absent_or_the_same(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_not_read_is_not_said_to_be_absent_or_the_same(stack: Stack) -> None:
     await _publish(stack)
-    monkeypatch.setattr("pkgrepo.archives.listing.LARGEST_DIGESTED", 0)
-    found = await stack.ok("GET", f"{PLACE}?before=1.0&after=1.1")
-    assert found["complete"] is False  # demo/other.py has the size that it had
-    monkeypatch.setattr("pkgrepo.archives.listing.MOST_LISTED", 1)
-    await stack.publish("main/py", "demo", "1.2", extra_files={"demo/new.py": b"1"})
-    await stack.publish("main/py", "demo", "1.3", extra_files={"demo/new.py": b"2"})
+    large = bytes(LIMITS.digested)
+    await stack.publish("main/py", "demo", "1.2", extra_files={"demo/large": large + b"1"})
+    await stack.publish("main/py", "demo", "1.3", extra_files={"demo/large": large + b"2"})
     found = await stack.ok("GET", f"{PLACE}?before=1.2&after=1.3")
+    assert found["complete"] is False  # demo/large has the size that it had
+    many = {f"demo/{number}.py": b"" for number in range(LIMITS.listed)}
+    await stack.publish("main/py", "demo", "1.4", extra_files={**many, "demo/new.py": b"1"})
+    await stack.publish("main/py", "demo", "1.5", extra_files={**many, "demo/new.py": b"2"})
+    found = await stack.ok("GET", f"{PLACE}?before=1.4&after=1.5")
     assert (found["complete"], [each["change"] for each in found["files"] if each["change"] != "changed"]) == (
         False,
         [],
     )
-    assert (await stack.api("GET", f"{PLACE}/text?before=1.2&after=1.3&entry=demo/unread.py")).status == 422
+    assert (await stack.api("GET", f"{PLACE}/text?before=1.4&after=1.5&entry=demo/unread.py")).status == 422
 
 
 def test_only_scripts_that_run_at_an_installation_are_compared() -> None:

@@ -12,6 +12,7 @@ from pkgrepo.formats.npm.audit import advisories, matching
 from pkgrepo.formats.npm.audit.advisories import Advisory, affecting, read_record
 from pkgrepo.formats.npm.audit.export import EMPTY, AdvisoryIndex, read_export
 from pkgrepo.formats.npm.audit.matching import bulk_response, quick_response, read_bulk, read_tree
+from pkgrepo.formats.npm.limits import AuditLimits
 from pkgrepo.formats.npm.semver import parse_version
 
 VECTOR = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H"
@@ -308,28 +309,25 @@ def test_malformed_export_is_refused(tmp_path: Path) -> None:
         read_export(tmp_path / "missing.zip")
 
 
-def test_work_of_an_audit_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "AUDIT_VALUES", 20)
+def test_work_of_an_audit_is_limited() -> None:
     for read in (read_bulk, read_tree):
         with pytest.raises(Invalid, match="more than 20 values"):
-            read(json.dumps({"x": ["1.0.0"] * 21}).encode())
-    monkeypatch.setattr(matching, "MOST_COMPARED", 6)
-    assert bulk_response({"x": ["1.0.0", "1.1.0", "1.2.0"], "fine": ["1.0.0"] * 9}, BOOK)
-    assert bulk_response({"x": ["1.0.0"] * 100}, BOOK)
+            read(json.dumps({"x": ["1.0.0"] * 21}).encode(), AuditLimits(values=20))
+    few = AuditLimits(compared=6)
+    assert bulk_response({"x": ["1.0.0", "1.1.0", "1.2.0"], "fine": ["1.0.0"] * 9}, BOOK, few)
+    assert bulk_response({"x": ["1.0.0"] * 100}, BOOK, few)
     with pytest.raises(Invalid, match="6 versions held against advisories at most"):
-        bulk_response({"x": ["1.0.0", "1.1.0", "1.2.0"], "@sc/evil": ["1.0.0"]}, BOOK)
-    monkeypatch.setattr(matching, "MOST_ADVISORIES", 2)
-    assert len(bulk_response({"x": ["0.1.0"]}, BOOK)["x"]) == 2
+        bulk_response({"x": ["1.0.0", "1.1.0", "1.2.0"], "@sc/evil": ["1.0.0"]}, BOOK, few)
+    few = AuditLimits(advisories=2)
+    assert len(bulk_response({"x": ["0.1.0"]}, BOOK, few)["x"]) == 2
     with pytest.raises(Invalid, match="told 2 advisories at most"):
-        bulk_response({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK)
+        bulk_response({"x": ["0.1.0"], "@sc/evil": ["1.0.0"]}, BOOK, few)
 
 
-def test_size_of_a_tree_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "MOST_NODES", 5)
-    assert quick_response(read_tree(json.dumps(TREE).encode()), BOOK)
-    monkeypatch.setattr(matching, "MOST_NODES", 4)
+def test_size_of_a_tree_is_limited() -> None:
+    assert quick_response(read_tree(json.dumps(TREE).encode()), BOOK, AuditLimits(nodes=5))
     with pytest.raises(Invalid, match="more than 4 packages"):
-        quick_response(read_tree(json.dumps(TREE).encode()), BOOK)
+        quick_response(read_tree(json.dumps(TREE).encode()), BOOK, AuditLimits(nodes=4))
 
 
 def test_length_of_all_paths_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +339,6 @@ def test_length_of_all_paths_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(matching._Place, "path", lambda place: made.append(path(place)) or made[-1])
     (entry,) = quick_response(tree, BOOK)["advisories"].values()
     assert entry["findings"][0]["paths"] == made == ["n" * 1000 + ">x"]
-    monkeypatch.setattr(matching, "PATHS_SIZE", 1001)
-    (entry,) = quick_response(tree, BOOK)["advisories"].values()
+    (entry,) = quick_response(tree, BOOK, AuditLimits(paths_size=1001))["advisories"].values()
     assert entry["findings"][0]["paths"] == []
     assert len(made) == 1

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid, TooLarge
+from pkgrepo.formats.npm.limits import DocumentLimits
 from pkgrepo.formats.npm.publish import scanner as scanner_module
 from pkgrepo.formats.npm.publish.base64_decoder import Base64Decoder, Base64Error
 from pkgrepo.formats.npm.publish.brackets import skip_brackets
@@ -220,9 +221,8 @@ def test_duplicate_key_is_refused(body: bytes) -> None:
         scan(body)[0].value()
 
 
-def test_document_is_limited_and_tarballs_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner_module, "DOCUMENT_SIZE", 100)
-    scanner = PublishScanner()
+def test_document_is_limited_and_tarballs_are_not() -> None:
+    scanner = PublishScanner(DocumentLimits(size=100))
     scanner.feed(b'{"_attachments":{"a.tgz":{"data":"')
     for _ in range(10):
         assert scanner.feed(b"QUJD" * 1000)
@@ -248,21 +248,20 @@ def test_attachments_are_counted() -> None:
         scan(with_attachments(5))
 
 
-def test_members_keys_and_brackets_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_keys_and_brackets_are_limited() -> None:
     with pytest.raises(Invalid, match="more than 1000 members"):
         scan(json.dumps(dict.fromkeys(map(str, range(1001)))).encode())
     with pytest.raises(Invalid, match="key that is too long"):
         scan(json.dumps({"k" * 65_537: 1}).encode())
-    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 10)
     with pytest.raises(Invalid, match="more than 10 objects and arrays"):
-        scan(b'{"a":[' + b",".join([b"[]"] * 10) + b"]}")
-    with monkeypatch.context() as patched:
-        patched.setattr(scanner_module, "MOST_BRACKETS", 12)
-        with pytest.raises(Invalid, match="more than 12 objects and arrays"):
-            scan(b'{"a":[' + b",                                                ".join([b"[]"] * 13) + b"]}")
-    monkeypatch.setattr(scanner_module, "MOST_VALUES", 10)
+        scan(b'{"a":[' + b",".join([b"[]"] * 10) + b"]}", limits=DocumentLimits(free_brackets=10))
+    with pytest.raises(Invalid, match="more than 12 objects and arrays"):
+        scan(
+            b'{"a":[' + b",                                                ".join([b"[]"] * 13) + b"]}",
+            limits=DocumentLimits(free_brackets=10, brackets=12),
+        )
     with pytest.raises(Invalid, match="more than 10 values"):
-        scan(b'{"a":[' + b",".join([b"1"] * 12) + b"]}")
+        scan(b'{"a":[' + b",".join([b"1"] * 12) + b"]}", limits=DocumentLimits(values=10))
 
 
 @pytest.mark.parametrize("text", [b"[],", b"{},", b"[[[]]],", b"["])
@@ -276,7 +275,7 @@ def test_a_document_of_brackets_is_refused_early(text: bytes, cut: int, monkeypa
     pieces = (text * (1_000_000 // len(text)))[:1_000_000]
     with pytest.raises(Invalid, match=r"objects and arrays|nested more than 64"):
         any(scanner.feed(pieces[at : at + cut]) for at in range(0, len(pieces), cut))
-    assert len(looked) <= 2 * (scanner_module.FREE_BRACKETS + 100)
+    assert len(looked) <= 2 * (DocumentLimits().free_brackets + 100)
 
 
 class Spied(dict[int, int]):
@@ -292,10 +291,10 @@ class Spied(dict[int, int]):
         return super().__contains__(key)
 
 
-def test_a_document_may_have_more_brackets_the_longer_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 10)
+def test_a_document_may_have_more_brackets_the_longer_it_is() -> None:
+    limits = DocumentLimits(free_brackets=10)
     apart = b",".join([b'{"a":"' + b"b" * 40 + b'"}'] * 1000)
-    assert len(scan(b'{"a":"' + b"x" * 400 + b'","b":[' + apart + b"]}")[0].value()["b"]) == 1000
+    assert len(scan(b'{"a":"' + b"x" * 400 + b'","b":[' + apart + b"]}", limits=limits)[0].value()["b"]) == 1000
 
 
 TEXT = st.text(st.sampled_from('ab"\\{}[],:é'), max_size=8)
@@ -350,17 +349,14 @@ def test_bulk_skipping_does_not_change_the_result(value: Any, cuts: list[int], r
     whole = {"a": value, "versions": [value, {"x": value}], "z": rng.choice(["{", "]", ""])}
     body = json.dumps(whole, ensure_ascii=False).encode()
     edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanner_module, "BULK_SIZE", 1)
-        scanner = PublishScanner()
-        for begin, end in itertools.pairwise(edges):
-            scanner.feed(body[begin:end])
-        assert scanner.finish().value() == whole
+    scanner = PublishScanner(bulk_size=1)
+    for begin, end in itertools.pairwise(edges):
+        scanner.feed(body[begin:end])
+    assert scanner.finish().value() == whole
 
 
-def test_brackets_are_counted_in_bulk_skipping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner_module, "FREE_BRACKETS", 3000)
-    scanner = PublishScanner()
+def test_brackets_are_counted_in_bulk_skipping() -> None:
+    scanner = PublishScanner(DocumentLimits(free_brackets=3000))
     scanner.feed(b'{"a":[1')
     scanner.feed(b",[]" * 2000)
     with pytest.raises(Invalid, match="more than 3000 objects and arrays"):

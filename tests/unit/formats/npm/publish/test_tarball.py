@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import source
+from pkgrepo.archives.source import ArchiveLimits
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.publish import tarball as module
-from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect_tarball
+from pkgrepo.formats.npm.limits import MANIFEST_VALUES
+from pkgrepo.formats.npm.publish.tarball import TarballContents, differing_fields, inspect_tarball, read_tarball
 from pkgrepo.formats.npm.semver import parse_version
 from tests.support.npm_packages import make_manifest, make_tarball
 from tests.support.tarballs import make_tar_gz
@@ -119,18 +119,17 @@ def test_long_manifest_is_refused_before_it_is_read() -> None:
         look(make_tar_gz({"package/package.json": b" " * 8_388_609}))
 
 
-def test_manifest_of_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MANIFEST_VALUES", 100)
-    manifest = {"name": "x", "version": "1.0.0", "files": ["a"] * 90}
+def test_manifest_of_many_values_is_refused_before_it_is_parsed() -> None:
+    manifest = {"name": "x", "version": "1.0.0", "files": ["a"] * (MANIFEST_VALUES - 10)}
     assert look(make_tarball("x", "1.0.0", manifest=manifest)).manifest == manifest
-    with pytest.raises(Invalid, match="cannot be read: it has more than 100 values"):
+    with pytest.raises(Invalid, match="cannot be read: it has more than 250000 values"):
         look(make_tarball("x", "1.0.0", manifest={**manifest, "exports": ["b"] * 20}))
 
 
-def test_bomb_is_refused_while_it_unpacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FREE_SIZE", 1024 * 1024)
+def test_bomb_is_refused_while_it_unpacks() -> None:
+    data = make_tarball("x", "1.0.0", files={"zeros": bytes(8 * 1024 * 1024)})
     with pytest.raises(Invalid, match="would unpack to more than"):
-        look(make_tarball("x", "1.0.0", files={"zeros": bytes(8 * 1024 * 1024)}))
+        read_tarball(data, "x-1.0.0.tgz", limits=ArchiveLimits(free_size=1024 * 1024))
 
 
 def contents(**fields: object) -> TarballContents:

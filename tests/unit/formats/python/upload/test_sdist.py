@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.archives import source, streams
-from pkgrepo.archives import tar_archive as tar
+from pkgrepo.archives import streams
+from pkgrepo.archives.source import LIMITS, ArchiveLimits
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.formats.python.upload import inspection as sdist_module
 from pkgrepo.formats.python.upload.inspection import inspect
 from tests.support.python_packages import make_metadata, make_sdist, make_zip
 from tests.support.tarballs import make_tar_gz
@@ -28,10 +27,10 @@ Inspect = Callable[..., bytes]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Inspect:
-    def read_(data: bytes, filename: str = NAME, project: str = "demo") -> bytes:
+    def read_(data: bytes, filename: str = NAME, project: str = "demo", limits: ArchiveLimits = LIMITS) -> bytes:
         path = tmp_path / "upload"
         path.write_bytes(data)
-        return inspect(path, parse_filename(filename, project=project)).metadata_bytes
+        return inspect(path, parse_filename(filename, project=project), limits).metadata_bytes
 
     return read_
 
@@ -300,18 +299,16 @@ def test_endless_empty_streams_are_refused(read: Inspect) -> None:
         read(GOOD + gzip.compress(b"") * streams.MOST_STREAMS)
 
 
-def test_bomb_by_ratio_is_refused_while_it_unpacks(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FREE_SIZE", 1024 * 1024)
+def test_bomb_by_ratio_is_refused_while_it_unpacks(read: Inspect) -> None:
     data = sdist(entry("demo-1.0/zeros", bytes(2 * 1024 * 1024)))
-    assert len(data) * source.MOST_RATIO < 1024 * 1024
+    assert len(data) * LIMITS.ratio < 1024 * 1024
     with pytest.raises(Invalid, match="would unpack to more than 1048576 bytes"):
-        read(data)
+        read(data, limits=ArchiveLimits(free_size=1024 * 1024))
 
 
-def test_bomb_behind_the_end_is_refused_while_it_unpacks(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FREE_SIZE", 1024 * 1024)
+def test_bomb_behind_the_end_is_refused_while_it_unpacks(read: Inspect) -> None:
     with pytest.raises(Invalid, match="would unpack to more"):
-        read(GOOD + gzip.compress(bytes(2 * 1024 * 1024)))
+        read(GOOD + gzip.compress(bytes(2 * 1024 * 1024)), limits=ArchiveLimits(free_size=1024 * 1024))
 
 
 def test_huge_metadata_is_refused(read: Inspect) -> None:
@@ -325,55 +322,50 @@ def test_huge_metadata_is_refused(read: Inspect) -> None:
 def test_names_and_extended_headers_are_limited_in_sum(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
     data = sdist(*(entry(f"demo-1.0/{n}/" + "n" * 150) for n in range(10)))
     assert read(data) == METADATA
-    with monkeypatch.context() as patched:
-        patched.setattr(tar, "EXTENDED_TOTAL", 1000)
-        with pytest.raises(Invalid, match="extended headers of more than 1000"):
-            read(data)
-    monkeypatch.setattr(tar, "NAMES_SIZE", 1000)
+    with pytest.raises(Invalid, match="extended headers of more than 1000"):
+        read(data, limits=ArchiveLimits(extended=1000))
     with pytest.raises(Invalid, match="names of more than 1000"):
-        read(data)
+        read(data, limits=ArchiveLimits(names=1000))
 
 
-def test_too_many_entries_are_refused(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MOST_ENTRIES", 2)
+def test_too_many_entries_are_refused(read: Inspect) -> None:
     with pytest.raises(Invalid, match="more than 2 entries"):
-        read(sdist(*(entry(f"demo-1.0/{n}") for n in range(10))))
+        read(sdist(*(entry(f"demo-1.0/{n}") for n in range(10))), limits=ArchiveLimits(entries=2))
 
 
-def test_a_small_file_may_have_fewer_entries_than_a_large_one(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "FREE_ENTRIES", 10)
+def test_a_small_file_may_have_fewer_entries_than_a_large_one(read: Inspect) -> None:
+    limits = ArchiveLimits(free_entries=10)
     empty = [entry(f"demo-1.0/{n}") for n in range(100)]
     small = sdist(*empty)
-    with pytest.raises(Invalid, match=f"more than {len(small) // source.ENTRY_SIZE} entries"):
-        read(small)
-    assert read(sdist(entry("demo-1.0/dense", random.Random(3).randbytes(100 * source.ENTRY_SIZE)), *empty))
+    with pytest.raises(Invalid, match=f"more than {len(small) // limits.entry_size} entries"):
+        read(small, limits=limits)
+    dense = entry("demo-1.0/dense", random.Random(3).randbytes(100 * limits.entry_size))
+    assert read(sdist(dense, *empty), limits=limits)
 
 
-def test_headers_that_are_no_entries_are_counted(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MOST_ENTRIES", 5)
+def test_headers_that_are_no_entries_are_counted(read: Inspect) -> None:
+    limits = ArchiveLimits(entries=5)
     few, many = (with_blocks(*[pax(b"comment=x", kind=b"g")] * count) for count in (5, 10))
-    assert read(few) == METADATA
+    assert read(few, limits=limits) == METADATA
     with pytest.raises(Invalid, match="more than 10 headers"):
-        read(many)
+        read(many, limits=limits)
 
 
-def test_pax_records_are_counted(read: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "MOST_ENTRIES", 2)
+def test_pax_records_are_counted(read: Inspect) -> None:
+    limits = ArchiveLimits(entries=2)
     few, many = (with_blocks(pax(*[b"comment=x"] * count, kind=b"g")) for count in (20, 21))
-    assert read(few) == METADATA
+    assert read(few, limits=limits) == METADATA
     with pytest.raises(Invalid, match="more than 20 pax records"):
-        read(many)
+        read(many, limits=limits)
 
 
-def test_folders_on_the_way_to_entries_are_counted_where_there_are_links(
-    read: Inspect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sdist_module, "MOST_FOLDERS", 100)
+def test_folders_on_the_way_to_entries_are_counted_where_there_are_links(read: Inspect) -> None:
+    limits = ArchiveLimits(folders=100)
     deep = [entry(f"demo-1.0/{'a/' * 20}{n}") for n in range(10)]
-    assert read(sdist(*deep)) == METADATA
+    assert read(sdist(*deep), limits=limits) == METADATA
     for name, target in (("demo-1.0/link", "a"), ("demo-1.0/link", "a/" * 101)):
         with pytest.raises(Invalid, match="more than 100 folders"):
-            read(sdist(link(name, target), *deep))
+            read(sdist(link(name, target), *deep), limits=limits)
 
 
 @pytest.mark.parametrize(

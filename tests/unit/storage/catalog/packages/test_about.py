@@ -9,8 +9,8 @@ import pytest
 
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.storage.catalog import usage_counts
-from pkgrepo.storage.catalog.packages import name_search, packages, text_index, versions
-from pkgrepo.storage.catalog.packages.name_search import search_packages
+from pkgrepo.storage.catalog.packages import packages, text_index, versions
+from pkgrepo.storage.catalog.packages.name_search import SIZES, Sizes, search_packages
 from pkgrepo.storage.catalog.packages.text_index import LONGEST_ABOUT, about_text
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
@@ -56,22 +56,17 @@ def add(catalog: Any, key: str, meta: Mapping[str, Any], count: int = 0, *, vers
     return identifier
 
 
-def search(catalog: Any, *words: str, limit: int = 10, repository_ids: Sequence[int] | None = None) -> list[str]:
+def search(
+    catalog: Any, *words: str, limit: int = 10, repository_ids: Sequence[int] | None = None, sizes: Sizes = SIZES
+) -> list[str]:
     """The keys that a search finds."""
     where = [catalog.repository.id] if repository_ids is None else repository_ids
-    return [each.key for _, each in catalog.peek(search_packages, where, words, limit)]
+    return [each.key for _, each in catalog.peek(search_packages, where, words, limit, sizes=sizes)]
 
 
-@pytest.fixture(params=["index", "all", "by-downloads"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each search be answered in one of the ways, whatever it finds."""
-    if request.param != "index":
-        monkeypatch.setattr(name_search, "find_terms", lambda *_: [])
-    if request.param == "by-downloads":
-        monkeypatch.setattr(name_search, "SMALL", 0)
-
-
-@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(
+    "sizes", [Sizes(), Sizes(indexed=-1), Sizes(indexed=-1, small=0)], ids=["index", "all", "used"]
+)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -86,18 +81,17 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         (["nothing"], []),
     ],
 )
-def test_texts_are_searched_after_names(catalog: Any, words: list[str], expected: list[str]) -> None:
-    found = search(catalog, *words)
+def test_texts_are_searched_after_names(catalog: Any, sizes: Sizes, words: list[str], expected: list[str]) -> None:
+    found = search(catalog, *words, sizes=sizes)
     assert found == expected if words != ["a"] else set(found) == set(expected)
-    assert search(catalog, *words, limit=1) == found[:1]
-    assert search(catalog, *words, repository_ids=[99]) == []
+    assert search(catalog, *words, limit=1, sizes=sizes) == found[:1]
+    assert search(catalog, *words, repository_ids=[99], sizes=sizes) == []
 
 
-def test_a_large_repository_is_searched_in_part(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(name_search, "find_terms", lambda *_: [])
-    monkeypatch.setattr(name_search, "SMALL", 0)
-    monkeypatch.setattr(name_search, "READ", 1)
-    assert search(catalog, "string") == ["tool"]  # that with the most downloads
+def test_a_large_repository_is_searched_in_part(catalog: Any) -> None:
+    assert search(catalog, "string", sizes=Sizes(indexed=-1, small=0, read=1)) == [
+        "tool"
+    ]  # that with the most downloads
 
 
 def test_the_text_is_that_of_the_highest_live_version(catalog: Any) -> None:

@@ -9,8 +9,14 @@ import pytest
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import usage_counts
-from pkgrepo.storage.catalog.packages import name_search, packages, summaries, text_index
-from pkgrepo.storage.catalog.packages.name_search import Match, count_packages, matching_packages, search_packages
+from pkgrepo.storage.catalog.packages import packages, summaries, text_index
+from pkgrepo.storage.catalog.packages.name_search import (
+    Match,
+    Sizes,
+    count_packages,
+    matching_packages,
+    search_packages,
+)
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.catalog import MemoryCatalog
@@ -46,18 +52,20 @@ def search(catalog: Any, *words: str, limit: int = 10, **how: Any) -> list[str]:
     return [each.key for _, each in found]
 
 
-@pytest.fixture(params=["index", "all-keys", "by-downloads", "by-downloads-from-many"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each search be answered in one of the ways, whatever it finds."""
-    if request.param != "index":
-        monkeypatch.setattr(name_search, "find_terms", lambda *_: [])
-    if request.param.startswith("by-downloads"):
-        monkeypatch.setattr(name_search, "SMALL", 0)
-    if request.param == "by-downloads-from-many":
-        monkeypatch.setattr(name_search, "FEW", 0)
+WAYS = {
+    "index": Sizes(),
+    "all-keys": Sizes(indexed=-1),
+    "by-downloads": Sizes(indexed=-1, small=0),
+    "by-downloads-from-many": Sizes(indexed=-1, small=0, few=0),
+}
 
 
-@pytest.mark.usefixtures("way")
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> Sizes:
+    """Sizes with which each search is answered in one of the ways, whatever it finds."""
+    return WAYS[request.param]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -86,37 +94,31 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_a_search_finds_equals_then_beginnings_then_others_each_by_downloads(
-    catalog: Any, words: list[str], expected: list[str]
+    catalog: Any, way: Sizes, words: list[str], expected: list[str]
 ) -> None:
-    assert search(catalog, *words) == expected
-    assert search(catalog, *words, limit=2) == expected[:2]
+    assert search(catalog, *words, sizes=way) == expected
+    assert search(catalog, *words, limit=2, sizes=way) == expected[:2]
 
 
-def test_short_words_in_a_large_repository_are_looked_for_in_some_of_its_packages(
-    catalog: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(name_search, "SMALL", 0)
-    monkeypatch.setattr(name_search, "READ", 1)
-    monkeypatch.setattr(name_search, "FEW", 3)
+def test_short_words_in_a_large_repository_are_looked_for_in_some_of_its_packages(catalog: Any) -> None:
+    sizes = Sizes(small=0, read=1, few=3)
     # Those that begin with it are "pa", "pad" and "pad-a" by key; "pad-b" is one too many. "left-pad" is the most
     # downloaded one. The first one without downloads, "100%", has no such word, and "a_pad" after it is not read.
-    assert search(catalog, "pa") == ["pa", "pad", "pad-a", "left-pad"]
-    assert search(catalog, "pa", limit=2) == ["pa", "pad"]
-    assert search(catalog, "zz") == []
+    assert search(catalog, "pa", sizes=sizes) == ["pa", "pad", "pad-a", "left-pad"]
+    assert search(catalog, "pa", limit=2, sizes=sizes) == ["pa", "pad"]
+    assert search(catalog, "zz", sizes=sizes) == []
 
 
-@pytest.mark.usefixtures("way")
-def test_capitals_are_found(catalog: Any) -> None:
+def test_capitals_are_found(catalog: Any, way: Sizes) -> None:
     add(catalog, "org.Example:PadCore")
-    assert search(catalog, "padcore") == ["org.Example:PadCore"]
-    assert search(catalog, "org.example") == ["org.Example:PadCore"]
+    assert search(catalog, "padcore", sizes=way) == ["org.Example:PadCore"]
+    assert search(catalog, "org.example", sizes=way) == ["org.Example:PadCore"]
 
 
-@pytest.mark.usefixtures("way")
-def test_packages_made_from_others_are_left_out(catalog: Any) -> None:
+def test_packages_made_from_others_are_left_out(catalog: Any, way: Sizes) -> None:
     catalog.do(packages.set_derived, add(catalog, "pad-z", count=9), True)
-    assert search(catalog, "pad", limit=2) == ["pad", "pad-z"]
-    assert search(catalog, "pad", limit=2, derived=False) == ["pad", "pad-b"]
+    assert search(catalog, "pad", limit=2, sizes=way) == ["pad", "pad-z"]
+    assert search(catalog, "pad", limit=2, derived=False, sizes=way) == ["pad", "pad-b"]
 
 
 def test_the_index_follows_packages_that_come_and_go(catalog: Any) -> None:
@@ -129,12 +131,12 @@ def test_the_index_follows_packages_that_come_and_go(catalog: Any) -> None:
     catalog.tx.execute("INSERT INTO package_text (package_text, rank) VALUES ('integrity-check', 1)")
 
 
-@pytest.mark.parametrize("few", [0, 1000], ids=["many", "few"])
-def test_lists_and_matches_are_the_same_with_and_without_the_index(
-    catalog: Any, monkeypatch: pytest.MonkeyPatch, few: int
-) -> None:
-    monkeypatch.setattr(text_index, "FEW", few)
+@pytest.mark.parametrize("others", [0, text_index.FEW], ids=["few", "many"])
+def test_lists_and_matches_are_the_same_with_and_without_the_index(catalog: Any, others: int) -> None:
     repository_id = catalog.repository.id
+    catalog.repository = catalog.do(add_repository, name="other")
+    for number in range(others):
+        add(catalog, f"a_pad-pad{number}")
     listed = catalog.peek(summaries.list_package_summaries, repository_id, search="PAD", limit=3, order="-name")
     assert [each.key for each in listed] == ["pad-b", "pad-a", "pad"]
     after = summaries.PACKAGE_ORDERS["-name"].position(listed[-1])
@@ -174,7 +176,6 @@ def test_a_pattern_of_the_index_has_no_escapes(catalog: Any, pattern: str, term:
     ids=["longest", "rarest", "together", "none"],
 )
 def test_of_several_words_one_is_looked_up_if_few_packages_have_it(
-    catalog: Any, monkeypatch: pytest.MonkeyPatch, few: int, patterns: list[str], terms: list[str]
+    catalog: Any, few: int, patterns: list[str], terms: list[str]
 ) -> None:
-    monkeypatch.setattr(text_index, "FEW", few)
-    assert catalog.peek(text_index.find_terms, patterns) == terms
+    assert catalog.peek(text_index.find_terms, patterns, few=few) == terms

@@ -8,8 +8,8 @@ from threading import Thread
 import pytest
 import pytest_twisted
 
-from pkgrepo.storage.catalog.postgresql import changes
-from pkgrepo.storage.catalog.postgresql.changes import ServerClock, Witnesses
+from pkgrepo.storage.catalog.postgresql.changes import HELLO, ServerClock, Witnesses
+from pkgrepo.storage.catalog.postgresql.sessions import Pace
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql
@@ -26,15 +26,9 @@ def databases():
 @pytest_twisted.async_yield_fixture
 async def case(databases):
     with databases.another() as url:
-        case = PostgresCase(url)
+        case = PostgresCase(url, pace=Pace(patience_s=TIMEOUT_S))  # also on the busiest machine
         yield case
         await case.stop()
-
-
-@pytest.fixture
-def patient(monkeypatch):
-    """Wait for others on the busiest machine."""
-    monkeypatch.setattr(changes, "PATIENCE_S", TIMEOUT_S)
 
 
 async def notices(reading, writing):
@@ -43,7 +37,7 @@ async def notices(reading, writing):
     return reading.generation() != before
 
 
-async def test_after_a_write_another_node_answers_nothing_from_its_memory(case, patient):
+async def test_after_a_write_another_node_answers_nothing_from_its_memory(case):
     one, two = await case.another(), await case.another()
     for writing, reading in [(one, two), (two, one)]:
         heard = writing._changes._witnesses._seen
@@ -52,20 +46,20 @@ async def test_after_a_write_another_node_answers_nothing_from_its_memory(case, 
             assert await notices(reading, writing)
 
 
-async def test_a_node_that_has_stopped_is_not_waited_for(case, patient):
+async def test_a_node_that_has_stopped_is_not_waited_for(case):
     one, two = await case.another(), await case.another()
     await one.write(settings.increment, "serial")
     await two.stop()
     await one.write(settings.increment, "serial")
 
 
-def test_a_process_that_says_nothing_is_left_out_until_it_is_heard(monkeypatch):
-    known = Witnesses()
+def test_a_process_that_says_nothing_is_left_out_until_it_is_heard():
+    known = Witnesses(Pace(patience_s=TIMEOUT_S))
     assert known.hear("other hello 1")
     known.wait(1)
-    monkeypatch.setattr(changes, "PATIENCE_S", 0.01)
+    known._pace = Pace(patience_s=0.01)
     known.wait(2)
-    monkeypatch.setattr(changes, "PATIENCE_S", TIMEOUT_S)
+    known._pace = Pace(patience_s=TIMEOUT_S)
     known.wait(2)
     assert not known.hear("other seen 2")
     waiting = Thread(target=known.wait, args=(3,))
@@ -79,7 +73,7 @@ def test_a_process_that_says_nothing_is_left_out_until_it_is_heard(monkeypatch):
 
 def test_what_it_hears_of_itself_and_nonsense_is_ignored():
     known = Witnesses()
-    (_, own) = known.statement(changes.HELLO, 1)[1]
+    (_, own) = known.statement(HELLO, 1)[1]
     for payload in (own, "", "x", "x hello", "x hello one", "x hello 1 2"):
         assert not known.hear(payload)
     known.wait(2)

@@ -16,6 +16,7 @@ from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.schema import Migration, Schema, load_schema
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog, batches, changes, reading_once, sessions
 from pkgrepo.storage.catalog.postgresql.batches import LOCK
+from pkgrepo.storage.catalog.postgresql.sessions import PACE, Pace
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import turn
 from tests.support.postgresql import postgresql, postgresql_server
@@ -143,11 +144,10 @@ async def test_a_commit_that_a_crash_lost_is_not_taken_for_another_one_of_its_nu
             await catalog.stop()
 
 
-async def test_a_node_that_stops_within_its_turn_loses_it(url, monkeypatch):
-    monkeypatch.setattr(sessions, "IDLE_IN_TRANSACTION_MS", 100)
+async def test_a_node_that_stops_within_its_turn_loses_it(url):
     catalog = await PostgresCase(url).another()
     try:
-        with sessions.open_writer(Address(url)) as stopped:
+        with sessions.open_writer(Address(url), idle_in_transaction_ms=100) as stopped:
             stopped.execute("BEGIN")
             stopped.execute("SELECT pg_advisory_xact_lock($1)", (LOCK,))
             assert await catalog.write(settings.increment, "serial") == 1
@@ -168,8 +168,7 @@ async def test_conflicts_with_other_programs_are_tried_again(catalog, monkeypatc
 
     assert await catalog.write(conflicting) == 1
     assert await catalog.look(settings.get, "serial") == "1"
-    monkeypatch.setattr(batches, "ATTEMPTS", 2)
-    conflicts[:] = [psycopg.errors.DeadlockDetected() for _ in range(2)]
+    conflicts[:] = [psycopg.errors.DeadlockDetected() for _ in range(PACE.attempts)]
     with pytest.raises(StorageFailed):
         await catalog.write(conflicting)
     assert not conflicts
@@ -191,8 +190,8 @@ async def test_memory_is_trusted_for_a_while_without_the_server_and_then_no_more
     before = catalog.generation()
     assert catalog.generation() == before
     monkeypatch.setattr(changes, "open_listener", refuse)
-    catalog._changes._trusted_until = 0.0  # as after TRUSTED_S without an answer
-    monkeypatch.setattr(changes, "TRUSTED_S", -1.0)
+    catalog._changes._trusted_until = 0.0  # as after ``trusted_s`` without an answer
+    catalog._changes._pace = Pace(trusted_s=-1.0)
     first = catalog.generation()
     assert first != before
     assert catalog.generation() != first

@@ -8,7 +8,8 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.errors import StorageFailed
-from pkgrepo.storage.catalog.postgresql import changes, replica
+from pkgrepo.storage.catalog.postgresql import replica
+from pkgrepo.storage.catalog.postgresql.sessions import Pace
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql_server, replica_of
@@ -31,12 +32,11 @@ def standby(primary):
 @pytest.fixture
 def case(primary, standby):
     with Databases(primary.address) as databases, databases.another() as url:
-        yield replicated(url, standby)
+        yield replicated(url, standby, Pace(away_s=0.2))
 
 
 @pytest_twisted.async_yield_fixture
-async def catalog(case, monkeypatch):
-    monkeypatch.setattr(replica, "AWAY_S", 0.2)
+async def catalog(case):
     yield await case.another()
     await case.stop()
 
@@ -116,8 +116,8 @@ async def test_a_replica_that_is_away_costs_no_query(catalog, standby, logged):
     await until_asked(catalog)
 
 
-async def test_a_replica_that_says_nothing_is_given_up(case, catalog, standby, logged, monkeypatch):
-    monkeypatch.setattr(replica, "LOOK_S", 0.3)
+async def test_a_replica_that_says_nothing_is_given_up(case, catalog, standby, logged):
+    catalog._replica._pace = Pace(away_s=0.2, look_s=0.3)
     await until_asked(catalog)
     standby.signal(signal.SIGSTOP)
     try:
@@ -141,31 +141,31 @@ async def test_a_replica_of_another_database_is_not_read(primary, case, logged):
             await wrong.stop()
 
 
-async def test_without_the_primary_nothing_old_is_shown(case, monkeypatch):
-    monkeypatch.setattr(changes, "TRUSTED_S", TIMEOUT_S)
+async def test_without_the_primary_nothing_old_is_shown(case):
+    trusting = Pace(trusted_s=TIMEOUT_S)
     with (
         postgresql_server() as primary,
         replica_of(primary) as standby,
         Databases(primary.address) as databases,
         databases.another() as url,
     ):
-        replicas = replicated(url, standby)
+        replicas = replicated(url, standby, trusting)
         catalog = await replicas.another()
         await catalog.write(settings.put, "key", "kept")
         await until_asked(catalog)
         primary.kill()
         assert await catalog.look(value) == ("kept", True)  # what memory would answer, too
-        monkeypatch.setattr(changes, "TRUSTED_S", -1.0)
+        catalog._changes._pace = Pace(trusted_s=-1.0)
 
         async def is_refused():
-            catalog._changes._trusted_until = 0.0  # as after TRUSTED_S without an answer
+            catalog._changes._trusted_until = 0.0  # as after ``trusted_s`` without an answer
             with suppress(StorageFailed):
                 return await catalog.look(value) != ("kept", True)
             return True
 
         while not await is_refused():
             pass
-        monkeypatch.setattr(changes, "TRUSTED_S", TIMEOUT_S)
+        catalog._changes._pace = trusting
         primary.restart()
         with suppress(StorageFailed):
             await until(lambda: catalog._changes.known_commit() is not None)
