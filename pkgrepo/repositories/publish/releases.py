@@ -16,6 +16,7 @@ write          the repository's serial and usage, packages, versions, files, the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -275,6 +276,7 @@ def _write(
     before = set(existing)
     _write_versions(tx, changed, known, existing, actor, now_ms)
     _write_files(tx, repository, changed, known, existing, actor, now_ms)
+    releases_of = Counter(each.release.package_key for each in changed)
     happened: list[events.NewEvent] = []
     for each in changed:
         release = each.release
@@ -287,7 +289,8 @@ def _write(
         whole = tuple(sorted(each.files, key=_path)) if len(changed) == 1 and at not in before else None
         index = PackageIndex(tx, package, now_ms)
         indexer(index, Change(version=version, added=each.files, removed=tuple(each.removed), files=whole))
-        text_index.put_about(tx, package.id, package.name, version)
+        only = release.package_key in new_packages and releases_of[release.package_key] == 1
+        text_index.put_about(tx, package.id, package.name, version, new=only)
         happened.append(_event(repository, each, package, version))
     events.append_events(tx, happened, actor, now_ms)
     grown: dict[str, int] = {}

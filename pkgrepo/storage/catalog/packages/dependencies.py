@@ -17,7 +17,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.rows import every, number, placeholders
+from pkgrepo.storage.catalog.rows import batches, every, number, placeholders
 
 # Fields with dependencies by name, and what they are for.
 _KINDS: Final = {"dependencies": "runtime", "peerDependencies": "peer", "optionalDependencies": "optional"}
@@ -92,24 +92,34 @@ def spelling_of(name: str) -> str:
     return _SEPARATORS.sub("-", name.lower())[:LONGEST]
 
 
-def put_dependencies(tx: Transaction, package_id: int, meta: Mapping[str, Any]) -> None:
-    """Bring the rows of a package up to date with the metadata of its highest live version, empty without one."""
+def put_dependencies(tx: Transaction, package_id: int, meta: Mapping[str, Any], *, new: bool = False) -> None:
+    """
+    Bring the rows of a package up to date with the metadata of its highest live version, empty without one.
+
+    A ``new`` package has no rows yet.
+    """
     rows = dict(_rows(meta))
-    stored = {
-        (name, kind): wanted
-        for name, kind, wanted in tx.all(
-            "SELECT name, kind, wanted FROM dependency WHERE package_id = ?", (package_id,)
-        )
-    }
+    stored = {} if new else _stored(tx, package_id)
     if rows == stored:
         return
     if stored:
         tx.send("DELETE FROM dependency WHERE package_id = ?", (package_id,))
-    for (name, kind), wanted in rows.items():
+    for some in batches(list(rows.items())):
+        values: list[Value] = []
+        for (name, kind), wanted in some:
+            values += (package_id, name, kind, spelling_of(name), wanted)
         tx.send(
-            "INSERT INTO dependency (package_id, name, kind, spelling, wanted) VALUES (?, ?, ?, ?, ?)",
-            (package_id, name, kind, spelling_of(name), wanted),
+            f"""
+            INSERT INTO dependency (package_id, name, kind, spelling, wanted)
+            VALUES {placeholders(len(some), "(?, ?, ?, ?, ?)")}
+            """,
+            values,
         )
+
+
+def _stored(r: Reader, package_id: int) -> dict[tuple[str, str], str]:
+    found = r.all("SELECT name, kind, wanted FROM dependency WHERE package_id = ?", (package_id,))
+    return {(name, kind): wanted for name, kind, wanted in found}
 
 
 def _rows(meta: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:

@@ -76,18 +76,16 @@ def people_of(meta: Mapping[str, Any]) -> list[str]:
     return list(found)[:MOST_PEOPLE]
 
 
-def put_about(tx: Transaction, package_id: int, name: str, known: Version | None = None) -> None:
+def put_about(tx: Transaction, package_id: int, name: str, known: Version | None = None, *, new: bool = False) -> None:
     """
     Bring the text of a package and what it needs up to date.
 
-    ``known`` is the version that was changed, if it was one.
+    ``known`` is the version that was changed, if it was one. It is the only version of a ``new`` package, which has
+    neither yet.
     """
-    keys = versions.newest_keys(tx, package_id, VersionState.LIVE, 1)
-    found = known if known is not None and keys == [known.key] else None
-    if found is None and keys:
-        found = versions.find_version(tx, package_id, keys[0])
+    found = known if new else _described_by(tx, package_id, known)
     meta: Mapping[str, Any] = {} if found is None else found.meta
-    put_dependencies(tx, package_id, meta)
+    put_dependencies(tx, package_id, meta, new=new)
     text = about_text(name, meta)
     tx.send(
         """
@@ -99,6 +97,14 @@ def put_about(tx: Transaction, package_id: int, name: str, known: Version | None
         """,
         (package_id, text, _line(summary_of(meta)), _line(license_of(meta))),
     )
+
+
+def _described_by(r: Reader, package_id: int, known: Version | None) -> Version | None:
+    """The highest live version of a package, which may be ``known``."""
+    keys = versions.newest_keys(r, package_id, VersionState.LIVE, 1)
+    if known is not None and keys == [known.key]:
+        return known
+    return versions.find_version(r, package_id, keys[0]) if keys else None
 
 
 def _line(text: str) -> str:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.model import SYSTEM, BlobInfo, NewFile
+from pkgrepo.repositories.publish.releases import Release, publish_releases
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.dependencies import (
     DEPENDENT_ORDER,
@@ -15,6 +17,7 @@ from pkgrepo.storage.catalog.packages.dependencies import (
 )
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository, publish
+from tests.support.quota_walk import no_documents
 
 
 @pytest.mark.parametrize(
@@ -74,3 +77,26 @@ def test_what_the_highest_live_version_no_longer_needs_is_forgotten() -> None:
     catalog.do(put_dependencies, file.package_id, {"dependencies": {"x": "1"}})
     catalog.do(text_index.put_about, file.package_id, "a")  # of the stored version, which needs nothing
     assert dependents(catalog, "x", [repository.id]) == []
+
+
+def release(version: str, needed: dict[str, str]) -> Release:
+    file = NewFile(f"web-{version}", BlobInfo(f"{version:0>64}", 1, version, {}), "text/plain", {})
+    return Release("web", "web", version, version, version.encode(), (file,), meta={"dependencies": needed})
+
+
+def test_a_package_that_comes_with_two_versions_needs_what_the_higher_one_does() -> None:
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+    many = {f"d{number}": "1" for number in range(250)}
+    needed = {"1": {"old": "1"}, "3": many, "2": {"x": "1"}}
+    releases = [release(version, each) for version, each in needed.items()]
+    catalog.do(publish_releases, repository, releases, SYSTEM, no_documents, 2)
+    found = {name: len(dependents(catalog, name, [repository.id])) for name in ("old", "x", "d0", "d249")}
+    assert found == {"old": 0, "x": 0, "d0": 1, "d249": 1}
+
+
+def test_a_new_package_needs_what_its_only_version_does() -> None:
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+    catalog.do(publish_releases, repository, [release("1", {"x": "1"})], SYSTEM, no_documents, 2)
+    assert len(dependents(catalog, "x", [repository.id])) == 1
