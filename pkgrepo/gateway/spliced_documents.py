@@ -25,7 +25,7 @@ from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.model import Document
 from pkgrepo.proxy.resolving.serving import PackageState
-from pkgrepo.repositories.publish.splicing import Renderer
+from pkgrepo.repositories.publish.splicing import LARGE, Renderer
 from pkgrepo.storage.pools import Pools
 
 SMALL: Final = 16 * 1024  # bytes of a document that is rendered at once: 100 us, as a thread costs
@@ -60,7 +60,7 @@ class SplicedDocuments:
     The documents of one format in all repositories, in one cache per process.
 
     ``content_types`` are by form. With ``zstd`` documents are compressed with zstd, too. ``algorithms`` are
-    those of their digests. ``kept`` is the cache.
+    those of their digests. ``large`` is that of the L{Renderer}. ``kept`` is the cache.
     """
 
     def __init__(
@@ -70,13 +70,14 @@ class SplicedDocuments:
         cache_size: int,
         zstd: bool = False,
         algorithms: Sequence[str] = (),
+        large: int = LARGE,
     ) -> None:
         self._content_types = content_types
         self._zstd = zstd
         self._algorithms = algorithms
         self.kept: SizedCache[CachedDocuments] = SizedCache(cache_size)
         self._flight: SingleFlight[tuple[int, str, Hashable, _Place], Rendered] = SingleFlight()
-        self._renderer = Renderer()
+        self._renderer = Renderer(large=large)
 
     async def get(self, pools: Pools, state: PackageState, form: str, address: str) -> Rendered:
         """

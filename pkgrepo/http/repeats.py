@@ -77,7 +77,11 @@ class Repeats:
     an address may name the client: answers to such a peer depend on its address.
     """
 
-    def __init__(self, trusts: Callable[[str], bool]) -> None:
+    def __init__(
+        self, trusts: Callable[[str], bool], *, most_bytes: int = MOST_BYTES, most_kinds: int = MOST_KINDS
+    ) -> None:
+        self._most_bytes = most_bytes
+        self._most_kinds = most_kinds
         self.generation: Callable[[], int] | None = None
         self.trusts = trusts
         self.hits = 0
@@ -97,7 +101,7 @@ class Repeats:
         key = digest, (peer or "unix") if self.trusts(peer) else ""
         kind = self._kinds.get(key)
         if kind is None:
-            if len(self._kinds) >= MOST_KINDS:
+            if len(self._kinds) >= self._most_kinds:
                 self._kinds.clear()  # connections may still use some of them, and fill them
             kind = self._kinds[key] = ClientKind()
         return kind
@@ -143,7 +147,7 @@ class Repeats:
 
     def _put(self, kind: ClientKind, line: bytes, repeat: Repeat | None) -> None:
         size = _size(line, repeat)
-        if self.size + size > MOST_BYTES:
+        if self.size + size > self._most_bytes:
             self.clear()
         if not kind.repeats:
             self._filled.append(kind)

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from attrs import define
+from attrs import define, frozen
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
@@ -34,13 +34,22 @@ from pkgrepo.repositories.search_index import Entry, SearchIndex
 from pkgrepo.storage.catalog import index_documents, usage_counts
 from pkgrepo.storage.catalog.packages import events
 
-MAX_BYTES: Final = 512 * 1024 * 1024  # of all indexes; the least recently used ones are evicted
-MAX_PACKAGES: Final = 1_000_000  # of one repository; further ones are not found
 REBUILD_S: Final = 600
-PAGE: Final = 500  # packages read by one query
-MAX_EVENTS: Final = 5000  # read by one update
 
 ReadEntry = Callable[[str, bytes, int], Entry]  # from a package's key, its fragment, and its number of downloads
+
+
+@frozen
+class SearchLimits:
+    """What the indexes hold, and how they are read."""
+
+    size: int = 512 * 1024 * 1024  # bytes of all indexes; the least recently used ones are evicted
+    packages: int = 1_000_000  # of one repository; further ones are not found
+    page: int = 500  # packages read by one query
+    events: int = 5000  # read by one update
+
+
+LIMITS: Final = SearchLimits()
 
 
 @define(eq=False)
@@ -60,10 +69,11 @@ class SearchIndexCache:
     one query at most.
     """
 
-    def __init__(self, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
+    def __init__(self, catalog: ICatalog, clock: Clock, reactor: IReactorTime, limits: SearchLimits = LIMITS) -> None:
         self.semaphore = FairSemaphore(1, reactor)
         self._catalog = catalog
         self._clock = clock
+        self._limits = limits
         self._cached: OrderedDict[int, _CachedIndex] = OrderedDict()
         self._flight: SingleFlight[tuple[int, str], None] = SingleFlight()
 
@@ -99,24 +109,28 @@ class SearchIndexCache:
                 return found
 
     async def _build(self, repository_id: int, kind: str, read: ReadEntry) -> None:
-        index, seq = await self._catalog.scan(_read_all, repository_id, kind, read)
+        index, seq = await self._catalog.scan(_read_all, repository_id, kind, read, self._limits)
         self._cached[repository_id] = _CachedIndex(index, seq, -1, self._clock.now_ms())
-        while len(self._cached) > 1 and sum(each.index.size for each in self._cached.values()) > MAX_BYTES:
+        while len(self._cached) > 1 and sum(each.index.size for each in self._cached.values()) > self._limits.size:
             self._cached.popitem(last=False)
 
     async def _update(self, repository_id: int, kind: str, read: ReadEntry) -> None:
         cached = self._cached.get(repository_id)
         if cached is not None:
-            cached.seq = await self._catalog.scan(_read_changed, repository_id, cached.index, cached.seq, kind, read)
+            cached.seq = await self._catalog.scan(
+                _read_changed, repository_id, cached.index, cached.seq, kind, read, self._limits
+            )
 
 
-def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) -> tuple[SearchIndex, int]:
+def _read_all(
+    reader: Reader, repository_id: int, kind: str, read: ReadEntry, limits: SearchLimits
+) -> tuple[SearchIndex, int]:
     index, gil, after = SearchIndex(), GilReleaser(), ""
     seq = events.last_seq_of_repository(reader, repository_id)
     counts = dict(usage_counts.downloads_by_package(reader, repository_id))
     entries: dict[str, Entry] = {}
-    while len(entries) < MAX_PACKAGES:
-        page = index_documents.fragments_after(reader, repository_id, kind, after, PAGE)
+    while len(entries) < limits.packages:
+        page = index_documents.fragments_after(reader, repository_id, kind, after, limits.page)
         if not page:
             break
         for key, body in page:
@@ -134,15 +148,17 @@ def _read_all(reader: Reader, repository_id: int, kind: str, read: ReadEntry) ->
     return index, seq
 
 
-def _read_changed(reader: Reader, repository_id: int, index: SearchIndex, seq: int, kind: str, read: ReadEntry) -> int:
+def _read_changed(
+    reader: Reader, repository_id: int, index: SearchIndex, seq: int, kind: str, read: ReadEntry, limits: SearchLimits
+) -> int:
     """Update an index with the events after ``seq``. Returns the last event that was read."""
     gil = GilReleaser()
-    changed, seq = events.changed_packages(reader, repository_id, seq, MAX_EVENTS)
+    changed, seq = events.changed_packages(reader, repository_id, seq, limits.events)
     for key in changed:
         body = index_documents.find_single_fragment(reader, repository_id, key, kind)
         if body is None:
             index.remove(key)
-        elif key in index or len(index) < MAX_PACKAGES:
+        elif key in index or len(index) < limits.packages:
             index.put(read(key, body, 0))
         gil.release_if_due()
     return seq

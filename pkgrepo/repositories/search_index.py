@@ -106,10 +106,13 @@ class SearchIndex:
     """
     The packages of one repository.
 
-    Several threads may query and change it at once; a query sees each package before or after a change.
+    Several threads may query and change it at once; a query sees each package before or after a change. ``scored``
+    and ``stride`` are ``SCORED`` and ``STRIDE``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, scored: int = SCORED, stride: int = STRIDE) -> None:
+        self._scored_at_most = scored
+        self._stride = stride
         self.size = 0  # bytes, estimated
         self._lock = threading.Lock()
         self._slots: dict[str, int] = {}
@@ -196,26 +199,26 @@ class SearchIndex:
         return slot
 
     def _changed(self, slot: int) -> None:
-        self._names.pop(slot // STRIDE * STRIDE, None)
+        self._names.pop(slot // self._stride * self._stride, None)
         self._answers.clear()
         self._changes += 1
 
     def _matching(self, query: Query) -> list[int]:
         """Return the slots that match, in order."""
-        texts, facets = self._texts, self._facets
+        texts, facets, stride = self._texts, self._facets, self._stride
         # Longer words are in fewer texts. A word that is part of another one needs no search of its own.
         words = sorted(set(query.words), key=len, reverse=True)
         words = [word for at, word in enumerate(words) if not any(word in other for other in words[:at])]
         slots: list[int] = []
         gil = GilReleaser()
         first = words[0] if words else "\n"  # which is in every text
-        for at in range(0, len(texts), STRIDE):
-            slots += [slot for slot, text in enumerate(texts[at : at + STRIDE], at) if first in text]
+        for at in range(0, len(texts), stride):
+            slots += [slot for slot, text in enumerate(texts[at : at + stride], at) if first in text]
             gil.release_if_due()
         for word in words[1:]:
             fitting: list[int] = []
-            for at in range(0, len(slots), STRIDE):
-                fitting += [slot for slot in slots[at : at + STRIDE] if word in texts[slot]]
+            for at in range(0, len(slots), stride):
+                fitting += [slot for slot in slots[at : at + stride] if word in texts[slot]]
                 gil.release_if_due()
             slots = fitting
         for group in query.facets:
@@ -230,12 +233,12 @@ class SearchIndex:
 
         The order does not depend on ``wanted``, so that pages are consistent.
         """
-        if not words and len(slots) > SCORED:
+        if not words and len(slots) > self._scored_at_most:
             deprecated = self._deprecated
             gone = [slot for slot in slots if slot in deprecated]
             fine = [slot for slot in slots if slot not in deprecated] if gone else slots
             return [*((slot, 1.0) for slot in fine[:wanted]), *((slot, DEPRECATED) for slot in gone)][:wanted]
-        chosen = slots if len(slots) <= SCORED else self._candidates(words[0], slots)
+        chosen = slots if len(slots) <= self._scored_at_most else self._candidates(words[0], slots)
         ranked = self._scored(words, chosen)
         if wanted > len(chosen) and len(chosen) < len(slots):
             taken = set(chosen)
@@ -245,24 +248,25 @@ class SearchIndex:
     def _candidates(self, word: str, slots: list[int]) -> list[int]:
         """Choose the slots to score: names equal to the word, then beginning with it, containing it, and others."""
         chosen: dict[int, None] = {}
+        most = self._scored_at_most
         for before, behind in (("\n", "\n"), ("/", "\n"), ("\n", ""), ("/", ""), ("", "")):
             wanted = f"{before}{word}{behind}"
             for at, names in self._joined_names():
-                if len(chosen) >= SCORED:
+                if len(chosen) >= most:
                     break
                 fits = (at + line for line in _lines_with(wanted, names))
                 chosen.update((slot, None) for slot in fits if _contains(slots, slot))
-        if len(chosen) < SCORED:
-            chosen.update(dict.fromkeys(slots[: 2 * SCORED]))
-        return list(chosen)[:SCORED]
+        if len(chosen) < most:
+            chosen.update(dict.fromkeys(slots[: 2 * most]))
+        return list(chosen)[:most]
 
     def _joined_names(self) -> Iterator[tuple[int, str]]:
         """Iterate over the names of all packages, joined as lines of long strings, with the slot of the first line."""
         gil = GilReleaser()
-        for at in range(0, len(self._texts), STRIDE):
+        for at in range(0, len(self._texts), self._stride):
             names = self._names.get(at)
             if names is None:
-                lines = [text.partition("\n")[0] for text in self._texts[at : at + STRIDE]]
+                lines = [text.partition("\n")[0] for text in self._texts[at : at + self._stride]]
                 names = self._names[at] = "\n".join(["", *lines, ""])
             yield at, names
             gil.release_if_due()

@@ -10,7 +10,7 @@ import msgspec
 from twisted.internet import reactor
 
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
+from pkgrepo.proxy.parts.normalising import SMALL, Normaliser, Outcome
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.parts.values import Context, Entry
 from pkgrepo.repositories.publish.staged import Staged
@@ -45,13 +45,13 @@ class NormaliserCase:
     """
     ``run`` normalises one document. ``staged`` holds the results.
 
-    Keyword arguments are those of the supervisor of the worker processes.
+    ``small`` is that of the normaliser. Other keyword arguments are those of the supervisor of the worker processes.
     """
 
-    def __init__(self, folder: Path, **limits: Any) -> None:
+    def __init__(self, folder: Path, *, small: int = SMALL, **limits: Any) -> None:
         self._case = FilesystemCase(folder)
         self.supervisor = Supervisor(reactor, **limits)
-        self.normaliser = Normaliser(self._case.pools, self.supervisor)
+        self.normaliser = Normaliser(self._case.pools, self.supervisor, small=small)
         self.staged: Staged
 
     async def start(self) -> None:

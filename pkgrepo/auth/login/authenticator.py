@@ -53,8 +53,15 @@ class Authenticator:
     """Authenticates requests. ``clock`` returns seconds since the epoch."""
 
     def __init__(
-        self, catalog: ICatalog, portal: Portal, uses: TokenUses, *, clock: Callable[[], float] = time.time
+        self,
+        catalog: ICatalog,
+        portal: Portal,
+        uses: TokenUses,
+        *,
+        clock: Callable[[], float] = time.time,
+        most_cached: int = MOST_CACHED,
     ) -> None:
+        self._most_cached = most_cached
         self._portal = portal
         self._uses = uses
         self._clock = clock
@@ -156,7 +163,7 @@ class Authenticator:
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
             until = min(until, limits.expires_at.timestamp())
-        while len(self._cache) >= MOST_CACHED:
+        while len(self._cache) >= self._most_cached:
             del self._cache[next(iter(self._cache))]
         self._cache[digest] = _CacheEntry(identity, until)
 

@@ -160,10 +160,11 @@ class Passwords:
         hasher: PasswordHasher | None = None,
         parallel: int = 2,
         min_length: int = 12,
+        most_waiting: int = MAX_WAITING,
     ) -> None:
         self._run = run
         self._hasher = hasher or PasswordHasher()
-        self._semaphore = FairSemaphore(parallel, reactor, most_waiting=MAX_WAITING)
+        self._semaphore = FairSemaphore(parallel, reactor, most_waiting=most_waiting)
         self._min_length = min_length
         self._decoy = _decoy(self._hasher)
 

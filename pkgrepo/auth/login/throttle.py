@@ -103,7 +103,9 @@ class Throttle:
         unlocks: NewUnlocks | None = None,
         on_failure: Callable[[Sequence[Key]], object] = lambda _: None,
         on_login: Callable[[str, str], object] = lambda *_: None,
+        most_keys: int = MAX_KEYS,
     ) -> None:
+        self._most_keys = most_keys
         self._limit = limit
         self._unlocks = unlocks
         self._on_failure = on_failure
@@ -163,7 +165,7 @@ class Throttle:
         """Trust an address, in this process."""
         self._trusted.pop((account, address), None)
         self._trusted[account, address] = self._clock()
-        _bound(self._trusted)
+        _bound(self._trusted, self._most_keys)
 
     async def hear_failure(self, keys: Sequence[Key]) -> None:
         """
@@ -179,7 +181,7 @@ class Throttle:
         """Count a failure, in this process."""
         for key in keys:
             self._count(key, self._clock())
-        _bound(self._records)
+        _bound(self._records, self._most_keys)
 
     def _check(self, keys: tuple[Key, ...]) -> None:
         wait = self._blocked_for(keys)
@@ -260,6 +262,6 @@ def _recent(record: _Record, now: float) -> list[float]:
     return [each for each in record.failures if now - each < WINDOW_S]
 
 
-def _bound(entries: dict[Key, _Record] | dict[Key, float]) -> None:
-    while len(entries) > MAX_KEYS:
+def _bound(entries: dict[Key, _Record] | dict[Key, float], most: int) -> None:
+    while len(entries) > most:
         del entries[next(iter(entries))]

@@ -81,7 +81,15 @@ class Authorizer:
     asked about a companion repository is decided for the repository that it belongs to.
     """
 
-    def __init__(self, catalog: ICatalog, *, anonymous: bool = True, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        catalog: ICatalog,
+        *,
+        anonymous: bool = True,
+        clock: Callable[[], float] = time.time,
+        most_cached: int = MOST_CACHED,
+    ) -> None:
+        self._most_cached = most_cached
         self._catalog = catalog
         self._anonymous = anonymous
         self._clock = clock
@@ -386,7 +394,7 @@ class Authorizer:
         return known
 
     def _put(self, key: _Key, identity: Identity, repository: Repository, decision: Decision) -> None:
-        if len(self._decisions) >= MOST_CACHED:
+        if len(self._decisions) >= self._most_cached:
             self._decisions.clear()
         self._decisions[key] = _CacheEntry(identity, repository, decision)
 

@@ -32,7 +32,8 @@ class TokenUses:
     Call ``flush`` every ``FLUSH_EVERY_S`` and at stop. ``clock`` returns seconds since the epoch.
     """
 
-    def __init__(self, catalog: ICatalog, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, catalog: ICatalog, *, clock: Callable[[], float] = time.time, batch: int = BATCH) -> None:
+        self._batch = batch
         self._catalog = catalog
         self._clock = clock
         self._pending: dict[int, _Pending] = {}
@@ -52,7 +53,7 @@ class TokenUses:
     async def flush(self) -> None:
         """Write the collected uses; those that cannot be written are kept for the next flush."""
         while self._pending:
-            batch = {token_id: self._pending.pop(token_id) for token_id in list(self._pending)[:BATCH]}
+            batch = {token_id: self._pending.pop(token_id) for token_id in list(self._pending)[: self._batch]}
             uses = [
                 TokenUse(token_id, int(use.at * 1000), use.address, use.client, use.count)
                 for token_id, use in batch.items()

@@ -56,9 +56,10 @@ class Outcome:
 
 
 class Normaliser:
-    """Normalises documents; ``supervisor`` runs the worker processes."""
+    """Normalises documents; ``supervisor`` runs the worker processes. ``small`` is the size of L{SMALL} ones."""
 
-    def __init__(self, pools: Pools, supervisor: Supervisor) -> None:
+    def __init__(self, pools: Pools, supervisor: Supervisor, *, small: int = SMALL) -> None:
+        self._small = small
         self._pools = pools
         self._supervisor = supervisor
 
@@ -109,7 +110,7 @@ class Normaliser:
         async for chunk in rest:
             first.append(chunk)
             size += len(chunk)
-            if size > SMALL:
+            if size > self._small:
                 break
         else:
             return await self._run_here(b"".join(first), job, staged, previous, known_sha256, algorithms)

@@ -58,8 +58,9 @@ class _Chunk(Generic[V]):
 class PackageList(Generic[V]):
     """What a list shows of each package, ordered by package key, in chunks; an update replaces one chunk."""
 
-    def __init__(self, entries: Sequence[tuple[str, V]] = ()) -> None:
-        parts = [entries[at : at + CHUNK] for at in range(0, len(entries), CHUNK)] or [()]
+    def __init__(self, entries: Sequence[tuple[str, V]] = (), *, chunk: int = CHUNK) -> None:
+        self._chunk = chunk
+        parts = [entries[at : at + chunk] for at in range(0, len(entries), chunk)] or [()]
         self._chunks = [_Chunk(dict(part)) for part in parts]
         self._firsts = [next(iter(chunk.values), "") for chunk in self._chunks]
 
@@ -70,7 +71,8 @@ class PackageList(Generic[V]):
         if chunk.values.get(key) == value:
             return
         entries = sorted({**chunk.values, key: value}.items(), key=lambda entry: entry[0])
-        parts = [entries] if len(entries) < 2 * CHUNK else [entries[:CHUNK], entries[CHUNK:]]
+        most = self._chunk
+        parts = [entries] if len(entries) < 2 * most else [entries[:most], entries[most:]]
         self._chunks[at : at + 1] = [_Chunk(dict(part)) for part in parts]
         self._firsts[at : at + 1] = [part[0][0] for part in parts]
 
@@ -175,9 +177,15 @@ class _Kept(Generic[V, D]):
 
 
 class PackageLists(Generic[V, D]):
-    """The lists of one format in all hosted repositories, one instance per process."""
+    """
+    The lists of one format in all hosted repositories, one instance per process.
 
-    def __init__(self, source: Source[V, D]) -> None:
+    Lists of ``most_lists`` repositories are kept; a list is read anew after more than ``most_events``.
+    """
+
+    def __init__(self, source: Source[V, D], *, most_lists: int = MOST_LISTS, most_events: int = MOST_EVENTS) -> None:
+        self._most_lists = most_lists
+        self._most_events = most_events
         self._source = source
         self._kept: dict[int, _Kept[V, D]] = {}
         self._flight: SingleFlight[int, None] = SingleFlight()
@@ -205,7 +213,7 @@ class PackageLists(Generic[V, D]):
         kept.documents[form] = await pools.cpu(self._source.render, kept.listed, kept.serial, form, before)
         self._kept.pop(repository_id, None)
         self._kept[repository_id] = kept
-        if len(self._kept) > MOST_LISTS:
+        if len(self._kept) > self._most_lists:
             del self._kept[next(iter(self._kept))]
 
     def _apply_events(self, reader: Reader, repository_id: int, kept: _Kept[V, D] | None) -> _Kept[V, D]:
@@ -216,7 +224,7 @@ class PackageLists(Generic[V, D]):
             return kept
         changed, seq = list[str](), 0
         if kept is not None:
-            changed, seq = events.changed_packages(reader, repository_id, kept.seq, MOST_EVENTS)
+            changed, seq = events.changed_packages(reader, repository_id, kept.seq, self._most_events)
         if kept is None or seq < events.last_seq_of_repository(reader, repository_id):
             listed = PackageList(source.read_all(reader, repository_id))
             return _Kept(listed, events.last_seq_of_repository(reader, repository_id), serial)

@@ -30,7 +30,7 @@ LARGEST_GROUP: Final = 512 * 1024  # bytes, one fragment more or less
 COMPRESS_FROM: Final = 1024  # bytes; below, the response head outweighs the gain
 CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed groups; 500 packages of 10 MB
 LEVEL: Final = 4  # of deflate; groups are small and compressed once
-LARGE: Final = 16 * 1024 * 1024  # bytes; a larger document is kept in its compressed forms only
+LARGE: Final = 16 * 1024 * 1024  # bytes
 # RFC 1952: deflate, no name and no time, from any system.
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _LAST_BLOCK: Final = b"\x03\x00"  # RFC 1951 3.2.3: an empty block with the flag of the last one
@@ -68,9 +68,14 @@ class Spliced:
 
 
 class Renderer:
-    """Renders documents, with a cache of compressed groups. Several threads may use it."""
+    """
+    Renders documents, with a cache of compressed groups. Several threads may use it.
 
-    def __init__(self, cache_size: int = CACHE_SIZE) -> None:
+    A document of more than ``large`` bytes is kept in its compressed forms only.
+    """
+
+    def __init__(self, cache_size: int = CACHE_SIZE, large: int = LARGE) -> None:
+        self._large = large
         self._cache: Lru[tuple[bytes, bytes], bytes] = Lru(cache_size)
         self._lock = threading.Lock()
 
@@ -90,13 +95,13 @@ class Renderer:
 
         ``base_url`` is empty for documents that do not contain it. With ``zstd`` the document also has that encoding. A
         group ends at ``group_size`` bytes at the latest. ``algorithms`` are those of the document's digests. A document
-        of more than ``LARGE`` bytes has no body. It takes tens of milliseconds: use a thread.
+        of more than ``large`` bytes has no body. It takes tens of milliseconds: use a thread.
         """
         base = _escape(base_url)
         texts: list[bytes] = []
         packed: list[bytes] = []
         crc = size = 0
-        large = spliced.size > LARGE
+        large = spliced.size > self._large
         hashes = {name: hashlib.new(name) for name in algorithms}
         # One frame, because clients read only the first one; it takes 2 ms per megabyte.
         zpacker = zstandard.ZstdCompressor(level=1)

@@ -17,7 +17,6 @@ from pkgrepo.gateway.long_bodies import UNPACKED
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.responses import Content
 from pkgrepo.proxy.resolving.serving import PackageState
-from pkgrepo.repositories.publish import splicing
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.pools import Pools
 
@@ -45,9 +44,8 @@ class Package:
 
 
 @pytest.fixture
-def documents(monkeypatch: pytest.MonkeyPatch) -> SplicedDocuments:
-    monkeypatch.setattr(splicing, "LARGE", 5000)
-    return SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000)
+def documents() -> SplicedDocuments:
+    return SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000, large=5000)
 
 
 async def test_document_is_rendered_once(documents: SplicedDocuments) -> None:
@@ -76,11 +74,10 @@ async def test_documents_have_the_digests_that_their_format_sends() -> None:
     }
 
 
-async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_document_is_unpacked_as_the_client_reads() -> None:
     spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")
     plain = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
-    monkeypatch.setattr(splicing, "LARGE", 5000)
-    large = Renderer().render(spliced, "", content_type="text/plain", serial=1, zstd=True)
+    large = Renderer(large=5000).render(spliced, "", content_type="text/plain", serial=1, zstd=True)
     assert (large.body, large.size, large.etag) == (b"", len(plain.body), plain.etag)
     assert zstandard.ZstdDecompressor().decompressobj().decompress(large.zstd or b"") == plain.body
     pools = Pools(reactor, cpu_threads=2)
@@ -106,10 +103,9 @@ async def test_large_document_is_unpacked_as_the_client_reads(monkeypatch: pytes
     await pools.stop()
 
 
-async def test_document_is_not_unpacked_any_further_for_a_client_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splicing, "LARGE", 5000)
+async def test_document_is_not_unpacked_any_further_for_a_client_that_left() -> None:
     spliced = Spliced(b"{", [b"%d" % number * 50 for number in range(9000)], b"}")
-    large = Renderer().render(spliced, "", content_type="text/plain", serial=1)
+    large = Renderer(large=5000).render(spliced, "", content_type="text/plain", serial=1)
     pools = Pools(reactor, cpu_threads=1)
     pools.start()
     content = document_response(large, "identity", (), cpu=pools.cpu).body

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories import search as module
-from pkgrepo.repositories.search import SearchIndexCache
+from pkgrepo.repositories.search import SearchIndexCache, SearchLimits
 from pkgrepo.repositories.search_index import Entry, Query, SearchIndex, join_text
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events, packages
@@ -29,10 +29,10 @@ class Times:
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, limits: SearchLimits) -> None:
         self.catalog = MemoryCatalog()
         self.clock = Times()
-        self.indexes = SearchIndexCache(self.catalog, self.clock, Clock())
+        self.indexes = SearchIndexCache(self.catalog, self.clock, Clock(), limits)
         self.repository = self.catalog.do(add_repository)
         self.read: list[str] = []
 
@@ -82,12 +82,18 @@ def tell(tx: Any, repository_id: int, package_id: int, key: str) -> None:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def limits() -> SearchLimits:
+    """The default ones; some tests have others."""
+    return SearchLimits()
 
 
-async def test_a_search_finds_everything_committed_before_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE", 3)
+@pytest.fixture
+def world(limits: SearchLimits) -> World:
+    return World(limits)
+
+
+@pytest.mark.parametrize("limits", [SearchLimits(page=3)])
+async def test_a_search_finds_everything_committed_before_it(world: World) -> None:
     for n in range(10):
         world.publish(f"p{n}", "old")
     assert len(await world.find("old")) == 10
@@ -98,7 +104,8 @@ async def test_a_search_finds_everything_committed_before_it(world: World, monke
     assert len(await world.find("old")) == 8
 
 
-async def test_only_packages_that_changed_are_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limits", [SearchLimits(events=2)])
+async def test_only_packages_that_changed_are_read_again(world: World) -> None:
     for n in range(10):
         world.publish(f"p{n}", "old")
     await world.index()
@@ -107,7 +114,6 @@ async def test_only_packages_that_changed_are_read_again(world: World, monkeypat
     assert world.read == []
     for _ in range(3):
         world.publish("p3", "new")
-    monkeypatch.setattr(module, "MAX_EVENTS", 2)
     assert await world.find("new") == ["p3"]
     assert world.read == ["p3", "p3"]
 
@@ -133,20 +139,19 @@ async def test_an_old_index_is_rebuilt_in_the_background(world: World) -> None:
     assert await world.find("text") == ["p"]
 
 
-async def test_the_least_recently_used_index_is_evicted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limits", [SearchLimits(size=500)])
+async def test_the_least_recently_used_index_is_evicted(world: World) -> None:
     other = world.catalog.do(add_repository, "other")
     for where in (world.repository, other):
         world.publish("p", "text", where)
-    monkeypatch.setattr(module, "MAX_BYTES", 500)
     before = await world.index()
     await world.index(other)
     assert len(world.indexes._cached) == 1
     assert await world.index() is not before
 
 
-async def test_packages_beyond_the_limit_are_not_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_PACKAGES", 2)
-    monkeypatch.setattr(module, "PAGE", 1)
+@pytest.mark.parametrize("limits", [SearchLimits(packages=2, page=1)])
+async def test_packages_beyond_the_limit_are_not_found(world: World) -> None:
     for n in range(4):
         world.publish(f"p{n}", "text")
     assert len(await world.find("text")) == 2

@@ -136,21 +136,18 @@ TEXTS = st.lists(st.tuples(st.text(st.sampled_from("abc"), min_size=1, max_size=
 def test_any_order_of_puts_and_removals_finds_the_present_packages(
     texts: list[tuple[str, str, str]], words: list[str], scored: int, rng: random.Random
 ) -> None:
-    index, there = SearchIndex(), dict[str, str]()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "SCORED", scored)
-        patch.setattr(module, "STRIDE", 4)
-        for name, keyword, description in texts:
-            if rng.random() < 0.3:
-                index.remove(name)
-                there.pop(name, None)
-            else:
-                index.put(entry(name, description, keyword))
-                there[name] = f"{name}\n{keyword}\n{description}"
-            found = index.find(Query(tuple(words)), 0, 100)
-            expected = sorted(key for key, text in there.items() if all(word in text for word in words))
-            assert sorted(key for key, _ in found.keys) == expected
-            assert found.total == len(expected)
+    index, there = SearchIndex(scored=scored, stride=4), dict[str, str]()
+    for name, keyword, description in texts:
+        if rng.random() < 0.3:
+            index.remove(name)
+            there.pop(name, None)
+        else:
+            index.put(entry(name, description, keyword))
+            there[name] = f"{name}\n{keyword}\n{description}"
+        found = index.find(Query(tuple(words)), 0, 100)
+        expected = sorted(key for key, text in there.items() if all(word in text for word in words))
+        assert sorted(key for key, _ in found.keys) == expected
+        assert found.total == len(expected)
 
 
 def test_a_page_has_only_visible_packages_even_if_slots_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:

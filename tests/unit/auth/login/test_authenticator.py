@@ -4,7 +4,7 @@ import pytest
 from twisted.internet.defer import Deferred
 from zope.interface.verify import verifyObject
 
-from pkgrepo.auth.login import authenticator as module
+from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthenticator
 from pkgrepo.model import ANONYMOUS
@@ -187,13 +187,13 @@ async def test_a_full_disk_keeps_nobody_from_logging_in(scene, monkeypatch):
     assert (await scene.authenticator.authenticate(basic("alice", PASSWORD), HOME)).username == "alice"
 
 
-async def test_memory_of_headers_is_bounded_and_drops_the_oldest(scene, monkeypatch):
-    monkeypatch.setattr(module, "MOST_CACHED", 3)
+async def test_memory_of_headers_is_bounded_and_drops_the_oldest(scene):
+    authenticator = Authenticator(scene.catalog, scene.portal, scene.uses, clock=scene.clock, most_cached=3)
     user = scene.user("alice")
     headers = [b"Bearer " + scene.token(user)[0].encode() for _ in range(4)]
     for header in headers:
-        await scene.authenticator.authenticate(header, HOME)
-    assert [scene.authenticator.recall(header) is None for header in headers] == [True, False, False, False]
+        await authenticator.authenticate(header, HOME)
+    assert [authenticator.recall(header) is None for header in headers] == [True, False, False, False]
 
 
 async def test_a_form_logs_in_as_a_header_does(scene):

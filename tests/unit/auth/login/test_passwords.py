@@ -19,7 +19,6 @@ from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.auth.login import passwords as module
 from pkgrepo.auth.login.passwords import (
     NICE,
     PERMITS,
@@ -102,9 +101,8 @@ async def test_no_more_than_the_allowed_number_run_at_once(threads):
     assert threads.calls == 5
 
 
-async def test_a_full_queue_turns_people_away_at_once(threads, monkeypatch):
-    monkeypatch.setattr(module, "MAX_WAITING", 1)
-    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1)
+async def test_a_full_queue_turns_people_away_at_once(threads):
+    passwords = Passwords(threads, Clock(), hasher=FAST, parallel=1, most_waiting=1)
     stored = FAST.hash(PASSWORD)
     threads.held = []
     running = [Deferred.fromCoroutine(passwords.verify(stored, PASSWORD)) for _ in range(2)]

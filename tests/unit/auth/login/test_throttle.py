@@ -1,6 +1,5 @@
 import pytest
 
-from pkgrepo.auth.login import throttle as module
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.storage.catalog.people.logins import LoginUnlock
@@ -166,8 +165,8 @@ def test_attempts_without_an_address_are_counted_by_account_only(throttle):
     now(throttle.admit("carol", ""))
 
 
-def test_memory_is_bounded_and_the_busiest_guesser_is_remembered(throttle, monkeypatch):
-    monkeypatch.setattr(module, "MAX_KEYS", 10)
+def test_memory_is_bounded_and_the_busiest_guesser_is_remembered():
+    throttle = Throttle(most_keys=10)
     for count in range(17):
         fail(throttle, f"other{count}", f"198.51.100.{count}", 1)
         if count % 4 == 0:

@@ -5,7 +5,7 @@ from attrs import evolve
 from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login.identities import identity_of
-from pkgrepo.auth.permissions import authorizer as module
+from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES
@@ -148,12 +148,12 @@ def test_decisions_about_names_that_no_package_has_are_not_remembered(scene, ali
     assert len(scene.authorizer._decisions) == 1
 
 
-def test_memory_of_decisions_is_bounded(scene, alice, monkeypatch):
-    monkeypatch.setattr(module, "MOST_CACHED", 10)
+def test_memory_of_decisions_is_bounded(scene, alice):
+    authorizer = Authorizer(scene.catalog, clock=scene.clock, most_cached=10)
     repository = scene.repository()
     for count in range(50):
-        now(scene.authorizer.may(alice, READ, repository, f"p{count}"))
-    assert len(scene.authorizer._decisions) <= 10
+        now(authorizer.may(alice, READ, repository, f"p{count}"))
+    assert len(authorizer._decisions) <= 10
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from pkgrepo.auth.tokens import uses as module
+from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.catalog.people.tokens import get_token
 from tests.support.auth import AuthServices
@@ -22,15 +22,15 @@ async def test_what_could_not_be_written_is_written_the_next_time(monkeypatch):
     assert (found.uses, found.last_used_ip, found.last_used_client) == (2, "192.0.2.1", "uv")
 
 
-async def test_many_tokens_are_written_in_bounded_batches(monkeypatch):
-    monkeypatch.setattr(module, "BATCH", 2)
+async def test_many_tokens_are_written_in_bounded_batches():
     scene = AuthServices()
+    uses = TokenUses(scene.catalog, clock=scene.clock, batch=2)
     user = scene.user("alice")
     tokens = [scene.token(user)[1] for _ in range(5)]
     before = scene.catalog.commits
     for token in tokens:
-        scene.uses.note(token.id)
-    await scene.uses.flush()
+        uses.note(token.id)
+    await uses.flush()
     assert scene.catalog.commits - before == 3
     assert [scene.catalog.peek(get_token, token.id).uses for token in tokens] == [1] * 5
 

@@ -366,13 +366,13 @@ def test_a_connection_that_ends_within_a_write_is_answered_no_further() -> None:
     assert len(parse_answers(b"".join(written))) == 1
 
 
-def test_kept_answers_are_bounded_in_bytes_and_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "MOST_BYTES", 10 * repeats.ENTRY_BYTES)
-    monkeypatch.setattr(repeats, "MOST_KINDS", 3)
-    server = Server()
+def test_kept_answers_are_bounded_in_bytes_and_kinds() -> None:
+    server, most = Server(), 10 * repeats.ENTRY_BYTES
+    server.site.repeats = repeats.Repeats(server.site.repeats.trusts, most_bytes=most, most_kinds=3)
+    server.site.repeats.generation = lambda: 1
     for number in range(50):
         connection = server.connect()
         for _ in range(2):
             server.get(head(f"A: {number % 7}\r\n", f"GET /{number} HTTP/1.1"), connection)
-        assert server.site.repeats.size <= repeats.MOST_BYTES
+        assert server.site.repeats.size <= most
         assert len(server.site.repeats._kinds) <= 3

@@ -13,7 +13,6 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, ensureDeferred, gatherResults
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.parts import normalising
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.parts.normalising import SMALL
@@ -25,13 +24,19 @@ from tests.support.normalisers import MODULE
 from tests.support.parts import URL, NormaliserCase, packument
 
 
+@pytest.fixture
+def place() -> str:
+    """Where documents of any size are normalised; those of a usual size in a thread."""
+    return "thread"
+
+
 @pytest_twisted.async_yield_fixture
-async def make_case(tmp_path: Path) -> Any:
+async def make_case(tmp_path: Path, place: str) -> Any:
     before = watched()
     cases: list[NormaliserCase] = []
 
     async def make(**limits: Any) -> NormaliserCase:
-        case = NormaliserCase(tmp_path / str(len(cases)), **limits)
+        case = NormaliserCase(tmp_path / str(len(cases)), small=0 if place == "worker" else SMALL, **limits)
         cases.append(case)
         await case.start()
         return case
@@ -43,17 +48,11 @@ async def make_case(tmp_path: Path) -> Any:
     assert not open_descriptors()
 
 
-@pytest.fixture(params=["thread", "worker"])
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where documents of any size are normalised."""
-    if request.param == "worker":
-        monkeypatch.setattr(normalising, "SMALL", 0)
-    return str(request.param)
-
-
 Make = Callable[..., Any]
+EVERYWHERE = pytest.mark.parametrize("place", ["thread", "worker"])
 
 
+@EVERYWHERE
 async def test_a_document_becomes_a_parts_file(make_case: Make, place: str) -> None:
     case = await make_case()
     document = packument(300, time={"7.0.0": 1234})
@@ -91,6 +90,7 @@ async def test_a_parts_file_of_several_buffers_is_complete(make_case: Make) -> N
     assert noise in entry.fragments["full"]
 
 
+@EVERYWHERE
 async def test_a_known_document_is_not_normalised_again(make_case: Make, place: str) -> None:
     case = await make_case()
     document = packument(3)
@@ -99,6 +99,7 @@ async def test_a_known_document_is_not_normalised_again(make_case: Make, place: 
     assert (outcome.sha256, outcome.parts) == (sha256, None)
 
 
+@EVERYWHERE
 async def test_entries_keep_the_time_of_their_first_sight(make_case: Make, place: str) -> None:
     case = await make_case()
     first = await case.run(packument(3, time={"0.0.0": 5}), now_ms=100)
@@ -120,6 +121,7 @@ async def test_entries_keep_the_time_of_their_first_sight(make_case: Make, place
     ]
 
 
+@EVERYWHERE
 async def test_a_damaged_previous_file_does_not_matter(make_case: Make, place: str, tmp_path: Path) -> None:
     case = await make_case()
     damaged = tmp_path / "damaged"
@@ -130,6 +132,7 @@ async def test_a_damaged_previous_file_does_not_matter(make_case: Make, place: s
     assert [(each.published_ms, each.first_seen) for each in case.entries(outcome)] == [(9, True)]
 
 
+@EVERYWHERE
 async def test_a_document_that_cannot_be_used_is_invalid(make_case: Make, place: str) -> None:
     case = await make_case()
     with pytest.raises(Invalid, match="p is not a packument") as caught:
@@ -199,6 +202,7 @@ async def test_too_many_waiting_jobs_are_refused(make_case: Make, tmp_path: Path
             await job
 
 
+@EVERYWHERE
 async def test_a_broken_connection_to_the_upstream_leaves_nothing(make_case: Make, place: str) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield packument(1, pad=100)

@@ -32,26 +32,24 @@ def upper(names: Iterable[str]) -> bytes:
 
 @given(st.lists(st.tuples(KEYS, st.booleans()), max_size=60), st.sets(KEYS, max_size=20))
 def test_packages_are_in_order_whatever_comes_and_goes(changes: list[tuple[str, bool]], before: set[str]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CHUNK", 3)
-        listed = PackageList([(key, key) for key in sorted(before)])
-        expected = {key: key for key in before}
-        for key, comes in changes:
-            if comes:
-                listed.put(key, key * 2)
-                expected[key] = key * 2
-            else:
-                listed.remove(key)
-                expected.pop(key, None)
-        told = [expected[key] for key in sorted(expected)]
-        assert list(listed.values()) == told
-        for form, render in (("lines", lines), ("upper", upper)):
-            assert b"\n".join(listed.fragments(form, render)) == render(told)
-        assert all(len(chunk.values) < 6 for chunk in listed._chunks)
+    listed = PackageList([(key, key) for key in sorted(before)], chunk=3)
+    expected = {key: key for key in before}
+    for key, comes in changes:
+        if comes:
+            listed.put(key, key * 2)
+            expected[key] = key * 2
+        else:
+            listed.remove(key)
+            expected.pop(key, None)
+    told = [expected[key] for key in sorted(expected)]
+    assert list(listed.values()) == told
+    for form, render in (("lines", lines), ("upper", upper)):
+        assert b"\n".join(listed.fragments(form, render)) == render(told)
+    assert all(len(chunk.values) < 6 for chunk in listed._chunks)
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, **limits: int) -> None:
         self.catalog = MemoryCatalog()
         self.repository = self.catalog.do(add_repository)
         self.rendered: list[int] = []
@@ -61,7 +59,8 @@ class World:
                 read_all=packages.package_names,
                 read_one=find_name,
                 forms={"lines": ListForm("text/plain", self.splice)},
-            )
+            ),
+            **limits,
         )
         self.pools: Any = SimpleNamespace(cpu=_now)
 
@@ -147,17 +146,17 @@ async def test_one_more_package_renders_one_chunk(world: World) -> None:
     assert world.rendered == [module.CHUNK + 1]
 
 
-async def test_after_too_many_events_the_list_is_read_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_too_many_events_the_list_is_read_anew() -> None:
+    world = World(most_events=3)
     world.publish("a")
     await world.names()
-    monkeypatch.setattr(module, "MOST_EVENTS", 3)
     for key in "edcb":
         world.publish(key)
     assert await world.names() == list("abcde")
 
 
-async def test_lists_of_so_many_repositories_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_LISTS", 1)
+async def test_lists_of_so_many_repositories_are_kept() -> None:
+    world = World(most_lists=1)
     await world.names()
     first, world.repository = world.repository, world.catalog.do(add_repository, "other")
     world.publish("mine")
