@@ -87,6 +87,17 @@ class UnpackedStream(ABC):
             count -= len(part)
         return b"".join(parts)
 
+    def read_some(self) -> bytes:
+        """
+        The next bytes as they come, at most a piece; empty at the end of the data.
+
+        After an error of the source, such as L{PartMissing}, it may be called again.
+        """
+        if not self._decompressed:
+            self._fill()
+        found, self._decompressed = self._decompressed, memoryview(b"")
+        return found.tobytes()
+
     def skip(self, count: int) -> int:
         """Skip ``count`` bytes. Returns the number of bytes skipped, which is smaller at the end of the data."""
         left = count

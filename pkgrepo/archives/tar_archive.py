@@ -72,6 +72,14 @@ class _Override:
     size: int | None = None
 
 
+def extension_size(header: bytes) -> int | None:
+    """The bytes that follow a header if it extends the next one; None if it is that of an entry. It is not checked."""
+    if header[156:157] not in (_PAX, _PAX_GLOBAL, _GNU_NAME, _GNU_LINK):
+        return None
+    digits = header[124:136].strip(b" \x00")
+    return int(digits, 8) if digits and not digits.strip(b"01234567") else 0
+
+
 class Tar:
     """Iterates over the members of a tar archive. ``read`` and ``pieces`` return the content of the current member."""
 
@@ -166,7 +174,8 @@ class Tar:
         return data
 
     def _check_checksum(self, header: bytes) -> None:
-        given = self._number(header[148:156], "checksum")
+        digits = header[148:156].strip(b" \x00")  # which no other file has there
+        given = int(digits, 8) if digits and not digits.strip(b"01234567") else -1
         if given != sum(header) - sum(header[148:156]) + 8 * 0x20:
             raise self._source.refuse("is not a tar archive, or is damaged")
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.gateway.bodies import check_declared_length
 from pkgrepo.http.reading.multipart import MultipartLimits, Part
 from pkgrepo.http.request import Request
@@ -67,6 +67,20 @@ class SentFile:
         blob = await staged.receive(self._part, limit=self._limit, expect_size=self._expect_size, algorithms=algorithms)
         await self._end()
         return blob
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """
+        The bytes as they arrive.
+
+        :raises TooLarge: there are more than the server takes; :raises Refusal: the form goes on after the file
+        """
+        size = 0
+        async for chunk in self._part:
+            size += len(chunk)
+            if size > self._limit:
+                raise TooLarge(self._limit)
+            yield chunk
+        await self._end()
 
     async def read(self, limit: int) -> bytes:
         """The file in memory, if it is small. :raises Refusal: it is longer than ``limit`` bytes, as above"""

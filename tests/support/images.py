@@ -55,13 +55,8 @@ class Image:
 
 def make_layer(files: dict[str, bytes]) -> tuple[bytes, str]:
     """A compressed layer with these files, and the digest of its uncompressed form."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    return gzip.compress(archive.getvalue(), mtime=0), digest_of(archive.getvalue())
+    archive = make_tar(files)
+    return gzip.compress(archive, mtime=0), digest_of(archive)
 
 
 def make_image(
@@ -114,6 +109,41 @@ def make_index(children: Sequence[Image], **index: Any) -> Image:
     ]
     value = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": manifests, **index}
     return Image(json.dumps(value).encode(), (), OCI_INDEX)
+
+
+def make_oci_archive(tops: Mapping[str, Image], others: Sequence[Image] = (), **files: bytes) -> bytes:
+    """An OCI layout as a tar archive with images by name, those that they refer to, and further ``files``."""
+    entries = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}'}
+    for image in (*tops.values(), *others):
+        entries |= {
+            f"blobs/{digest_of(each).replace(':', '/')}": bytes(each) for each in (*image.blobs, image.manifest)
+        }
+    named = [
+        {**each.descriptor, "annotations": {"org.opencontainers.image.ref.name": name} if name else {}}
+        for name, each in tops.items()
+    ]
+    entries["index.json"] = json.dumps({"schemaVersion": 2, "manifests": named}).encode()
+    return make_tar(entries | files)
+
+
+def make_docker_archive(image: Image, *tags: str, damaged: bool = False) -> bytes:
+    """An image as docker before 25 saves it, whose layer is not compressed; or another layer than it says."""
+    config, layer = (bytes(each) for each in image.blobs)
+    layer = gzip.decompress(layer)
+    listed = [{"Config": "config.json", "RepoTags": list(tags), "Layers": ["a/layer.tar"]}]
+    entries = {"a/layer.tar": layer + bytes(1024 * damaged), "a/VERSION": b"1.0", "config.json": config}
+    return make_tar(entries | {"manifest.json": json.dumps(listed).encode()})
+
+
+def make_tar(entries: Mapping[str, bytes]) -> bytes:
+    """A tar archive of files."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as archive:
+        for name, data in entries.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return target.getvalue()
 
 
 def write_layout(folder: Path, image: Image, tag: str = "v1") -> Path:

@@ -15,17 +15,20 @@ from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import SignatureVerifier
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.image_addresses import ImageAddresses
-from pkgrepo.gateway.services import Services
+from pkgrepo.gateway.services import Context, Services
+from pkgrepo.gateway.uploads import SentFile, Uploaded, UploadField, Uploads
+from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.repositories.format import Images
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 
 from .configuration import CONFIGURATIONS, immutable_tags
-from .names import NameInvalid, TagInvalid, check_place, parse_name, parse_tag
+from .names import DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
 from .proxied.registry_client import api_of
 from .routes import RegistrySite
+from .saved_images import publish_sent
 from .setup import install_snippets, snippets
 
 
@@ -55,6 +58,16 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
             reactor=reactor,
         )
 
+    async def take(context: Context[Any], request: Request, sent: SentFile) -> Uploaded:
+        """Publish the images in an archive."""
+        own, services = context.repository, context.services
+        addresses = ImageAddresses(services.registry, default=own.path)
+        registry = site(services, addresses, upstream_images=images_of(services), repository=own).context
+        try:
+            return await publish_sent(registry, own, request, sent)
+        except (DigestInvalid, NameInvalid, TagInvalid) as error:
+            raise Invalid(str(error)) from None
+
     async def explain(
         services: Services, repository: Repository, package_key: str, version: str | None, *, revalidate: bool
     ) -> Explanation:
@@ -74,6 +87,15 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         # the challenge names the token service
         needs_no_credentials=lambda path: path == b"v2" or path.startswith(b"v2/"),
         setup=lambda url, publishes: snippets(url, _path_of(url)),  # noqa: ARG005 - they show both
+        uploads=Uploads(
+            what="archives of images: docker save, podman save, skopeo copy ... oci-archive:FILE, buildx",
+            names={".tar": ".+", ".tar.gz": ".+", ".tgz": ".+"},
+            take=take,
+            fields=(
+                UploadField("image", "Image, such as team/app", needed=True),
+                UploadField("tag", "Tag (that of the archive, if it is empty)"),
+            ),
+        ),
         install=lambda url, name, version: install_snippets(url, _path_of(url), name, version),
         # registries that want a token answer the version check 401
         probes=lambda url: ((f"{api_of(url)[0]}/", (200, 401)),),

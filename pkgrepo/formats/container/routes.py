@@ -101,7 +101,7 @@ class RegistrySite:
         self._token = token
         authorization = Authorization(services, addresses, service)
         visibility = Visibility(services, authorization, keyring)
-        self._context = RegistryContext(
+        self.context = RegistryContext(
             services=services,
             addresses=addresses,
             authorization=authorization,
@@ -130,9 +130,9 @@ class RegistrySite:
         base = self._base(request)
         rest = request.raw_path[len(base) :]
         if rest in (b"", b"/"):
-            return await get_ping(self._context, request)
-        if rest == b"/_catalog" and self._context.repository is None:
-            return await get_catalog(self._context, request)
+            return await get_ping(self.context, request)
+        if rest == b"/_catalog" and self.context.repository is None:
+            return await get_catalog(self.context, request)
         place = parse_path(rest)
         if place is None:
             raise Refusal(404, "there is nothing at this address", "NAME_UNKNOWN")
@@ -148,13 +148,13 @@ class RegistrySite:
         if target.repository.type is not RepositoryType.HOSTED:
             handler = FETCHES[place.kind]
         if (place.kind, method) == (PathKind.BLOB, "HEAD"):
-            self._context.authorization.challenge_containerd(request, target)
-        return await handler(self._context, request, target, identity, place.rest)
+            self.context.authorization.challenge_containerd(request, target)
+        return await handler(self.context, request, target, identity, place.rest)
 
     async def _authorize(
         self, request: Request, place: ImagePath, action: Action, base: str
     ) -> tuple[Identity, Target]:
-        own, authorization = self._context.repository, self._context.authorization
+        own, authorization = self.context.repository, self.context.authorization
         prefix = "" if own is None else f"{own.path}/"
         scope, source = f"{prefix}{place.name}", ""
         if place.kind is PathKind.UPLOADS and request.parameter(b"mount"):
@@ -171,7 +171,7 @@ class RegistrySite:
             await authorization.require(request, owner, target, Action.READ)
             addressed = target.repository
             published = evolve(
-                target, repository=publish_target(self._context.services.registry, addressed), virtual=addressed
+                target, repository=publish_target(self.context.services.registry, addressed), virtual=addressed
             )
             # tokens are for the name in the request, and permissions are those of the repository behind it
             await authorization.require(request, identity, target, action)
@@ -181,7 +181,7 @@ class RegistrySite:
 
     def _base(self, request: Request) -> bytes:
         """The part of the path before the names of images."""
-        own = self._context.repository
+        own = self.context.repository
         if own is None:
             return b"/v2"
         segments = request.raw_path.split(b"/", 5)

@@ -54,6 +54,19 @@ def test_a_pushed_image_is_pulled_unchanged_after_its_removal(docker: Docker, wi
     docker("pull", f"{image.rpartition(':')[0]}@{before[1]}")
 
 
+def test_what_docker_saves_is_published_by_a_form(docker: Docker, wire: HttpClient, tmp_path: Path) -> None:
+    image = docker.make("main/images/unsaved:1", "saved")
+    docker("save", "--output", str(tmp_path / "saved.tar"), image)
+    form = [("image", "saved"), ("tag", "2"), ("file", "saved.tar", (tmp_path / "saved.tar").read_bytes())]
+    reply = wire.post_form("/api/repository/main%2Fimages/upload", form)
+    assert (reply.status, reply.json["version"]) == (200, "2"), reply.body
+    before = docker.identity(image)
+    docker("rmi", image)
+    published = image.replace("unsaved:1", "saved:2")
+    docker("pull", published)
+    assert docker.identity(published) == before
+
+
 def test_a_second_push_sends_no_layer(docker: Docker, server: ServerProcess) -> None:
     image = docker.make("main/images/twice:1", "twice")
     docker("push", image)

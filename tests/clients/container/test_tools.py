@@ -48,6 +48,22 @@ def test_skopeo_copies_without_sending_layers_again(
     assert sorted(line.split()[6] for line in starts) == ["201", "202"], "the layer was mounted, the configuration sent"
 
 
+def test_what_skopeo_and_podman_save_is_published_by_a_form(tools: Tools, host: str, wire: HttpClient) -> None:
+    image, folder = f"docker://{host}/main/images/saved", tools.folder
+    tools.skopeo("copy", tools.layout("saved"), f"oci-archive:{folder}/oci.tar:team/app:oci")
+    tools.skopeo("copy", tools.layout("saved"), f"docker-archive:{folder}/docker.tar:team/app:docker")
+    tools.podman("load", "--input", folder / "docker.tar")
+    tools.podman("save", "--output", folder / "podman.tar", "team/app:docker")
+    for file, tag, expected in (("oci", "", "oci"), ("docker", "", "docker"), ("podman", "again", "again")):
+        form = [("image", "saved"), ("tag", tag), ("file", f"{file}.tar", (folder / f"{file}.tar").read_bytes())]
+        reply = wire.post_form("/api/repository/main%2Fimages/upload", form)
+        assert (reply.status, reply.json["version"]) == (200, expected), reply.body
+        found = json.loads(tools.skopeo("inspect", "--tls-verify=false", f"{image}:{expected}"))
+        assert len(found["Layers"]) == 1
+        tools.skopeo("copy", "--src-tls-verify=false", f"{image}:{expected}", f"dir:{folder / file}")
+    assert (folder / "oci" / "manifest.json").read_bytes() == make_image("saved").manifest
+
+
 def test_skopeo_deletes(tools: Tools, host: str) -> None:
     image = f"docker://{host}/main/images/deleted:v1"
     tools.push("deleted", image.removeprefix("docker://"))

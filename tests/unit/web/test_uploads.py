@@ -11,6 +11,7 @@ from tests.support.browser import BASE, Browser, Page
 from tests.support.conda_packages import make_conda
 from tests.support.gems import make_gem
 from tests.support.http_client import BOUNDARY, Field, form_body
+from tests.support.images import make_image, make_oci_archive
 from tests.support.maven_files import make_pom
 from tests.support.memory_server import OTHER_PASSWORD
 from tests.support.npm_packages import make_tarball
@@ -34,6 +35,7 @@ FILES: Mapping[str, tuple[str, bytes, list[Field], str]] = {
         [("pom", "", b""), ("group", "org.acme"), ("artifact", "lib"), ("version", "1.0")],
         "org.acme:lib 1.0",
     ),
+    "docker": ("app.tar", make_oci_archive({"acme/app:1.0": make_image()}), [("image", "app"), ("tag", "")], "app 1.0"),
 }
 
 

@@ -90,7 +90,7 @@ MOST_LEVELS = 4  # of indexes in indexes whose manifests are taken from members
 
 
 @frozen
-class _Call:
+class Call:
     """The request of a push."""
 
     request: Request
@@ -99,7 +99,7 @@ class _Call:
 
 
 @frozen
-class _Pushed:
+class Pushed:
     """A manifest to store; the digest is None if the client named a tag only."""
 
     data: bytes
@@ -128,15 +128,9 @@ async def push_manifest(
     rules = policy(target.repository)
     document = await parse_in_thread(context.services.pools, data, content_type, other_types=rules.other_media_types)
     await context.members.check_new_name(request, target)
-    call = _Call(request, target, identity)
+    call = Call(request, target, identity)
     condition = _condition(request) if digest is None else None
-    try:
-        name = await _store(context, call, _Pushed(data, document, digest, tags, condition))
-    except ReferencesMissing as error:
-        raise _references_refusal(error) from None
-    except TagExists as error:
-        detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
-        raise Refusal(403, str(error), "DENIED", detail=detail) from None
+    name = await store_manifest(context, call, Pushed(data, document, digest, tags, condition))
     note = await context.visibility.warning(target, name)
     headers: Fields = (
         *VERSION,
@@ -153,7 +147,23 @@ async def push_manifest(
     return Response(201, headers=headers)
 
 
-async def _store(context: RegistryContext, call: _Call, pushed: _Pushed, level: int = 0) -> str:
+async def store_manifest(context: RegistryContext, call: Call, pushed: Pushed) -> str:
+    """
+    Store a manifest whose blobs the image has, and point its tags to it. Returns its digest.
+
+    :raises Refusal: a referenced blob or manifest is missing, or a tag is immutable
+    :raises TagConditionFailed, Invalid, Forbidden: see L{put_manifest}
+    """
+    try:
+        return await _store(context, call, pushed)
+    except ReferencesMissing as error:
+        raise references_refusal(error) from None
+    except TagExists as error:
+        detail = {"tag": error.tag, "current": error.current, "pushed": error.pushed}
+        raise Refusal(403, str(error), "DENIED", detail=detail) from None
+
+
+async def _store(context: RegistryContext, call: Call, pushed: Pushed, level: int = 0) -> str:
     """
     Store a manifest, with what members of the virtual repository have of it. Returns its digest.
 
@@ -192,18 +202,18 @@ async def _store(context: RegistryContext, call: _Call, pushed: _Pushed, level: 
     return name
 
 
-async def _store_children(context: RegistryContext, call: _Call, document: ManifestDocument, level: int) -> None:
+async def _store_children(context: RegistryContext, call: Call, document: ManifestDocument, level: int) -> None:
     """Store those manifests of an index that the image lacks and a member has."""
     target, services = call.target, context.services
     for digest in dict.fromkeys(each.digest for each in document.required if each.kind == "manifest"):
-        if await services.catalog.look(_has_content, target, digest):
+        if await services.catalog.look(has_content, target, digest):
             continue
         found = await context.members.find_manifest(target, call.identity, digest)
         if found is None:
             await context.members.link_blobs(target, (Reference(digest, "layer", 0),), client_of(call.request))
             continue
         child = await parse_in_thread(services.pools, found.data, found.media_type, other_types=True)
-        await _store(context, call, _Pushed(found.data, child, parse_digest(digest)), level)
+        await _store(context, call, Pushed(found.data, child, parse_digest(digest)), level)
 
 
 async def _read_body(request: Request) -> bytes:
@@ -213,7 +223,7 @@ async def _read_body(request: Request) -> bytes:
         raise Refusal(413, f"a manifest is at most {MANIFEST_SIZE} bytes", "MANIFEST_INVALID") from None
 
 
-def _has_content(r: Reader, target: Target, digest: str) -> bool:
+def has_content(r: Reader, target: Target, digest: str) -> bool:
     """Whether an image has a manifest, or a blob that an index lists like one, see L{put_manifest}."""
     where = (target.repository.storage_id, target.repository.id, target.image, digest)
     return find_manifest(r, *where) is not None or find_linked(r, *where) is not None
@@ -242,7 +252,8 @@ def _condition(request: Request) -> TagCondition | None:
     return TagCondition(digests=frozenset(quoted or star for quoted, star in found))
 
 
-def _references_refusal(error: ReferencesMissing) -> Refusal:
+def references_refusal(error: ReferencesMissing) -> Refusal:
+    """The refusal of a manifest, which names each reference that is missing."""
     listed = tuple(
         {
             "code": "MANIFEST_BLOB_UNKNOWN",
