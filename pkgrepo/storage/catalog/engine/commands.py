@@ -12,7 +12,7 @@ answered  the result is delivered in the reactor thread, after the COMMIT
 
 A batch has the commands that are queued when the writer is free, and those that arrive while it runs: concurrent
 publishes share one fsync. A crash loses only commands that were not answered. When a commit fails, every command of the
-batch fails.
+batch fails; so it does after an error that the engine does not expect, and the next batch begins on a new connection.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from attrs import define, field
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import IReactorFromThreads
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.interfaces import Transaction
+
+log = Logger()
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -99,6 +102,7 @@ class Batch:
         next_waiting: Callable[[], Command | None],
         answer: Callable[[Sequence[Command]], None],
     ) -> None:
+        self.answered = False
         self._commands = [first]
         self._next_waiting = next_waiting
         self._answer = answer
@@ -112,12 +116,14 @@ class Batch:
 
     def succeeded(self) -> None:
         """The transaction is durable: answer every command."""
+        self.answered = True
         self._answer(self._commands)
 
     def failed(self, error: PkgrepoError) -> None:
         """The transaction changed nothing: every command without an error of its own fails with this one."""
         for command in self._commands:
             command.error = command.error or error
+        self.answered = True
         self._answer(self._commands)
 
 
@@ -125,13 +131,16 @@ class Batches(Protocol):
     """What the queue needs of an engine; every method is called in the writer's thread."""
 
     def run(self, batch: Batch) -> None:
-        """Run a batch in one transaction, and call ``succeeded`` or ``failed`` of it; raises nothing."""
+        """Run a batch in one transaction, and call ``succeeded`` or ``failed`` of it. What it raises is a fault."""
 
     def pause_s(self) -> float | None:
         """After how many seconds without a command ``idle`` is to be called; None: not at all."""
 
     def idle(self) -> None:
         """Use the time without commands."""
+
+    def disconnect(self) -> None:
+        """Give up the connection, in whatever state it is; the next batch uses a new one."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -203,15 +212,28 @@ class CommandQueue:
     def _run_thread(self) -> None:
         try:
             while not isinstance(first := self._next_or_idle(), _Shutdown):
-                if first is None:
-                    self._batches.idle()
-                else:
-                    self._batches.run(Batch(first, self._next_waiting, self._deliver))
+                self._run(first)
             self._reactor.callFromThread(self._shutdown.drained.callback, None)
             self._shutdown.close.wait()
         finally:
             self._batches.close()
         self._reactor.callFromThread(self._shutdown.closed.callback, None)
+
+    def _run(self, first: Command | None) -> None:
+        """Run a batch that begins with a command, or what there is to do without one; it does not end the thread."""
+        batch = None if first is None else Batch(first, self._next_waiting, self._deliver)
+        try:
+            if batch is None:
+                self._batches.idle()
+            else:
+                self._batches.run(batch)
+        except Exception as error:  # noqa: BLE001 - whatever it is, callers must not wait for ever
+            log.failure("unexpected fault of the thread that writes the catalog")
+            if batch is not None and not batch.answered:  # it is unknown whether it was committed
+                unknown = StorageFailed("catalog")
+                unknown.__cause__ = error
+                batch.failed(unknown)
+            self._batches.disconnect()
 
     def _next_or_idle(self) -> Command | _Shutdown | None:
         """Return the next item of the queue, or None when the engine has work and the queue was empty for a while."""

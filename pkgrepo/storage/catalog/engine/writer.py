@@ -48,7 +48,7 @@ class SqliteBatches:
                     self._checkpoint()
         except (apsw.Error, OSError) as error:
             self._failures.failed(error, full=isinstance(error, apsw.FullError))
-            self._disconnect()
+            self.disconnect()
             self._overwrite_failed_commit()
             batch.failed(explain(error))
 
@@ -64,9 +64,15 @@ class SqliteBatches:
         except OSError:
             log.failure("the catalog's log could not be copied back")
 
+    def disconnect(self) -> None:
+        """Give up the connection; the next batch uses a new one."""
+        tx, self._tx = self._tx, None
+        if tx is not None:
+            tx.connection.close(force=True)
+
     def close(self) -> None:
         """Disconnect."""
-        self._disconnect()
+        self.disconnect()
         self._lock.close()
 
     def _transaction(self, batch: Batch) -> None:
@@ -92,7 +98,7 @@ class SqliteBatches:
                 with self._lock.count_commit():
                     tx.execute("COMMIT")
         except (apsw.Error, OSError):
-            self._disconnect()
+            self.disconnect()
 
     def _checkpoint(self) -> None:
         self._log_pages = 0  # until the next commit reports the length of the log
@@ -113,8 +119,3 @@ class SqliteBatches:
         self._log_pages = pages
         self._failures.succeeded()
         return apsw.SQLITE_OK
-
-    def _disconnect(self) -> None:
-        tx, self._tx = self._tx, None
-        if tx is not None:
-            tx.connection.close(force=True)

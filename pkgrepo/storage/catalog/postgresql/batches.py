@@ -63,12 +63,12 @@ class PostgresBatches:
             try:
                 number = self._transaction(batch)
             except RETRIED as error:
-                self._disconnect()
+                self.disconnect()
                 if attempt == self._attempts:
                     self._failed(batch, error)
             except psycopg.Error as error:  # those of a command itself are its caller's, and do not come here
                 lost_idle = attempt == 1 and self._was_lost_before()
-                self._disconnect()
+                self.disconnect()
                 if not lost_idle:
                     self._failed(batch, error)
                     return
@@ -85,9 +85,15 @@ class PostgresBatches:
     def idle(self) -> None:
         """Do nothing."""
 
+    def disconnect(self) -> None:
+        """Give up the connection; the next batch uses a new one."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
     def close(self) -> None:
         """Disconnect."""
-        self._disconnect()
+        self.disconnect()
 
     def _transaction(self, batch: Batch) -> int:
         session = self._connect()
@@ -124,7 +130,7 @@ class PostgresBatches:
         run = self._run
         until = time.monotonic() + OUTCOME_S
         while True:
-            self._disconnect()
+            self.disconnect()
             try:
                 status, number = _row(self._connect().execute(OUTCOME, (transaction,)))
             except SERVER_ERRORS:
@@ -152,11 +158,6 @@ class PostgresBatches:
                 raise
             self._session = session
         return self._session
-
-    def _disconnect(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
 
 
 def commit(session: Session) -> int:

@@ -7,10 +7,10 @@ import pytest_twisted
 from twisted.internet.defer import gatherResults
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull
-from pkgrepo.storage.catalog.engine import commands
+from pkgrepo.storage.catalog.engine import commands, writer
 from pkgrepo.storage.catalog.engine.connections import SqliteTransaction
 from pkgrepo.storage.catalog.engine.generation import WriteLock
-from pkgrepo.storage.catalog.engine.writer import CHECKPOINT_BUSY
+from pkgrepo.storage.catalog.engine.writer import CHECKPOINT_BUSY, SqliteBatches
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase
 from tests.support.timeouts import TIMEOUT_S
@@ -160,3 +160,26 @@ async def test_the_last_one_to_stop_leaves_one_whole_file(case):
         "pkgrepo.db-reserve",
         "pkgrepo.db-turns",
     }
+
+
+async def test_a_fault_of_the_writer_fails_its_commands_and_the_next_ones_succeed(catalog, monkeypatch):
+    pending, begin = [RuntimeError("unexpected")], SqliteTransaction.begin_command
+
+    def faulty(tx):
+        if pending:
+            raise pending.pop()
+        begin(tx)
+
+    monkeypatch.setattr(SqliteTransaction, "begin_command", faulty)
+    with pytest.raises(StorageFailed) as refused:
+        await catalog.write(settings.put, "lost", "x")
+    assert isinstance(refused.value.__cause__, RuntimeError)
+    assert await catalog.write(settings.increment, "serial") == 1
+    assert await catalog.look(settings.get, "lost") is None
+
+
+async def test_a_fault_after_the_commit_is_no_failure_of_its_commands(catalog, monkeypatch):
+    monkeypatch.setattr(SqliteBatches, "_checkpoint", lambda _batches: 1 / 0)
+    monkeypatch.setattr(writer, "CHECKPOINT_BUSY", 0)
+    assert await catalog.write(settings.increment, "serial") == 1
+    assert await catalog.write(settings.increment, "serial") == 2

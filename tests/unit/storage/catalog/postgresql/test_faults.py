@@ -111,6 +111,22 @@ async def test_a_commit_that_was_made_before_its_connection_broke_is_answered_as
     assert await catalog.look(settings.get, "serial") == "1"
 
 
+async def test_a_fault_of_the_writer_fails_its_commands_and_the_next_ones_succeed(catalog, monkeypatch):
+    pending, commit = [RuntimeError("unexpected")], batches.commit
+
+    def faulty(session):
+        if pending:
+            raise pending.pop()
+        return commit(session)
+
+    monkeypatch.setattr(batches, "commit", faulty)
+    with pytest.raises(StorageFailed) as refused:
+        await catalog.write(settings.put, "lost", "x")
+    assert isinstance(refused.value.__cause__, RuntimeError)
+    assert await catalog.write(settings.increment, "serial") == 1
+    assert await catalog.look(settings.get, "lost") is None
+
+
 async def test_a_commit_that_was_not_made_fails(catalog, break_at_commit):
     break_at_commit(made=False)
     with pytest.raises(StorageFailed):
