@@ -66,8 +66,8 @@ class Provider:
         self._provider.add_span_processor(self._processor)
         self.tracer = self._provider.get_tracer("pkgrepo", __version__)
 
-    async def stop(self) -> None:
-        """Send the last spans, and end the thread; after ``STOP_S`` seconds that goes on without being waited for."""
+    async def stop(self, within_s: float = STOP_S) -> None:
+        """Send the last spans, and end the thread; after ``within_s`` seconds that goes on without being waited for."""
         if isinstance(self._exporter, _Exporter):
             self._exporter.is_last = True
         ended: Deferred[None] = Deferred()
@@ -84,7 +84,7 @@ class Provider:
 
         Thread(target=shut_down, name="pkgrepo-traces-stop", daemon=True).start()
         try:
-            await within(STOP_S, ended, self._reactor, "the collector takes no spans")
+            await within(within_s, ended, self._reactor, "the collector takes no spans")
         except TimedOut:
             log.warn("the last spans were not sent: the collector is too slow")
 

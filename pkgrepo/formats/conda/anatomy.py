@@ -17,13 +17,13 @@ from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.formats.conda.description import Description, check_file_name, parse_description
 from pkgrepo.formats.conda.names import (
     ABOUT_SIZE,
-    BZ2_PACKED,
-    BZ2_UNPACKED,
+    BZ2,
     CONDA,
     EXPORTS_SIZE,
     INDEX_SIZE,
     INFO_SIZE,
     METADATA_SIZE,
+    Bz2Limits,
     FileName,
 )
 
@@ -79,14 +79,14 @@ class _Metadata(msgspec.Struct):
     conda_pkg_format_version: int
 
 
-def read_package(file: int | bytes, name: FileName) -> Description:
+def read_package(file: int | bytes, name: FileName, limits: Bz2Limits = BZ2) -> Description:
     """
     What a package says of itself, given as a file descriptor (which stays open) or as bytes. Blocks: use a thread.
 
     :raises Invalid: it is damaged, exceeds a limit, or is another package than ``name`` says
     """
     source = Source(file, str(name))
-    documents = _read_conda(source, name) if name.ending == CONDA else _read_tar_bz2(source)
+    documents = _read_conda(source, name) if name.ending == CONDA else _read_tar_bz2(source, limits)
     description = parse_description(documents[INDEX], documents.get(ABOUT), documents.get(EXPORTS))
     check_file_name(description.index, name)
     return description
@@ -110,8 +110,8 @@ def _read_conda(source: Source, name: FileName) -> dict[str, bytes]:
     return read_info(inner, Unzstd(inner, packed), whole=True)
 
 
-def _read_tar_bz2(source: Source) -> dict[str, bytes]:
-    return read_info(source, Bunzip2(source, most_packed=BZ2_PACKED, most=BZ2_UNPACKED), whole=False)
+def _read_tar_bz2(source: Source, limits: Bz2Limits) -> dict[str, bytes]:
+    return read_info(source, Bunzip2(source, most_packed=limits.packed, most=limits.unpacked), whole=False)
 
 
 def _check_version(source: Source, data: bytes) -> None:

@@ -23,13 +23,21 @@ MIB: Final = 1024 * 1024
 
 METADATA_SIZE: Final = 4 * 1024  # bytes of metadata.json in a .conda; 34 are usual
 INFO_SIZE: Final = 32 * MIB  # bytes of the packed info member of a .conda; 100,000 files take 5 MB
-BZ2_PACKED: Final = 8 * MIB  # bytes of a .tar.bz2 that are read until its info folder has come, at most 2 s
-BZ2_UNPACKED: Final = 64 * MIB  # bytes of the same after decompression, at most 4 s
 INDEX_SIZE: Final = 256 * 1024  # bytes of info/index.json; it is in the repodata, and usually has 500
 ABOUT_SIZE: Final = MIB  # bytes of info/about.json
 EXPORTS_SIZE: Final = 64 * 1024  # bytes of info/run_exports.json
 MOST_VALUES: Final = 20_000  # of one of these JSON documents
 
+
+@frozen
+class Bz2Limits:
+    """Bytes of a ``.tar.bz2`` that are read until its info folder has come: 2 s as packed, or 4 s as unpacked ones."""
+
+    packed: int = 8 * MIB
+    unpacked: int = 64 * MIB
+
+
+BZ2: Final = Bz2Limits()
 REPODATA_SIZE: Final = 512 * MIB  # bytes of a document of an upstream channel, unpacked; the largest one has 300 MB
 BZ2_DOCUMENT: Final = 64 * MIB  # bytes of a document up to which it is there as .bz2, which takes 100 ms per MB
 

@@ -4,9 +4,9 @@ Answers GET and HEAD of directories with HTML or JSON.
 Ivy and Gradle parse the HTML as that of a web server: an ``a`` element for each entry, whose text is the relative
 address, with a slash behind folders, and ``../`` in front.
 
-A listing needs little memory whatever the number of entries. It is rendered once to know its length and validator. What
-is larger than ``KEPT`` is rendered again while it is sent, as fast as the client reads; if the directory has changed
-meanwhile, the connection is aborted.
+A listing needs little memory whatever the number of entries. It is rendered once to know its length and validator. A
+large one, see L{ListingSizes}, is rendered again while it is sent, as fast as the client reads; if the directory has
+changed meanwhile, the connection is aborted.
 """
 
 from __future__ import annotations
@@ -129,8 +129,15 @@ def _permission_keys(path: str) -> list[str]:
     return keys
 
 
-PAGE: Final = 250  # folders or files that are read and rendered in one call of a thread, in some 10 ms
-KEPT: Final = 1024 * 1024  # bytes; 10,000 versions have 500 KiB
+@frozen
+class ListingSizes:
+    """How listings are rendered."""
+
+    page: int = 250  # folders or files that are read and rendered in one call of a thread, in some 10 ms
+    kept: int = 1024 * 1024  # bytes of a listing that is rendered once; 10,000 versions have 500 KiB
+
+
+SIZES: Final = ListingSizes()
 
 
 @frozen
@@ -148,48 +155,52 @@ async def render_listing(
     turns: ListingTurns,
     *,
     gone: Callable[[], bool] = lambda: False,
+    sizes: ListingSizes = SIZES,
 ) -> Listing:
     """
     Render a directory in a form; the rest is left out when the client has ``gone``.
 
     :raises QueueFull: too many wait for their turns
     """
+    pieces = partial(_pieces, catalog, directory, page, turns, sizes.page)
     kept: list[bytes] = []
     size = 0
     digest = hashlib.sha256()
     async with turns.whole.hold():
-        async for piece in _pieces(catalog, directory, page, turns):
+        async for piece in pieces():
             if gone():
                 break
             size += len(piece)
             digest.update(piece)
-            if size <= KEPT:
+            if size <= sizes.kept:
                 kept.append(piece)
             else:
                 kept.clear()
 
-    deliver = partial(deliver_pieces, partial(_pieces, catalog, directory, page, turns))
+    deliver = partial(deliver_pieces, pieces)
     etag = b'"%s"' % digest.hexdigest()[:32].encode("ascii")
-    return Listing(b"".join(kept) if size <= KEPT else Content(size, deliver=deliver), etag)
+    return Listing(b"".join(kept) if size <= sizes.kept else Content(size, deliver=deliver), etag)
 
 
-async def _pieces(catalog: ICatalog, directory: Directory, page: Page, turns: ListingTurns) -> AsyncIterator[bytes]:
+async def _pieces(
+    catalog: ICatalog, directory: Directory, page: Page, turns: ListingTurns, size: int
+) -> AsyncIterator[bytes]:
     yield page.head(directory.path)
     first = True
     cursor: Cursor | None = Cursor()
     while cursor is not None:
         async with turns.pages.hold():
-            piece, cursor = await catalog.scan(_render_page, directory, page, cursor, first)
+            piece, cursor = await catalog.scan(_render_page, directory, page, cursor, size, first)
         yield piece
         first = first and not piece
     yield page.tail
 
 
 def _render_page(
-    r: Reader, directory: Directory, page: Page, cursor: Cursor, first: bool
+    r: Reader, directory: Directory, page: Page, cursor: Cursor, size: int, first: bool
 ) -> tuple[bytes, Cursor | None]:
     """The entries after a position, rendered on the thread that reads them, and the next position."""
-    entries, following = read_page(r, directory, cursor, PAGE)
+    entries, following = read_page(r, directory, cursor, size)
     return page.entries(entries, first), following
 
 

@@ -67,6 +67,7 @@ class FilesystemBlobStore:
         low_water: int | None = None,
         fsync: Fsync = "always",
         clock: Callable[[], float] = time.monotonic,
+        cached_digesters: int = CACHED_DIGESTERS,
     ) -> None:
         self.name = name
         self.uid = uid
@@ -78,7 +79,7 @@ class FilesystemBlobStore:
         self._capacity: tuple[float, tuple[int, int]] | None = None
         self._unnamed = False
         self._active: set[str] = set()
-        self._digesters: Lru[str, Digester] = Lru(CACHED_DIGESTERS)
+        self._digesters: Lru[str, Digester] = Lru(cached_digesters)
 
     async def start(self, *, create: bool = True) -> None:
         """

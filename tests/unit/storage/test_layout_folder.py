@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.storage.layout_folder import TEMPORARY, Draft, LayoutFolder, shorten
+from pkgrepo.storage.layout_folder import PIECE, TEMPORARY, Draft, LayoutFolder, shorten
 
 
 @pytest.fixture
@@ -191,12 +191,12 @@ def test_a_draft_differs_by_any_byte(layout, other):
     assert not layout.differs(draft.path, "images/app/index.json")
 
 
-def test_long_documents_are_compared_to_their_end(layout, monkeypatch):
-    monkeypatch.setattr("pkgrepo.storage.layout_folder.PIECE", 2)
+def test_long_documents_are_compared_to_their_end(layout):
+    begin = bytes(2 * PIECE)
     draft = layout.draft()
-    draft.write(b"onetwo")
+    draft.write(begin + b"two")
     draft.close()
-    layout.write("images/app/index.json", b"onetwO")
+    layout.write("images/app/index.json", begin + b"twO")
     assert layout.differs(draft.path, "images/app/index.json")
 
 

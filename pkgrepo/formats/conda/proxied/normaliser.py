@@ -103,13 +103,13 @@ def name_in(sort: bytes) -> str:
     return sort.partition(_END)[0].decode()
 
 
-def normalise_repodata(source: bytes, context: Context) -> Normalised:
+def normalise_repodata(source: bytes, context: Context, *, most: int = REPODATA_SIZE) -> Normalised:
     """
     The parts of ``repodata.json`` or ``current_repodata.json``, see L{pkgrepo.proxy.parts.values.NormaliserFunction}.
 
     :raises Invalid: it is no such document, or that of another folder
     """
-    folder = _parse(_read_folder, source)
+    folder = _parse(_read_folder, source, most)
     subdir, base = _check_info(folder.info, context)
     places, names = _order(folder)
     return Normalised({NAMES: names}, _records(folder, places, subdir, base), ordered=True)
@@ -131,29 +131,29 @@ def normalise_channeldata(source: bytes, context: Context) -> Normalised:  # noq
     return Normalised(top, _abouts(channel.packages, names), ordered=True)
 
 
-def _parse(read: Any, source: bytes) -> Any:
+def _parse(read: Any, source: bytes, most: int = REPODATA_SIZE) -> Any:
     try:
-        return read(_unpack(source))
+        return read(_unpack(source, most))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"it is no document of a channel: {error}") from None
 
 
-def _unpack(source: bytes) -> bytes:
+def _unpack(source: bytes, most: int) -> bytes:
     """A document without its compression. :raises Invalid: it cannot be unpacked, or is too large"""
     if not source.startswith(_ZSTD_MAGIC):
         return source
     unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     try:
         size = zstandard.frame_content_size(source)
-        if size > REPODATA_SIZE:
-            raise Invalid(f"it has more than {REPODATA_SIZE} bytes")
+        if size > most:
+            raise Invalid(f"it has more than {most} bytes")
         if size >= 0:
             return unpacker.decompress(source)
         found = bytearray()
         for piece in unpacker.read_to_iter(source, write_size=_PIECE):
             found += piece
-            if len(found) > REPODATA_SIZE:
-                raise Invalid(f"it has more than {REPODATA_SIZE} bytes")
+            if len(found) > most:
+                raise Invalid(f"it has more than {most} bytes")
     except zstandard.ZstdError as error:
         raise Invalid(f"it cannot be unpacked: {error}") from None
     return bytes(found)

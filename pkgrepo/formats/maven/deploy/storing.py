@@ -48,7 +48,8 @@ class Steps(Generic[T]):
     that is bytes counts by its length.
     """
 
-    def __init__(self, pool: Pool, items: Generator[T, None, None]) -> None:
+    def __init__(self, pool: Pool, items: Generator[T, None, None], step_s: float = STEP_S) -> None:
+        self._step_s = step_s
         self._pool = pool
         self._items = items
         self._lock = Lock()
@@ -67,7 +68,7 @@ class Steps(Generic[T]):
     def _take(self) -> list[T]:
         batch: list[T] = []
         size = 0
-        until = time.monotonic() + STEP_S
+        until = time.monotonic() + self._step_s
         with self._lock:
             for item in self._items:
                 batch.append(item)

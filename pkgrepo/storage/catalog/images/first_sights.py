@@ -95,9 +95,17 @@ def next_sight(r: Reader, repository_id: int, image: str, tag: str, after_ms: in
 
 
 def note_sight(
-    tx: Transaction, repository_id: int, image: str, tag: str, digest: str, seen_ms: int, moved_ms: int
+    tx: Transaction,
+    repository_id: int,
+    image: str,
+    tag: str,
+    digest: str,
+    seen_ms: int,
+    moved_ms: int,
+    *,
+    most: int = MOST,
 ) -> None:
-    """Record that a manifest was seen, and that a tag (unless it is empty) points to it from a time on."""
+    """Record that a manifest was seen, and that a tag (unless it is empty) points to it from a time on; see L{MOST}."""
     tx.send(
         """
         INSERT INTO first_sight (repository_id, package_key, tag, digest, seen_at, moved_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -114,5 +122,5 @@ def note_sight(
             SELECT MIN(moved_at) FROM first_sight WHERE repository_id = ? AND package_key = ? AND tag = ?
         )
         """,
-        (repository_id, image, tag, repository_id, image, tag, MOST, repository_id, image, tag),
+        (repository_id, image, tag, repository_id, image, tag, most, repository_id, image, tag),
     )

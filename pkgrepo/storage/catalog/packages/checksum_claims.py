@@ -22,10 +22,19 @@ LASTS_MS: Final = 60 * 60_000
 MOST_CLAIMS: Final = 10_000  # of one repository; a deploy has a few hundred files
 
 
-def put_claim(tx: Transaction, repository_id: int, path: str, algorithm: str, digest: str, now_ms: int) -> bool:
-    """Add or replace a claim; returns whether there was room for it. ``digest`` is lower-case hex."""
+def put_claim(
+    tx: Transaction,
+    repository_id: int,
+    path: str,
+    algorithm: str,
+    digest: str,
+    now_ms: int,
+    *,
+    most: int = MOST_CLAIMS,
+) -> bool:
+    """Add or replace a claim, unless the repository has ``most``; returns whether it did. ``digest`` is in hex."""
     sql = "SELECT COUNT(*) FROM (SELECT 1 FROM checksum_claim WHERE repository_id = ? LIMIT ?) AS c"
-    if number(tx, sql, (repository_id, MOST_CLAIMS)) >= MOST_CLAIMS:
+    if number(tx, sql, (repository_id, most)) >= most:
         return False
     tx.send(
         """

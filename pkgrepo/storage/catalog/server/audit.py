@@ -124,15 +124,15 @@ def _truncate_value(value: Any, levels: int) -> Any:
             return value
 
 
-def prune_audit(tx: Transaction, before_ms: int) -> int:
+def prune_audit(tx: Transaction, before_ms: int, limit: int = PRUNE_BATCH) -> int:
     """
-    Remove entries from before a time, at most ``PRUNE_BATCH``. Returns how many were removed.
+    Remove entries from before a time, at most ``limit``. Returns how many were removed.
 
-    Only the ``PRUNE_BATCH`` oldest rows are read, so the cost does not depend on the length of the log.
+    Only the ``limit`` oldest rows are read, so the cost does not depend on the length of the log.
     """
     return tx.execute(
         "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit ORDER BY seq LIMIT ?) AND at < ?",
-        (PRUNE_BATCH, before_ms),
+        (limit, before_ms),
     )
 
 

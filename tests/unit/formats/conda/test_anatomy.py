@@ -11,7 +11,7 @@ import zstandard
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.anatomy import read_package
-from pkgrepo.formats.conda.names import BZ2_PACKED, BZ2_UNPACKED, INDEX_SIZE, INFO_SIZE, parse_file_name
+from pkgrepo.formats.conda.names import BZ2, INDEX_SIZE, INFO_SIZE, Bz2Limits, parse_file_name
 from tests.support.conda_packages import info_members, make_conda, make_index, make_tar, make_tar_bz2, pack_conda
 
 STEM = "demo-1.0-py_0"
@@ -77,8 +77,8 @@ INFO = make_tar(MEMBERS)
 MAGIC = (0xFD2FB528).to_bytes(4, "little")
 
 
-def read_damaged(data, ending=".conda"):
-    return read_package(data, parse_file_name(STEM + ending))
+def read_damaged(data, ending=".conda", limits=BZ2):
+    return read_package(data, parse_file_name(STEM + ending), limits)
 
 
 def linked_info(**fields):
@@ -195,13 +195,12 @@ def test_an_index_that_is_no_plain_object_is_refused(text):
         read_damaged(pack_conda(STEM, zstandard.compress(make_tar([("info/index.json", text)]))))
 
 
-def test_a_bzip2_bomb_is_refused_at_its_limit(monkeypatch):
-    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.BZ2_UNPACKED", 1024 * 1024)
+def test_a_bzip2_bomb_is_refused_at_its_limit():
     zeros = bz2.compress(make_tar([("bin/zeros", bytes(1024 * 1024))]))
     assert len(zeros) < 1000
-    assert BZ2_UNPACKED <= 64 * 1024 * 1024
+    assert BZ2.unpacked <= 64 * 1024 * 1024
     with pytest.raises(Invalid, match="unpack"):
-        read_damaged(zeros, ".tar.bz2")
+        read_damaged(zeros, ".tar.bz2", Bz2Limits(unpacked=1024 * 1024))
 
 
 def test_thousands_of_bzip2_streams_are_refused():
@@ -209,11 +208,10 @@ def test_thousands_of_bzip2_streams_are_refused():
         read_damaged(bz2.compress(b"") * 2000, ".tar.bz2")
 
 
-def test_an_info_folder_that_comes_too_late_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("pkgrepo.formats.conda.anatomy.BZ2_PACKED", 0)
+def test_an_info_folder_that_comes_too_late_is_not_waited_for():
     with pytest.raises(Invalid, match="not within"):
-        read_damaged(make_tar_bz2(), ".tar.bz2")
-    assert BZ2_PACKED > 1024 * 1024
+        read_damaged(make_tar_bz2(), ".tar.bz2", Bz2Limits(packed=0))
+    assert BZ2.packed > 1024 * 1024
 
 
 def test_what_follows_the_info_folder_is_not_read_damaged():

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
-from pkgrepo.formats.maven import listing
 from pkgrepo.formats.maven.caches import ListingTurns
 from pkgrepo.formats.maven.directories import Cursor, find_directory, read_page
-from pkgrepo.formats.maven.listing import HTML_PAGE, JSON_PAGE, render_listing
+from pkgrepo.formats.maven.listing import HTML_PAGE, JSON_PAGE, ListingSizes, render_listing
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.http.responses import Content
 from pkgrepo.model import SYSTEM, NewFile
@@ -232,9 +231,7 @@ async def test_a_large_listing_is_sent_in_pieces_as_fast_as_the_client_reads(wor
     world.put(*(f"d/{n:03}/x" for n in range(50)), *(f"d/f{n:03}" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
     whole = await render_listing(world.catalog, directory, page, ListingTurns())
-    monkeypatch.setattr(listing, "KEPT", 100)
-    monkeypatch.setattr(listing, "PAGE", 7)
-    found = await render_listing(world.catalog, directory, page, ListingTurns())
+    found = await render_listing(world.catalog, directory, page, ListingTurns(), sizes=ListingSizes(page=7, kept=100))
     assert isinstance(found.body, Content)
     assert (found.body.size, found.etag) == (len(whole.body), whole.etag)
     client = Client()
@@ -253,9 +250,8 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
 
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    monkeypatch.setattr(listing, "KEPT", 100)
-    monkeypatch.setattr(listing, "PAGE", 7)
-    found = await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns())
+    sizes = ListingSizes(page=7, kept=100)
+    found = await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns(), sizes=sizes)
     client = Client()
     done = Deferred.fromCoroutine(found.body.deliver(client, 0, found.body.size))
     client.producer.stopProducing()
@@ -266,11 +262,13 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
 async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch):
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    monkeypatch.setattr(listing, "PAGE", 7)
     before = world.catalog.tx.statements
-    await render_listing(
-        world.catalog, directory, HTML_PAGE, ListingTurns(), gone=lambda: world.catalog.tx.statements > before
-    )
+
+    def gone():
+        return world.catalog.tx.statements > before
+
+    sizes = ListingSizes(page=7)
+    await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns(), gone=gone, sizes=sizes)
     assert world.catalog.tx.statements - before < 20
 
 

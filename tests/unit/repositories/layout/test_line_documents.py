@@ -79,10 +79,11 @@ def test_a_document_written_in_pages_is_the_same(entries: dict[str, int], size: 
     assert sink.getvalue() == render(entries)
 
 
-def test_copied_ranges_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_documents, "_PIECE", 7)
-    entries = {f"{number:03}": number for number in range(100)}
-    assert change(render(entries), {"050": 1, "100": 2}) == render({**entries, "050": 1, "100": 2})
+def test_copied_ranges_are_read_in_pieces() -> None:
+    entries = {f"{number:05}": number for number in range(50_000)}
+    document = render(entries)
+    assert len(document) > 3 * line_documents._PIECE
+    assert change(document, {"40000": 1, "50000": 2}) == render({**entries, "40000": 1, "50000": 2})
 
 
 @pytest.mark.parametrize(

@@ -134,9 +134,8 @@ async def test_a_descriptor_is_the_callers_and_outlives_the_blob(tmp_path, pools
     os.close(fd)
 
 
-async def test_the_number_of_cached_digesters_is_limited(tmp_path, pools, monkeypatch):
-    monkeypatch.setattr(filesystem, "CACHED_DIGESTERS", 3)
-    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0)
+async def test_the_number_of_cached_digesters_is_limited(tmp_path, pools):
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0, cached_digesters=3)
     await store.start()
     suspended = []
     for n in range(6):

@@ -10,7 +10,6 @@ import pytest
 
 from pkgrepo.formats.container.documents import MOST_LAYERS
 from pkgrepo.formats.container.public_keys import parse_key
-from pkgrepo.formats.container.trust import signatures
 from pkgrepo.formats.container.trust.signatures import (
     BUNDLE,
     SIMPLE,
@@ -142,11 +141,9 @@ def test_the_number_of_layers_is_limited() -> None:
     assert len(list(find_signature_layers(json.dumps({"layers": [layer] * 100}).encode()))) == MOST_LAYERS
 
 
-def test_the_number_of_verifications_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_verifications_is_limited() -> None:
     signer, other = Signer(), parse_key(Signer().pem)
     mine = parse_key(signer.pem)
     false = [simple(Signer(), DIGEST)] * 5
-    monkeypatch.setattr(signatures, "MOST_CHECKS", 11)
-    assert not find_signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine])
-    monkeypatch.setattr(signatures, "MOST_CHECKS", 12)
-    assert find_signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine]) == {mine.id}
+    assert not find_signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine], most=11)
+    assert find_signers(DIGEST, [*false, simple(signer, DIGEST)], [other, mine], most=12) == {mine.id}

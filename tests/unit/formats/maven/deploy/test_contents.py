@@ -9,7 +9,6 @@ import pytest
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import MOST_ERRORS, Invalid
 from pkgrepo.formats.maven.configuration import DeployRequirements
-from pkgrepo.formats.maven.deploy import contents as reading
 from pkgrepo.formats.maven.deploy.contents import Contents, check_contents, check_digests, component_list, survey
 from pkgrepo.formats.maven.deploy.problems import Problems, first_sentence
 from tests.support.maven_bundles import (
@@ -33,9 +32,9 @@ MAKERS = [make_zip, make_tar, make_tar_gz]
 NONE = DeployRequirements()
 
 
-def check(data, requirements=NONE, limit=LIMIT):
+def check(data, requirements=NONE, limit=LIMIT, **limits):
     contents, problems = Contents(), Problems()
-    list(survey(Source(data, "the bundle"), limit, contents, problems))
+    list(survey(Source(data, "the bundle"), limit, contents, problems, **limits))
     return check_contents(contents, requirements, problems), contents, problems
 
 
@@ -264,10 +263,9 @@ def test_other_bytes_are_no_archive():
             check(data)
 
 
-def test_more_files_than_the_limit_are_refused(monkeypatch):
-    monkeypatch.setattr(reading, "MOST_FILES", 3)
-    assert problems_of(ONE) == {}
-    found = check(make_zip({**ONE, **TWO}))[2]
+def test_more_files_than_the_limit_are_refused():
+    assert problems_of(ONE, most_files=3) == {}
+    found = check(make_zip({**ONE, **TWO}), most_files=3)[2]
     assert (found.status, found.texts()[""]) == (413, ["a deployment has at most 3 files"])
 
 

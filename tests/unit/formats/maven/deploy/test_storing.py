@@ -6,7 +6,6 @@ import pytest
 import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.formats.maven.deploy import storing
 from pkgrepo.formats.maven.deploy.storing import STEP_SIZE, Steps
 from tests.support.inprocess_server import until
 from tests.support.repositories import started_pools
@@ -37,16 +36,14 @@ async def test_all_items_come_in_order_from_threads(pool):
     assert threading.current_thread() not in threads
 
 
-async def test_a_batch_has_a_bounded_number_of_bytes(pool, monkeypatch):
-    monkeypatch.setattr(storing, "STEP_S", 1000.0)
+async def test_a_batch_has_a_bounded_number_of_bytes(pool):
     piece = bytes(STEP_SIZE // 4)
-    batches = await read(Steps(pool, (piece for _ in range(10))))
+    batches = await read(Steps(pool, (piece for _ in range(10)), step_s=1000.0))
     assert [len(batch) for batch in batches] == [4, 4, 2]
 
 
-async def test_a_batch_ends_when_its_time_is_over(pool, monkeypatch):
-    monkeypatch.setattr(storing, "STEP_S", -1.0)
-    assert await read(Steps(pool, (number for number in range(3)))) == [[0], [1], [2]]
+async def test_a_batch_ends_when_its_time_is_over(pool):
+    assert await read(Steps(pool, (number for number in range(3)), step_s=-1.0)) == [[0], [1], [2]]
 
 
 async def test_an_error_is_raised_and_closes_the_generator(pool):

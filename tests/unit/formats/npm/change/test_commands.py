@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.change import commands, requests
+from pkgrepo.formats.npm.change import commands
 from pkgrepo.formats.npm.change.document_change import DocumentChange
-from pkgrepo.formats.npm.change.requests import apply_written
+from pkgrepo.formats.npm.change.requests import BATCH, apply_written
 from pkgrepo.formats.npm.indexing import Publishing, index_package
 from pkgrepo.formats.npm.packument import document as packument
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
@@ -195,15 +195,15 @@ class _Publisher:
         return self._package.catalog.do(command, repository, *args, NOW)
 
 
-async def test_other_writers_commit_between_batches_of_deprecations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "BATCH", 5)
-    package = Package()
+async def test_other_writers_commit_between_batches_of_deprecations() -> None:
+    texts = [f"1.{minor}.0" for minor in range(2 * BATCH + 1)]
+    package = Package(texts)
     publisher = _Publisher(package)
     services: Any = SimpleNamespace(publisher=publisher)
-    change = DocumentChange(deprecated=dict.fromkeys(TEXTS, "old"))
+    change = DocumentChange(deprecated=dict.fromkeys(texts, "old"))
     identity: Any = None
     answer = await apply_written(Context(services, package.repository, None), "x", change, identity, SYSTEM)
-    assert publisher.slices == [5, 5, 2]
+    assert publisher.slices == [BATCH, BATCH, 1]
     assert set(package.deprecations().values()) == {"old"}
     serial = package.catalog.peek(packages.package_serial, 1, "x")
     assert json.loads(answer.body)["rev"] == packument.revision("x", serial)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm.change import written_document as module
 from pkgrepo.formats.npm.change.written_document import PullParser, WrittenDocument, read_written
 from pkgrepo.formats.npm.publish.scanner import PublishScanner
 
@@ -22,10 +21,10 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def read(body: bytes) -> WrittenDocument:
+def read(body: bytes, **limits: int) -> WrittenDocument:
     scanner = PublishScanner()
     scanner.feed(body)
-    return read_written(scanner.finish())
+    return read_written(scanner.finish(), **limits)
 
 
 def take_all(text: bytes) -> dict[str, Any]:
@@ -115,10 +114,9 @@ def test_members_are_those_that_a_whole_document_parser_finds(document: dict[str
     assert take_all(json.dumps(document, indent=indent, ensure_ascii=False).encode()) == document
 
 
-def test_versions_of_a_document_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_VERSIONS", 3)
+def test_versions_of_a_document_are_counted() -> None:
     document: dict[str, Any] = {"name": "x", "versions": {f"1.0.{n}": {} for n in range(3)}}
-    assert len(read(json.dumps(document).encode()).versions or ()) == 3
+    assert len(read(json.dumps(document).encode(), most_versions=3).versions or ()) == 3
     document["versions"]["2.0.0"] = {}
     with pytest.raises(Invalid, match="more than 3 versions"):
-        read(json.dumps(document).encode())
+        read(json.dumps(document).encode(), most_versions=3)

@@ -5,6 +5,7 @@ import pytest
 from attrs import fields_dict
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.limits import MOST_REQUIREMENTS, REQUIREMENTS_SIZE
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.formats.python.upload import metadata as module
 from pkgrepo.formats.python.upload.metadata import CoreMetadata, check_identity, meta_json, parse_metadata
@@ -195,17 +196,20 @@ def test_endless_head_is_refused() -> None:
 
 
 def test_requirements_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_REQUIREMENTS", 10)
-    monkeypatch.setattr(module, "REQUIREMENTS_SIZE", 100)
+    most, size = MOST_REQUIREMENTS, REQUIREMENTS_SIZE // 100
     read: list[str] = []
     monkeypatch.setattr(module, "Requirement", read.append)
-    for text, why in ((b"a", "more than 10 Requires-Dist"), (b"a" * 11, "of more than 100 characters together")):
+    for text, count, why in (
+        (b"a", most + 1, f"more than {most} Requires-Dist"),
+        (b"a" * size, 101, f"of more than {REQUIREMENTS_SIZE} characters together"),
+    ):
         with pytest.raises(Invalid, match=why) as caught:
-            parse_metadata(HEAD + b"Requires-Dist: %b\n" % text * (11 if len(text) == 1 else 10), "METADATA")
+            parse_metadata(HEAD + b"Requires-Dist: %b\n" % text * count, "METADATA")
         assert caught.value.pointer == "requires_dist"
         assert not read
-    assert parse_metadata(HEAD + b"Requires-Dist: aaaaaaaaaa\n" * 10, "METADATA").requires_dist == ("a" * 10,) * 10
-    assert len(read) == 10
+    fitting = HEAD + b"Requires-Dist: %b\n" % (b"a" * (REQUIREMENTS_SIZE // most)) * most
+    assert parse_metadata(fitting, "METADATA").requires_dist == ("a" * (REQUIREMENTS_SIZE // most),) * most
+    assert len(read) == most
 
 
 def test_long_lists_of_requirements_fit() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.storage.catalog.images import first_sights
 from pkgrepo.storage.catalog.images.first_sights import Age, find_age, find_old, next_sight, note_sight
 from tests.support.catalog import MemoryCatalog
 
@@ -19,12 +18,9 @@ def test_tag_that_goes_back_has_the_age_of_the_first_time(catalog: MemoryCatalog
     assert catalog.peek(find_age, 1, "app", "z") == Age(None)
 
 
-def test_oldest_sight_of_a_tag_is_kept_beyond_the_limit(
-    catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(first_sights, "MOST", 3)
+def test_oldest_sight_of_a_tag_is_kept_beyond_the_limit(catalog: MemoryCatalog) -> None:
     for moved_ms in range(8):
-        catalog.do(note_sight, 1, "app", "1", f"{moved_ms}", moved_ms, moved_ms)
+        catalog.do(note_sight, 1, "app", "1", f"{moved_ms}", moved_ms, moved_ms, most=3)
     known = [each for each in "01234567" if catalog.peek(find_age, 1, "app", each) != Age(None)]
     assert known[0] == "0"
     assert known[-3:] == ["5", "6", "7"]

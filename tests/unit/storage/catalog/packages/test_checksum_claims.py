@@ -37,6 +37,7 @@ def test_housekeeping_removes_expired_claims_in_batches(catalog: MemoryCatalog) 
     assert catalog.do(claims_for, 1, "3.jar", NOW) == {"md5": "00"}
 
 
-def test_a_repository_keeps_only_so_many(catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checksum_claims, "MOST_CLAIMS", 3)
-    assert [catalog.do(put_claim, 1, f"{n}.jar", "md5", "00", NOW) for n in range(5)] == [True] * 3 + [False] * 2
+def test_a_repository_keeps_only_so_many(catalog: MemoryCatalog) -> None:
+    assert [catalog.do(put_claim, 1, f"{n}.jar", "md5", "00", NOW, most=3) for n in range(5)] == [True] * 3 + [
+        False
+    ] * 2

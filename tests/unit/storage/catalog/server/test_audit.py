@@ -66,7 +66,6 @@ def test_long_texts_are_truncated_and_found_by_the_whole_text(catalog):
     assert len(line.object) == len(line.detail["reason"]) == audit.LONGEST_TEXT
 
 
-def test_old_entries_are_removed_in_batches(catalog, monkeypatch):
-    monkeypatch.setattr(audit, "PRUNE_BATCH", 2)
-    assert [catalog.do(audit.prune_audit, 4000) for _ in range(3)] == [2, 1, 0]
+def test_old_entries_are_removed_in_batches(catalog):
+    assert [catalog.do(audit.prune_audit, 4000, limit=2) for _ in range(3)] == [2, 1, 0]
     assert [line.at.timestamp() for line in catalog.peek(audit.list_audit)] == [4]
