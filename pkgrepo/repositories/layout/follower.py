@@ -73,6 +73,8 @@ class Pace:
     longest_quiet_s: float = 30.0  # that its first change waits at most
     mark_after_s: float = 600.0  # from a change until the mark is moved, which syncs the file system
     mark_events: int = 10_000  # after the mark until it is moved; to compare them again takes some seconds
+    retry_page: int = 100  # pending entries that are tried between two batches of events
+    retry_s: float = 10.0  # until the next pass over them; doubled after each pass in which nothing succeeded
 
     def pause_after(self, round_s: float, written: int = 0) -> float:
         """The seconds to pause after a round of this duration that wrote this many bytes of documents."""
@@ -89,7 +91,7 @@ class LayoutFollower(Service):
         self._pools = context.pools
         self._updater = LayoutUpdater(context)
         self._storages = StorageLayouts(context)
-        self._retries = Retries(context, self._show_pending, self._sync, self.notify)
+        self._retries = Retries(context, self._show_pending, self._sync, self.notify, pace.retry_page, pace.retry_s)
         self._following: Deferred[None] | None = None
         self._open = False  # whether more work may begin
         self._notified = False

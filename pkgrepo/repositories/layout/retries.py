@@ -21,8 +21,6 @@ from pkgrepo.storage.catalog.server.layout_pending import Entry
 
 log = Logger()
 
-PAGE = 100  # pending entries that are tried between two batches of events
-RETRY_S = 10.0  # seconds until the next pass; doubled after each pass in which nothing succeeded
 MAX_RETRY_S = 300.0
 NO_ROOM = frozenset({os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)})
 
@@ -48,6 +46,8 @@ class Retries(MaintenanceWork):
         show: Callable[[Entry], Awaitable[dict[Entry, str]]],
         sync: Callable[[], Awaitable[None]],
         notify: Callable[[], None],
+        page: int,
+        retry_s: float,
     ) -> None:
         super().__init__(context)
         self._show = show
@@ -56,7 +56,8 @@ class Retries(MaintenanceWork):
         self._open = False
         self._scheduling = True
         self._pass: _Pass | None = None
-        self._delay_s = RETRY_S
+        self._page = page
+        self._retry_s = self._delay_s = retry_s
         self._out_of_room = False  # whether entries of the last pass failed for lack of room on the disk
         self._timer: IDelayedCall | None = None
 
@@ -95,7 +96,7 @@ class Retries(MaintenanceWork):
         current = self._pass
         if current is None or not self._open:
             return
-        page = await self._catalog.scan(layout_pending.list_pending, current.after, PAGE)
+        page = await self._catalog.scan(layout_pending.list_pending, current.after, self._page)
         if not page:
             self._end(current)
             return
@@ -122,9 +123,9 @@ class Retries(MaintenanceWork):
 
     def schedule_sooner(self) -> None:
         """Start the timer anew with the shortest delay, if entries wait for room: the disk has some again."""
-        if self._out_of_room and self._timer is not None and self._delay_s > RETRY_S:
+        if self._out_of_room and self._timer is not None and self._delay_s > self._retry_s:
             self._cancel_timer()
-            self._delay_s = RETRY_S
+            self._delay_s = self._retry_s
             self.schedule()
 
     def _end(self, ended: _Pass) -> None:
@@ -132,7 +133,7 @@ class Retries(MaintenanceWork):
         if ended.shown:
             log.info("the readable layout shows {count} entries that were pending", count=ended.shown)
         in_vain = ended.reasons and not ended.shown
-        self._delay_s = min(MAX_RETRY_S, 2 * self._delay_s) if in_vain else RETRY_S
+        self._delay_s = min(MAX_RETRY_S, 2 * self._delay_s) if in_vain else self._retry_s
         self._out_of_room = not NO_ROOM.isdisjoint(ended.reasons)
         if ended.reasons:
             self.schedule()

@@ -8,8 +8,7 @@ from twisted.internet.defer import maybeDeferred
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM, RepositoryType, VersionState
-from pkgrepo.repositories.layout import retries
-from pkgrepo.repositories.layout.follower import PAUSE_FACTOR, Pace
+from pkgrepo.repositories.layout.follower import PAUSE_FACTOR, LayoutFollower, Pace
 from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.repositories.layout.writer import FileLayoutWriter
@@ -138,7 +137,7 @@ async def test_entries_that_failed_for_lack_of_descriptors_are_retried(world, mo
         return show(*args)
 
     monkeypatch.setattr(FileLayoutWriter, "show", starving)
-    monkeypatch.setattr(retries, "RETRY_S", 0)
+    world.follower = LayoutFollower(world.context, Pace(retry_s=0))
     await world.publish(*WHEEL)
     with no_failures():
         world.follower.startService()

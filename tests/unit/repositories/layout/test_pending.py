@@ -5,12 +5,13 @@ import os
 from functools import partial
 
 import pytest
+from attrs import evolve
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.layout import follower, retries
-from pkgrepo.repositories.layout.follower import Pace
+from pkgrepo.repositories.layout.follower import LayoutFollower, Pace
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from tests.support.inprocess_server import until
@@ -86,9 +87,9 @@ async def test_entries_that_failed_on_a_full_disk_are_retried_until_shown(world,
     assert not is_shown(world, SECOND)
     assert (backlog.events, backlog.waiting, backlog.failed) == (0, 0, {world.storage.id: 2})
     assert backlog.reason == "No space left on device"
-    assert (await run(world, clock, retries.RETRY_S)).failed
+    assert (await run(world, clock, world.follower.pace.retry_s)).failed
     disk.full = False
-    backlog = await run(world, clock, 2 * retries.RETRY_S)
+    backlog = await run(world, clock, 2 * world.follower.pace.retry_s)
     assert is_shown(world, SECOND)
     assert not backlog.failed
     assert (await world.verify()).problems == []
@@ -119,12 +120,12 @@ async def test_retries_back_off_and_are_hastened_when_the_disk_has_room_again(wo
     disk.full = False
     await world.publish(*SECOND)
     await follow(world, clock)
-    assert not (await run(world, clock, retries.RETRY_S)).failed
+    assert not (await run(world, clock, world.follower.pace.retry_s)).failed
     assert is_shown(world, FIRST)
 
 
-async def test_entries_that_always_fail_do_not_block_others(world, clock, monkeypatch):
-    monkeypatch.setattr(retries, "PAGE", 1)
+async def test_entries_that_always_fail_do_not_block_others(world, clock):
+    world.follower = LayoutFollower(world.context, evolve(world.follower.pace, retry_page=1))
     await world.publish(*FIRST)
     for path in world.copies():
         (world.root / "blobs" / path).unlink()
@@ -147,7 +148,7 @@ async def test_the_cursor_stays_while_failures_cannot_be_recorded(world, disk, c
         backlog = await follow(world, clock)
         assert (backlog.events, backlog.failed) == (1, {})
     disk.full = False
-    backlog = await run(world, clock, retries.RETRY_S)
+    backlog = await run(world, clock, world.follower.pace.retry_s)
     assert (backlog.events, backlog.failed) == (0, {})
     assert is_shown(world, FIRST)
 
@@ -166,7 +167,7 @@ async def test_a_storage_that_cannot_be_opened_blocks_only_its_own_entries(world
         patch.setattr(world.stores, "of", fail)
         backlog = await follow(world, clock)
         assert (backlog.events, backlog.failed) == (0, {world.storage.id: 2})
-    assert not (await run(world, clock, retries.RETRY_S)).failed
+    assert not (await run(world, clock, world.follower.pace.retry_s)).failed
     assert is_shown(world, FIRST)
 
 
@@ -204,7 +205,7 @@ async def test_a_folder_that_could_not_be_removed_is_retried_and_its_successor_i
         await world.publish(*SECOND)
         assert (await follow(world, clock)).failed == {world.storage.id: 1}
     assert is_shown(world, FIRST)
-    backlog = await run(world, clock, retries.RETRY_S)
-    backlog = await run(world, clock, retries.RETRY_S) if backlog.waiting else backlog
+    backlog = await run(world, clock, world.follower.pace.retry_s)
+    backlog = await run(world, clock, world.follower.pace.retry_s) if backlog.waiting else backlog
     assert (is_shown(world, FIRST), is_shown(world, SECOND), backlog.failed) == (False, True, {})
     assert (await world.verify()).problems == []

@@ -66,9 +66,8 @@ async def test_a_stop_handles_the_remaining_events(world, batches):
     again.follower.stopService()
 
 
-async def test_a_stop_makes_no_pauses(world, batches, monkeypatch):
-    world.follower.pace = Pace(batch=1, pause_s=3600)
-    monkeypatch.setattr(retries, "PAGE", 1)
+async def test_a_stop_makes_no_pauses(world):
+    world.follower = LayoutFollower(world.context, Pace(batch=1, pause_s=3600, retry_page=1))
     await publish(world)
     await world.catalog.write(layout_pending.add_repositories, [world.repository.id])
     await world.follower.catch_up_and_mark_closed(GRACE_S)
