@@ -10,13 +10,12 @@ from pkgrepo.errors import Forbidden, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import USER_MANAGERS, is_full_admin
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.names import action_names, find_subject
+from pkgrepo.management.api.names import find_subject
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
-from pkgrepo.management.users.permissions import wanted_grants
+from pkgrepo.management.users.permissions import GrantChange, all_grants, one_grant
 from pkgrepo.management.users.schema import (
     ActionSet,
-    GrantSet,
     GroupChange,
     GroupGrants,
     GroupMemberRecord,
@@ -27,7 +26,7 @@ from pkgrepo.management.users.schema import (
     WholeGroupRecord,
     grant_records,
 )
-from pkgrepo.model import Action, Grant, Group, Owner, SubjectKind
+from pkgrepo.model import Grant, Group, Owner, SubjectKind
 from pkgrepo.storage.catalog.people import groups, projects, users
 
 MOST_CHECKED = 500  # members whose rights are compared in the transaction of a change, about 50 us each
@@ -153,10 +152,8 @@ async def set_permissions(call: Call, body: GroupGrants, name: str) -> WholeGrou
     group = await _find(call, name)
     call.check_unchanged(await _record(call, group))
     present = await call.catalog.look(groups.grants_of_group, group.id)
-    wanted = await wanted_grants(call, present, body.repositories)
-    paths = {each.id: each.path for each in call.registry.listed()}
-    detail = {paths[key]: action_names(actions) for key, actions in wanted.items()}
-    return await _set_grants(call, group, present, wanted, detail)
+    granted = await all_grants(call, SubjectKind.GROUP, group.id, present, body.repositories)
+    return await _set_grants(call, group, present, granted)
 
 
 @table.put(
@@ -167,7 +164,7 @@ async def set_permissions(call: Call, body: GroupGrants, name: str) -> WholeGrou
 )
 async def set_grant(call: Call, body: ActionSet, name: str, place: str) -> WholeGroupRecord:
     """The repository is named by its id, or as storage%2Fname. Other grants do not change."""
-    return await _set_grant(call, name, GrantSet(repository=place, actions=body.actions))
+    return await _set_grant(call, name, place, body.actions)
 
 
 @table.delete(
@@ -178,32 +175,22 @@ async def set_grant(call: Call, body: ActionSet, name: str, place: str) -> Whole
 )
 async def remove_grant(call: Call, name: str, place: str) -> WholeGroupRecord:
     """What else is granted to the members decides from then on."""
-    return await _set_grant(call, name, GrantSet(repository=place, actions=[]), remove=True)
+    return await _set_grant(call, name, place, None)
 
 
-async def _set_grant(call: Call, name: str, given: GrantSet, *, remove: bool = False) -> WholeGroupRecord:
+async def _set_grant(call: Call, name: str, place: str, actions: list[str] | None) -> WholeGroupRecord:
     group = await _find(call, name)
     present = await call.catalog.look(groups.grants_of_group, group.id)
-    [(repository_id, actions)] = (await wanted_grants(call, present, [given])).items()
-    wanted = {each.repository_id: each.actions for each in present if each.repository_id != repository_id}
-    if not remove:
-        wanted[repository_id] = actions
-    path = {each.id: each.path for each in call.registry.listed()}[repository_id]
-    return await _set_grants(call, group, present, wanted, {path: None if remove else action_names(actions)})
+    granted = await one_grant(call, SubjectKind.GROUP, group.id, present, place, actions)
+    return await _set_grants(call, group, present, granted)
 
 
-async def _set_grants(
-    call: Call,
-    group: Group,
-    present: list[Grant],
-    wanted: Mapping[int, frozenset[Action]],
-    detail: Mapping[str, list[str] | None],
-) -> WholeGroupRecord:
+async def _set_grants(call: Call, group: Group, present: list[Grant], granted: GrantChange) -> WholeGroupRecord:
     if not is_full_admin(call.identity):  # who joins later would get them too, whatever the members have now
         before = {each.repository_id: each.actions for each in present}
-        await call.services.authorizer.check_group_delegation(call.identity, call.registry.listed(), before, wanted)
-    change = partial(users.replace_grants, kind=SubjectKind.GROUP, subject_id=group.id, wanted=wanted)
-    await _change(call, {"repositories": detail}, group, None, change)
+        listed = call.registry.listed()
+        await call.services.authorizer.check_group_delegation(call.identity, listed, before, granted.wanted)
+    await _change(call, {"repositories": granted.detail}, group, None, granted.command)
     return await _record(call, group)
 
 

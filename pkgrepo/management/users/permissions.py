@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from attrs import frozen
 from msgspec import UNSET
 
 from pkgrepo.errors import Forbidden, existing
@@ -131,14 +133,14 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
     if body.default_repository_actions is not UNSET:
         changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")
     check_flags(call, user, changes)
-    wanted = None if body.repositories is UNSET else await _wanted(call, user, body.repositories)
-    await check_may_grant(call, user, grants=wanted, default_actions=changes.get("default_actions"))
-    detail = audit_detail(changes)
-    if wanted is not None:
-        paths = {each.id: each.path for each in call.registry.listed()}
-        detail["repositories"] = {paths[key]: action_names(actions) for key, actions in wanted.items()}
-    entry = call.entry(user.username, detail)
-    user = await call.write(entry, _set_permissions, user, wanted, changes, call.now_ms)
+    granted, detail = None, audit_detail(changes)
+    if body.repositories is not UNSET:
+        present = await call.catalog.look(users.permissions_of_user, user.id)
+        granted = await all_grants(call, SubjectKind.USER, user.id, present, body.repositories)
+        detail["repositories"] = granted.detail
+    grants = None if granted is None else granted.wanted
+    await check_may_grant(call, user, grants=grants, default_actions=changes.get("default_actions"))
+    user = await call.write(call.entry(user.username, detail), _set_permissions, user, granted, changes, call.now_ms)
     return await _permissions(call, user)
 
 
@@ -154,7 +156,7 @@ async def set_grant(call: Call, body: ActionSet, id: str, place: str) -> Permiss
 
     Other grants do not change. Callers who are no admins may give only rights that they hold themselves.
     """
-    return await _set_grant(call, id, GrantSet(repository=place, actions=body.actions))
+    return await _set_grant(call, id, place, body.actions)
 
 
 @table.delete(
@@ -165,21 +167,15 @@ async def set_grant(call: Call, body: ActionSet, id: str, place: str) -> Permiss
 )
 async def remove_grant(call: Call, id: str, place: str) -> Permissions:
     """Grants of groups, project roles and the default actions decide from then on."""
-    return await _set_grant(call, id, GrantSet(repository=place, actions=[]), remove=True)
+    return await _set_grant(call, id, place, None)
 
 
-async def _set_grant(call: Call, id: str, given: GrantSet, *, remove: bool = False) -> Permissions:
+async def _set_grant(call: Call, id: str, place: str, actions: list[str] | None) -> Permissions:
     user = await find_manageable(call, id)
-    [(repository_id, actions)] = (await _wanted(call, user, [given])).items()
-    wanted = {
-        each.repository_id: each.actions
-        for each in await call.catalog.look(users.permissions_of_user, user.id)
-        if each.subject_kind is SubjectKind.USER and each.repository_id != repository_id
-    }
-    await check_may_grant(call, user, grants=wanted if remove else {**wanted, repository_id: actions})
-    path = {each.id: each.path for each in call.registry.listed()}[repository_id]
-    entry = call.entry(user.username, {"repositories": {path: None if remove else action_names(actions)}})
-    await call.write(entry, users.set_permission, repository_id, SubjectKind.USER, user.id, None if remove else actions)
+    present = await call.catalog.look(users.permissions_of_user, user.id)
+    granted = await one_grant(call, SubjectKind.USER, user.id, present, place, actions)
+    await check_may_grant(call, user, grants=granted.wanted)
+    await call.write(call.entry(user.username, {"repositories": granted.detail}), granted.command)
     return await _permissions(call, user)
 
 
@@ -188,16 +184,54 @@ async def _permissions(call: Call, user: User) -> Permissions:
     return Permissions.of(user, found, call.registry.listed())
 
 
-async def _wanted(call: Call, user: User, given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
-    return await wanted_grants(call, await call.catalog.look(users.permissions_of_user, user.id), given)
-
-
-async def wanted_grants(call: Call, present: list[Grant], given: list[GrantSet]) -> Mapping[int, frozenset[Action]]:
+@frozen
+class GrantChange:
     """
-    The actions of the ``given`` grants by the catalog key of the repository; ``present`` are those of before.
+    A change of the grants of a user or a group.
+
+    ``wanted`` are all grants after it, by the catalog key of the repository; ``detail`` is what the audit log stores,
+    by the path of the repository, with None for a grant that is removed. ``command`` makes the change.
+    """
+
+    wanted: Mapping[int, frozenset[Action]]
+    detail: Mapping[str, list[str] | None]
+    command: Callable[[Transaction], object]
+
+
+async def all_grants(
+    call: Call, kind: SubjectKind, subject_id: int, present: Sequence[Grant], given: Sequence[GrantSet]
+) -> GrantChange:
+    """
+    The change that replaces all grants of a subject by the ``given`` ones; ``present`` are those that apply to it.
 
     :raises Invalid: a repository or an action does not exist, as far as the caller may know
     """
+    wanted = await _wanted(call, present, given)
+    paths = {each.id: each.path for each in call.registry.listed()}
+    detail = {paths[key]: action_names(actions) for key, actions in wanted.items()}
+    command = partial(users.replace_grants, kind=kind, subject_id=subject_id, wanted=wanted)
+    return GrantChange(wanted, detail, command)
+
+
+async def one_grant(
+    call: Call, kind: SubjectKind, subject_id: int, present: Sequence[Grant], place: str, actions: list[str] | None
+) -> GrantChange:
+    """
+    The change that replaces the grant of a subject in the repository at a ``place``, or removes it (None).
+
+    :raises Invalid: the repository or an action does not exist, as far as the caller may know
+    """
+    given = await _wanted(call, present, [GrantSet(repository=place, actions=actions or [])])
+    ((key, parsed),) = given.items()
+    new = None if actions is None else parsed
+    own = {each.repository_id: each.actions for each in present if each.subject_kind is kind}
+    wanted = {each: value for each, value in {**own, key: new}.items() if value is not None}
+    path = {each.id: each.path for each in call.registry.listed()}[key]
+    command = partial(users.set_permission, repository_id=key, kind=kind, subject_id=subject_id, actions=new)
+    return GrantChange(wanted, {path: None if new is None else action_names(new)}, command)
+
+
+async def _wanted(call: Call, present: Sequence[Grant], given: Sequence[GrantSet]) -> Mapping[int, frozenset[Action]]:
     wanted: dict[int, frozenset[Action]] = {}
     granted = {each.repository_id for each in present}
 
@@ -219,10 +253,10 @@ def _users_with_grants(r: Reader, *, after: str, limit: int, search: str) -> lis
 def _set_permissions(
     tx: Transaction,
     user: User,
-    wanted: Mapping[int, frozenset[Action]] | None,
+    granted: GrantChange | None,
     changes: dict[str, Any],
     now_ms: int,
 ) -> User:
-    if wanted is not None:
-        users.replace_grants(tx, SubjectKind.USER, user.id, wanted)
+    if granted is not None:
+        granted.command(tx)
     return users.update_user(tx, user.id, now_ms=now_ms, **changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from twisted.internet.defer import ensureDeferred, gatherResults
 
 from tests.support.memory_server import Stack
 
@@ -80,6 +81,17 @@ async def test_one_grant_of_a_group_is_set_and_removed_and_others_stay(stack: St
     assert [each["repository"] for each in left["repositories"]] == ["main/py"]
     none = await stack.ok("PUT", "/groups/crew/permissions", {"repositories": []})
     assert none["repositories"] == []
+
+
+async def test_grants_that_are_given_at_the_same_time_all_stay(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.add_repository("js", format="npm")
+    await stack.ok("POST", "/groups", {"name": "crew"})
+    places = [f"/groups/crew/permissions/main%2F{name}" for name in ("py", "js")]
+    given = [ensureDeferred(stack.ok("PUT", place, {"actions": ["read"]})) for place in places]
+    await gatherResults(given)
+    listed = (await stack.ok("GET", "/groups/crew"))["repositories"]
+    assert sorted(each["repository"] for each in listed) == ["main/js", "main/py"]
 
 
 async def test_a_refusal_names_the_groups_whose_grant_decides(stack: Stack) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pkgrepo.commands.remote.people.users import add_grant_commands
 from pkgrepo.commands.remote.printer import Column, moment
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
@@ -111,36 +112,19 @@ async def remove_members(session: Session, name: str, usernames: tuple[str, ...]
     session.printer.done(f"{_are(usernames)} not in {name} any more")
 
 
-@group.command("grant")
-@click.argument("name")
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.argument("actions", nargs=-1, required=True)
-@remote
-async def grant(session: Session, name: str, repository: str, actions: tuple[str, ...]) -> None:
+add_grant_commands(
+    group,
+    ("groups", "NAME"),
+    GRANTS,
     """
     Set what the members of a group may do in a repository.
 
     ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything. The actions of several groups add
     up, and a grant of the user comes before them.
-    """
-    wanted = [] if actions == ("none",) else list(actions)
-    place = ("groups", name, "permissions", repository)
-    _print_grants(session, name, await session.client.change("PUT", *place, body={"actions": wanted}))
-
-
-@group.command("revoke")
-@click.argument("name")
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@remote
-async def revoke(session: Session, name: str, repository: str) -> None:
-    """Remove a group's grant in a repository."""
-    place = ("groups", name, "permissions", repository)
-    _print_grants(session, name, await session.client.change("DELETE", *place))
+    """,
+    "Remove a group's grant in a repository.",
+)
 
 
 def _are(names: tuple[str, ...]) -> str:
     return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
-
-
-def _print_grants(session: Session, name: str, changed: dict[str, Any]) -> None:
-    session.printer.table(GRANTS, changed["repositories"], f"{name} has no grants")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import IO, Any
 
@@ -62,6 +62,37 @@ def asking_password(command: Callable[..., None]) -> Callable[..., None]:
         command(password=ask_secret(password_file, repeated=True), **given)
 
     return run
+
+
+def add_grant_commands(
+    group: click.Group, place: tuple[str, str], columns: Sequence[Column], grant_help: str, revoke_help: str
+) -> None:
+    """
+    Add the commands ``grant`` and ``revoke``, which print the grants that are there afterwards.
+
+    ``place`` is where the users or groups are in the API, and what help calls the name of one.
+    """
+    kind, metavar = place
+    name_of = click.argument("name", metavar=metavar)
+    repository_of = click.argument("repository", metavar="STORAGE/REPOSITORY")
+
+    @group.command("grant", help=grant_help)
+    @name_of
+    @repository_of
+    @click.argument("actions", nargs=-1, required=True)
+    @remote
+    async def grant(session: Session, name: str, repository: str, actions: tuple[str, ...]) -> None:
+        body = {"actions": [] if actions == ("none",) else list(actions)}
+        changed = await session.client.change("PUT", kind, name, "permissions", repository, body=body)
+        session.printer.table(columns, changed["repositories"], f"{name} has no grants")
+
+    @group.command("revoke", help=revoke_help)
+    @name_of
+    @repository_of
+    @remote
+    async def revoke(session: Session, name: str, repository: str) -> None:
+        changed = await session.client.change("DELETE", kind, name, "permissions", repository)
+        session.printer.table(columns, changed["repositories"], f"{name} has no grants")
 
 
 @click.group()
@@ -223,34 +254,17 @@ async def unlock_user(session: Session, username: str) -> None:
     session.printer.done(f"logins of {username} are not blocked any more")
 
 
-@user.command("grant")
-@click.argument("username")
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.argument("actions", nargs=-1, required=True)
-@remote
-async def grant(session: Session, username: str, repository: str, actions: tuple[str, ...]) -> None:
+add_grant_commands(
+    user,
+    ("users", "USERNAME"),
+    GRANTS,
     """
     Set what a user may do in a repository, instead of the default actions.
 
     ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything.
-    """
-    wanted = [] if actions == ("none",) else list(actions)
-    place = ("users", username, "permissions", repository)
-    _print_grants(session, username, await session.client.change("PUT", *place, body={"actions": wanted}))
-
-
-@user.command("revoke")
-@click.argument("username")
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@remote
-async def revoke(session: Session, username: str, repository: str) -> None:
-    """Remove a user's grant in a repository; the default actions apply there again."""
-    place = ("users", username, "permissions", repository)
-    _print_grants(session, username, await session.client.change("DELETE", *place))
-
-
-def _print_grants(session: Session, username: str, changed: dict[str, Any]) -> None:
-    session.printer.table(GRANTS, changed["repositories"], f"{username} has no grants")
+    """,
+    "Remove a user's grant in a repository; the default actions apply there again.",
+)
 
 
 def _asked_owner(user: str | None, group: str | None) -> dict[str, str | None] | None:
