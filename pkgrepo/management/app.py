@@ -22,7 +22,7 @@ from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
-from pkgrepo.management.packages import attestations, image_contents, promotion, removal, search, tags
+from pkgrepo.management.packages import attestations, image_contents, promotion, removal, search, statements, tags
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
@@ -54,6 +54,7 @@ ROOMS = (
     packages,
     image_contents,
     attestations,
+    statements,
     tags,
     promotion,
     removal,

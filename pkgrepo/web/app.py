@@ -22,7 +22,21 @@ from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
-from pkgrepo.web import account, api, docs, feeds, home, jobs, login, packages, projects, repositories, trash, webhooks
+from pkgrepo.web import (
+    account,
+    api,
+    docs,
+    feeds,
+    home,
+    images,
+    jobs,
+    login,
+    packages,
+    projects,
+    repositories,
+    trash,
+    webhooks,
+)
 from pkgrepo.web.administration import groups, quotas, retention, server, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
@@ -39,6 +53,7 @@ ROOMS = (
     login,
     repositories,
     packages,
+    images,
     account,
     server,
     users,

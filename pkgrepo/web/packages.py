@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.responses import Response
-from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
 
@@ -64,42 +63,6 @@ async def show_package(visit: Visit, storage: str, name: str, package: str) -> R
             raise NotFound("version of package", package)
         latest = listed.items[0].version
     return await show_version(visit, storage, name, package, latest)
-
-
-@pages.get(f"{PACKAGE}/tags/<tag>")
-async def show_tag(visit: Visit, storage: str, name: str, package: str, tag: str) -> Response:
-    """What a tag of an image pointed to."""
-    return await _tag_page(visit, storage, name, package, tag)
-
-
-@pages.post(f"{PACKAGE}/tags/<tag>")
-async def move_tag(visit: Visit, form: Form, storage: str, name: str, package: str, tag: str) -> Response:
-    """Let a tag point to an earlier manifest again."""
-    place = {"repository": f"{storage}/{name}", "package": package, "tag": tag}
-    operation = "/package/<repository>/<package>/tags/<tag>"
-    try:
-        await visit.api("POST", operation, place, fields={"digest": form.text("digest")})
-    except REFUSED as error:
-        return await _tag_page(visit, storage, name, package, tag, error=str(error))
-    return visit.redirect_to("repositories", storage, name, "packages", package, "tags", tag)
-
-
-async def _tag_page(visit: Visit, storage: str, name: str, package: str, tag: str, *, error: str = "") -> Response:
-    repository = await find_repository(visit, storage, name)
-    place = {"repository": f"{storage}/{name}", "package": package, "tag": tag}
-    query: dict[str, str | int] = {"limit": PER_PAGE}
-    query |= {"cursor": visit.query("cursor")} if visit.query("cursor") else {}
-    listed = await visit.api("GET", "/package/<repository>/<package>/tags/<tag>/history", place, query=query)
-    return visit.page(
-        "packages/tag_history.html",
-        status=422 if error else 200,
-        repository=repository,
-        package=package,
-        tag=tag,
-        listed=listed,
-        current=listed.items[0].digest if listed.items and not visit.query("cursor") else None,
-        error=error,
-    )
 
 
 @pages.get(f"{PACKAGE}/versions")
@@ -368,6 +331,7 @@ def _requires(metadata: dict[str, Any]) -> list[str]:
     """What a version needs of the interpreter that runs it, in the words of its format's metadata."""
     engines = metadata.get("engines")
     wanted = {"Python": metadata.get("requires_python"), "Ruby": metadata.get("required_ruby_version")}
+    wanted |= {"Java": f"{java} or later" if (java := metadata.get("requires_java")) else None}
     wanted |= engines if isinstance(engines, dict) else {}
     return [f"{name} {text}" for name, text in wanted.items() if isinstance(text, str) and text][:MOST_REQUIRED]
 

@@ -62,6 +62,7 @@ PATH_PARAMETERS = {
     "storage": "The name of a storage.",
     "name": "The name of a repository or of a group; a group is also found by its id.",
     "token": "The id of a token.",
+    "session": "The id of a browser session.",
     "format": "The name of a format.",
     "type": "The type of the storage; the only one is Local.",
 }

@@ -146,12 +146,47 @@ class ReferrerRecord(Record):
 
 
 class ImageRecord(Record):
-    """What an image is made of, and what refers to it. attestations counts those that its index lists (BuildKit)."""
+    """
+    What an image is made of, and what refers to it.
+
+    attestations are the digests of those that its index lists (BuildKit), at most 50.
+    """
 
     digest: str
     media_type: str
     platforms: list[PlatformRecord]
     platform_count: int
-    attestations: int
+    attestations: list[str]
     referrers: list[ReferrerRecord]
     signed_by: list[str]
+
+
+class ComponentRecord(Record):
+    """A component in a bill of materials; purl is its package URL. What the document does not say is empty."""
+
+    name: str
+    version: str
+    license: str
+    kind: str
+    purl: str
+
+
+class StatementRecord(Record):
+    """
+    A document in a manifest about an image: a bill of materials, an attestation, a signature.
+
+    kind says what it is: CycloneDX, SPDX, the predicate type of an attestation, JSON, or the media type. components
+    are those of a bill of materials, at most 5,000; component_count is their number. text is another JSON document,
+    indented, of at most 64 KiB. problem says why a document is not shown, and is empty if it is.
+    """
+
+    digest: str
+    media_type: str
+    size: int
+    kind: str
+    subjects: list[str]
+    made_by: str
+    components: list[ComponentRecord]
+    component_count: int
+    text: str
+    problem: str

@@ -172,7 +172,7 @@ def _text(value: Any) -> str:
     return value[:LONGEST] if isinstance(value, str) else ""
 
 
-class _Budget:
+class Budget:
     """How many bytes of documents a request may still read."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ async def show_image(call: Call, version: str) -> ImageRecord:
         raise NotFound("image", call.package or "")
     package = await call.find_package()
     found = await images.find(call, package, version)
-    top, budget = await _stored(call, package.id, [found.digest]), _Budget()
+    top, budget = await stored_manifests(call, package.id, [found.digest]), Budget()
     document = await _document(call, top[0], budget) if top else None
     if document is None:
         raise NotFound("manifest", found.digest)
@@ -214,7 +214,7 @@ async def show_image(call: Call, version: str) -> ImageRecord:
         media_type=found.media_type,
         platforms=platforms,
         platform_count=len(listed) if document.manifests else 1,
-        attestations=len(document.manifests) - len(listed),
+        attestations=[each.digest for each in document.manifests if is_attestation(each)][:MOST_REFERRERS],
         referrers=[_referrer(each) for each in referrers],
         signed_by=await _signers(call, package.id, found.digest),
     )
@@ -222,8 +222,8 @@ async def show_image(call: Call, version: str) -> ImageRecord:
 
 async def platforms_of(call: Call, package: Package, digests: Sequence[str]) -> dict[str, Platforms]:
     """The platforms of manifests and indexes, such as linux/arm64/v8, as far as so many documents may be read."""
-    budget, unread = _Budget(), [each for each in dict.fromkeys(digests) if each not in _PLATFORMS]
-    for held in await _stored(call, package.id, unread):
+    budget, unread = Budget(), [each for each in dict.fromkeys(digests) if each not in _PLATFORMS]
+    for held in await stored_manifests(call, package.id, unread):
         document = await _document(call, held, budget)
         if document is None:
             continue
@@ -244,9 +244,9 @@ async def _signers(call: Call, package_id: int, digest: str) -> list[str]:
     return [each for each in signers if each in trusted]
 
 
-async def _listed(call: Call, package_id: int, listed: Sequence[Descriptor], budget: _Budget) -> list[PlatformRecord]:
+async def _listed(call: Call, package_id: int, listed: Sequence[Descriptor], budget: Budget) -> list[PlatformRecord]:
     """The platforms of an index, of which one at a time is in memory."""
-    stored = {each.digest: each for each in await _stored(call, package_id, [each.digest for each in listed])}
+    stored = {each.digest: each for each in await stored_manifests(call, package_id, [each.digest for each in listed])}
     found: list[PlatformRecord] = []
     for each in listed:
         held = stored.get(each.digest)
@@ -261,19 +261,19 @@ async def _platform(
     held: StoredManifest | None,
     document: ImageDocument | None,
     listed: Mapping[str, Any] | None,
-    budget: _Budget,
+    budget: Budget,
 ) -> PlatformRecord:
     configuration = None
     if held is not None and document is not None and document.config is not None:
         for blob in held.blobs:
             if blob.digest == document.config.digest:
-                configuration = await _read(call, blob.locator, blob.size, budget)
+                configuration = await read_blob(call, blob.locator, blob.size, budget)
     return await call.shared.pools.cpu(describe_platform, digest, document, configuration, listed)
 
 
-async def _document(call: Call, manifest: StoredManifest, budget: _Budget) -> ImageDocument | None:
+async def _document(call: Call, manifest: StoredManifest, budget: Budget) -> ImageDocument | None:
     """A manifest or an index; None if it cannot be read."""
-    data = await _read(call, manifest.locator, manifest.size, budget)
+    data = await read_blob(call, manifest.locator, manifest.size, budget)
     if data is None:
         return None
     try:
@@ -282,11 +282,12 @@ async def _document(call: Call, manifest: StoredManifest, budget: _Budget) -> Im
         return None
 
 
-async def _stored(call: Call, package_id: int, digests: Sequence[str]) -> list[StoredManifest]:
+async def stored_manifests(call: Call, package_id: int, digests: Sequence[str]) -> list[StoredManifest]:
+    """Manifests of an image with their blobs, those that the server has."""
     return await call.catalog.scan(_find, call.repository.storage_id, package_id, digests)
 
 
-async def _read(call: Call, locator: str, size: int, budget: _Budget) -> bytes | None:
+async def read_blob(call: Call, locator: str, size: int, budget: Budget) -> bytes | None:
     """Stored bytes; None if they are lost, or more than may be read."""
     if not locator or not budget.take(size):
         return None

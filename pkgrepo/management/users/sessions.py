@@ -10,10 +10,11 @@ from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.browsers import cookie_field
 from pkgrepo.http.responses import NO_STORE, Response, json_response
-from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, check_no_bearer
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import OwnChange, Password, PasswordChange, Permissions, UserRecord, Whoami
 from pkgrepo.model import User
 from pkgrepo.storage.catalog.people import users
@@ -115,6 +116,12 @@ class SessionRecord(Record):
         )
 
 
+class EndedSessions(Record):
+    """How many sessions were ended."""
+
+    ended: int
+
+
 @table.post("/user/login", PUBLIC, "Log in with a browser", answer=BegunSession, audit="login")
 async def log_in(call: Call, body: BrowserLogin) -> Response:
     """
@@ -153,9 +160,7 @@ async def list_own_sessions(call: Call) -> list[SessionRecord]:
 @table.delete("/user/sessions/<id>", ACCOUNT_HOLDERS, "End a browser session of the caller", audit="session.end")
 async def end_own_session(call: Call, id: str) -> None:
     """Takes effect at once."""
-    if not id.isascii() or not id.isdigit() or len(id) > 18:
-        raise NotFound("session", id)
-    await call.write(call.entry(call.identity.username), end_session, _user_id(call), int(id))
+    await call.write(call.entry(call.identity.username), end_session, _user_id(call), _number(id))
 
 
 @table.delete("/user/sessions", ACCOUNT_HOLDERS, "End all other browser sessions of the caller", audit="session.end")
@@ -163,6 +168,40 @@ async def end_other_logins(call: Call) -> None:
     """The session of the request, if it has one, is kept."""
     entry = call.entry(call.identity.username)
     await call.write(entry, end_other_sessions, _user_id(call), call.identity.session_id)
+
+
+@table.get("/users/<id>/sessions", USER_MANAGERS, "List the browser sessions of a user")
+async def list_sessions_of(call: Call, id: str) -> list[SessionRecord]:
+    """The session that was used last comes first. Those of admins and system managers are shown to admins only."""
+    user = await find_manageable(call, id)
+    found = await call.catalog.look(list_sessions, user.id)
+    return [SessionRecord.of(each, call.identity.session_id) for each in found]
+
+
+@table.delete("/users/<id>/sessions/<session>", USER_MANAGERS, "End a browser session of a user", audit="session.end")
+async def end_session_of(call: Call, id: str, session: str) -> None:
+    """Takes effect at once. Only admins may do this for admins and system managers."""
+    user = await find_manageable(call, id)
+    await call.write(call.entry(user.username), end_session, user.id, _number(session))
+
+
+@table.delete("/users/<id>/sessions", USER_MANAGERS, "End all browser sessions of a user", audit="session.end")
+async def end_sessions_of(call: Call, id: str) -> EndedSessions:
+    """
+    The session of the request is kept. Access tokens stay valid: an inactive user has none that work.
+
+    Only admins may do this for admins and system managers.
+    """
+    user = await find_manageable(call, id)
+    ended = await call.write(call.entry(user.username), end_other_sessions, user.id, call.identity.session_id)
+    return EndedSessions(ended=ended)
+
+
+def _number(id: str) -> int:
+    """The number of a session. :raises NotFound: it is no number"""
+    if not id.isascii() or not id.isdigit() or len(id) > 18:
+        raise NotFound("session", id)
+    return int(id)
 
 
 def _user_id(call: Call) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from pkgrepo.errors import Forbidden
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
@@ -65,6 +66,20 @@ async def change_user(visit: Visit, form: Form, id: str) -> Response:
 async def set_password(visit: Visit, form: Form, id: str) -> Response:
     """Set a new password."""
     return await _do(visit, id, "PUT", "/users/<id>/password", {"password": form.secret("password")})
+
+
+@pages.post("/admin/users/<id>/sessions")
+async def end_sessions(visit: Visit, form: Form, id: str) -> Response:
+    """End one login, or all but the own one."""
+    try:
+        if form.text("session"):
+            place = {"id": id, "session": form.text("session")}
+            await visit.api("DELETE", "/users/<id>/sessions/<session>", place)
+        else:
+            await visit.api("DELETE", "/users/<id>/sessions", {"id": id})
+    except REFUSED as error:
+        return await _user(visit, id, error=str(error))
+    return visit.redirect_to("admin", "users", id)
 
 
 @pages.post("/admin/users/<id>/grants")
@@ -128,10 +143,19 @@ async def _user(visit: Visit, id: str, error: str = "") -> Response:
         status=422 if error else 200,
         user=await visit.api("GET", "/users/<id>", {"id": id}),
         permissions=await visit.api("GET", "/users/<id>/permissions", {"id": id}),
+        sessions=await _sessions(visit, id),
         scopes=await visit.api("GET", "/info/scopes"),
         repositories=(await visit.api("GET", "/repository", query={"limit": MOST_LISTED})).items,
         error=error,
     )
+
+
+async def _sessions(visit: Visit, id: str) -> Any:
+    """The logins of a user; None for admins and system managers, if the caller is no admin."""
+    try:
+        return await visit.api("GET", "/users/<id>/sessions", {"id": id})
+    except Forbidden:
+        return None
 
 
 @pages.get("/admin/grants")

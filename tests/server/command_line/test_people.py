@@ -22,6 +22,9 @@ def test_users_are_made_changed_and_removed(admin):
     )
     admin("user", "password", "ann", "--password-file", "-", told="another long pass phrase")
     admin("user", "unlock", "ann")
+    assert "nobody is logged in as ann" in admin.run("user", "sessions", "ann").stderr
+    assert admin("user", "logout", "ann") == "ended 0 logins of ann\n"
+    assert "'17' does not exist" in admin.refused(3, "user", "logout", "ann", "17")
     assert "12 characters" in admin.refused(2, "user", "password", "ann", "--password-file", "-", told="short")
     assert "already exists" in admin.refused(5, "user", "create", "ann")
     assert "say what to change" in admin.refused(2, "user", "edit", "ann")

@@ -60,6 +60,35 @@ async def test_profile_password_and_logins_are_changed(browser: Browser) -> None
     assert "Ada L." in page.html
 
 
+async def test_managers_see_and_end_the_logins_of_others_but_not_of_admins(browser: Browser) -> None:
+    stack = browser.stack
+    ada, grace = [(await stack.add_user(name, user_manager=name == "grace"))["id"] for name in ("ada", "grace")]
+    first, second = Browser(stack), Browser(stack)
+    for each in (first, second):
+        await each.log_in("ada", OTHER_PASSWORD)
+    await browser.log_in("grace", OTHER_PASSWORD)
+    listed = await stack.ok("GET", f"/users/{ada}/sessions", who="grace")
+    assert [each["current"] for each in listed] == [False, False]
+    page = await browser.get(f"/ui/admin/users/{ada}")
+    assert "Logins" in page.text
+    action = f"/ui/admin/users/{ada}/sessions"
+    page = await browser.send(page, action, session=listed[1]["id"])
+    assert ["Log in" in (await each.get("/ui/")).text for each in (first, second)] == [True, False]
+    page = await browser.send(page, action, session="")
+    assert "Log in" in (await second.get("/ui/")).text
+    assert "Nobody is logged in as ada" in page.text
+    own = await browser.get(f"/ui/admin/users/{grace}")
+    assert "this one" in own.text
+    assert (await stack.ok("DELETE", f"/users/{grace}/sessions"))["ended"] == 1
+    admin = (await stack.ok("GET", "/users/admin"))["id"]
+    for path in (f"/users/{admin}/sessions", f"/users/{admin}/sessions/1"):
+        assert (await stack.api("DELETE", path, who="grace")).status == 403
+    assert (await stack.api("GET", f"/users/{admin}/sessions", who="grace")).status == 403
+    assert (await stack.api("GET", f"/users/{ada}/sessions", who="ada")).status == 403
+    assert (await stack.api("DELETE", f"/users/{ada}/sessions/none")).status == 404
+    assert (await stack.audited(action="session.end"))[0]["object"] in ("ada", "grace", "admin")
+
+
 async def test_a_repository_is_made_changed_and_deleted(browser: Browser) -> None:
     await browser.log_in()
     page = await browser.get(NEW)

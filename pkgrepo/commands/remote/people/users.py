@@ -12,6 +12,7 @@ from pkgrepo.commands.remote.printer import Column, aged, moment
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.commands.terminal import ask_secret, read_secret
 from pkgrepo.errors import Invalid
+from pkgrepo.web.rendering.filters import browser
 
 OWNER = click.option("--owner", metavar="USER", help="The person who makes and revokes the tokens of the service.")
 OWNER_GROUP = click.option("--owner-group", metavar="GROUP", help="A group whose members do so; it outlives people.")
@@ -45,6 +46,13 @@ SERVICES = (
     Column("NAME", "name"),
     Column("OWNER", _owner),
     Column("STATE", lambda each: "active" if each["active"] else "off"),
+)
+SESSIONS = (
+    Column("ID", "id"),
+    Column("ADDRESS", "address"),
+    Column("CLIENT", lambda each: browser(each["client"])),
+    Column("SINCE", aged("created_at")),
+    Column("USED", aged("last_used_at")),
 )
 GRANTS = (
     Column("REPOSITORY", "repository"),
@@ -252,6 +260,31 @@ async def unlock_user(session: Session, username: str) -> None:
     """End the delay after too many wrong passwords."""
     await session.client.change("POST", "users", username, "unlock")
     session.printer.done(f"logins of {username} are not blocked any more")
+
+
+@user.command("sessions")
+@click.argument("username")
+@remote
+async def list_sessions(session: Session, username: str) -> None:
+    """List the logins of a user in browsers."""
+    found = await session.client.get("users", username, "sessions")
+    session.printer.table(SESSIONS, found, f"nobody is logged in as {username} in a browser")
+
+
+@user.command("logout")
+@click.argument("username")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@remote
+async def end_sessions(session: Session, username: str, ids: tuple[str, ...]) -> None:
+    """
+    End logins of a user in browsers, all of them unless some are named.
+
+    Access tokens stay valid; "pkgrepo user edit USER --inactive" ends these, too.
+    """
+    for each in ids:
+        await session.client.change("DELETE", "users", username, "sessions", each)
+    ended = len(ids) if ids else (await session.client.change("DELETE", "users", username, "sessions"))["ended"]
+    session.printer.done(f"ended {ended} {'login' if ended == 1 else 'logins'} of {username}")
 
 
 add_grant_commands(

@@ -8,6 +8,7 @@ parsed, so memory does not grow with them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -29,8 +30,12 @@ _TEXTS: Final = frozenset(
         "organization/name", "scm/url", "issueManagement/url", "ciManagement/url",
         "distributionManagement/relocation/groupId", "distributionManagement/relocation/artifactId",
         "distributionManagement/relocation/version",
+        "properties/maven.compiler.release", "properties/maven.compiler.target", "properties/java.version",
     }
 )  # fmt: skip
+# The properties that say for which Java the classes are, the one that decides first.
+_JAVA: Final = ("maven.compiler.release", "maven.compiler.target", "java.version")
+_JAVA_VERSION: Final = re.compile(r"(?:1\.)?([1-9][0-9]?)")  # 1.8 is 8
 _LISTS: Final = {
     "licenses/license": frozenset({"name", "url"}),
     "developers/developer": frozenset({"id", "name"}),
@@ -51,7 +56,7 @@ class Pom:
     What a POM says. ``group`` and ``version`` are those of its parent if it has none; any of them may be empty.
 
     ``dependencies`` are ``group:artifact[:type][:classifier][:version]`` and, in brackets, what limits them. ``links``
-    are addresses by their label.
+    are addresses by their label. ``java`` is the oldest Java that runs the classes, such as 8 or 21.
     """
 
     group: str
@@ -64,6 +69,7 @@ class Pom:
     organization: str = ""
     parent: str = ""
     relocation: str = ""
+    java: str = ""
     licenses: tuple[str, ...] = ()
     developers: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
@@ -83,6 +89,7 @@ class Pom:
             "developers": list(self.developers),
             "parent": self.parent,
             "relocated_to": self.relocation,
+            "requires_java": self.java,
         }
         return {key: value for key, value in found.items() if value}
 
@@ -217,11 +224,24 @@ def _to_pom(target: _Target) -> Pom:
         organization=texts.get("organization/name", ""),
         parent=_coordinates(texts, "parent"),
         relocation=_coordinates(texts, "distributionManagement/relocation"),
+        java=_java(texts),
         licenses=_distinct(licenses),
         developers=_distinct(developers),
         dependencies=_distinct(dependencies),
         links={label: url for label, url in urls.items() if _safe(url)},
     )
+
+
+def _java(texts: Mapping[str, str]) -> str:
+    """The Java that properties of a POM name, also by another one of them: ``${java.version}``."""
+    for name in _JAVA:
+        said = texts.get(f"properties/{name}", "")
+        if said.startswith("${") and said.endswith("}"):
+            said = texts.get(f"properties/{said[2:-1]}", "")
+        found = _JAVA_VERSION.fullmatch(said)
+        if found is not None:
+            return found[1]
+    return ""
 
 
 def _coordinates(texts: Mapping[str, str], place: str) -> str:

@@ -66,6 +66,26 @@ def test_a_pom_says_what_an_artifact_is():
     )
 
 
+@pytest.mark.parametrize(
+    ("properties", "java"),
+    [
+        ({"maven.compiler.release": "17", "maven.compiler.target": "11"}, "17"),
+        ({"maven.compiler.target": "1.8"}, "8"),
+        ({"java.version": "21"}, "21"),
+        ({"maven.compiler.release": "${java.version}", "java.version": " 11 "}, "11"),
+        ({"maven.compiler.release": "${maven.compiler.release}"}, ""),
+        ({"maven.compiler.target": "${revision}", "java.version": "<b>x</b>"}, ""),
+        ({"maven.compiler.release": "latest"}, ""),
+        ({}, ""),
+    ],
+)
+def test_properties_say_which_java_is_needed(properties, java):
+    inner = "".join(f"<{name}>{text}</{name}>" for name, text in properties.items())
+    found = read_pom(project(f"<artifactId>a</artifactId><properties>{inner}</properties>"))
+    assert found.java == java
+    assert found.meta().get("requires_java", "") == java
+
+
 def test_its_metadata_have_the_names_of_all_formats_and_nothing_empty():
     assert read_pom(WHOLE.encode()).meta() == {
         "name": "An app of ours",
