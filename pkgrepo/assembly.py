@@ -239,6 +239,7 @@ class Assembly:
                 package_files=proxies.package_files,
                 settle=proxies.settle,
             ),
+            formats=core.formats,
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )

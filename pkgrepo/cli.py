@@ -53,6 +53,7 @@ COMMANDS = {
     "group": ("remote.people.groups", "group"),
     "token": ("remote.people.tokens", "token"),
     "project": ("remote.people.projects", "project"),
+    "stage": ("remote.stages", "stage"),
     "trash": ("remote.trash", "trash"),
     "retention": ("remote.retention", "retention"),
     "webhook": ("remote.webhooks", "webhook"),

@@ -173,7 +173,7 @@ class Gc(Section, frozen=True):
 
 
 class Retention(Section, frozen=True):
-    """How long what was deleted can be restored."""
+    """How long what was deleted can be restored, and what is staged waits."""
 
     trash_days: Annotated[
         int,
@@ -183,6 +183,9 @@ class Retention(Section, frozen=True):
             le=3650,
         ),
     ] = 14
+    stage_days: Annotated[
+        int, meaning("days after which a stage expires that nobody approved or rejected", ge=1, le=3650)
+    ] = 30
 
 
 class Proxy(Section, frozen=True):

@@ -8,7 +8,9 @@ rule               matches if                                                   
 =================  =============================================================  =======================
 host               the host that the client used stands for a repository          the whole name
 prefix             the first two segments are a storage and a container           what follows them
-                   repository of it, and something follows
+                   repository of it, and something follows; of a stage, the
+                   repository is ``<name>.stage-<id>``, since names of images
+                   have no plus sign
 default            there is a default repository                                  the whole name
 =================  =============================================================  =======================
 
@@ -35,6 +37,7 @@ from pkgrepo.storage.catalog.server import repositories
 FORMAT = "docker"
 PREFIX = b"/v2/"
 AUTO = "auto"
+OF_STAGE = ".stage-"  # in place of "+stage-", which no name of an image can have
 
 
 @frozen
@@ -77,7 +80,9 @@ class ImageAddresses:
         repository_name, _, image = rest.partition("/")
         if image:
             repository = self._registry.find(storage, repository_name)
-            if repository is not None and repository.format == FORMAT:
+            if repository is None and OF_STAGE in repository_name:
+                repository = self._registry.find(storage, "+stage-".join(repository_name.rsplit(OF_STAGE, 1)))
+            if repository is not None and repository.format == FORMAT and repository.addressed:
                 return ImageAddress(repository, image)
         return self.find_default(authority, name)
 
@@ -157,7 +162,7 @@ class ImageAddresses:
         return self._default
 
     def _containers(self) -> list[Repository]:
-        return [each for each in self._registry.all() if each.format == FORMAT]
+        return [each for each in self._registry.listed() if each.format == FORMAT]
 
     def _means_another(self, name: str) -> bool:
         """Whether a name begins with a storage, and is meant for a repository or image that does not exist there."""

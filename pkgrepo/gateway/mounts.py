@@ -163,7 +163,7 @@ class Mounts:
         if mount is not None:
             return mount
         repository = self._registry.find(unquote(storage.decode("latin-1")), unquote(name.decode("latin-1")))
-        if repository is None or repository.parent is not None:  # a companion is reached through its parent
+        if repository is None or not repository.addressed:  # a companion is reached through its parent
             return None
         # Kept under the repository's own spelling only: clients can make up any number of others.
         key = (repository.storage_name.encode("utf-8"), repository.name.encode("utf-8"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.gateway.access import Access
@@ -24,6 +24,7 @@ from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search import SearchIndexCache
@@ -66,6 +67,7 @@ class Services:
     accounts: Accounts
     images: ImageAddresses
     proxy: Proxying
+    formats: Mapping[str, StoredFormat] = field(eq=False)
     max_upload: int
     public_url: str = ""
 

@@ -102,5 +102,5 @@ def limits_in(
     reached = [repository]
     with suppress(ReadOnly):
         reached += publish_targets(registry, repository)
-    paths = dict.fromkeys(literal(each.path) for each in reached)
+    paths = dict.fromkeys(literal(each.authority.path) for each in reached)
     return TokenLimits(repositories=tuple(RepositoryScope(path, frozenset(actions), packages) for path in paths))

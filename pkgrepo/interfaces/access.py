@@ -60,6 +60,14 @@ class IAuthorizer(Interface):
         :raises NotFound: the repository was removed since the caller found it
         """
 
+    def is_approver(identity: Identity, repository: Repository, package: str | None) -> Awaitable[bool]:
+        """
+        Whether the identity may publish what is staged of a package, or with None what belongs to no package.
+
+        It takes the action admin in the repository, or the role maintainer in the project that owns the package. A
+        personal token with which the package may be published, replaced and deleted stands for its user.
+        """
+
     def check_push_rules(
         identity: Identity, action: Action, repository: Repository, package: str | None = None
     ) -> Awaitable[None]:

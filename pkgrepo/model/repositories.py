@@ -78,6 +78,10 @@ class Repository:
 
     A companion repository has a ``parent``, which decides who may do what in it: ``visibility`` and ``active`` are the
     parent's. Its name is the parent's name, a slash, and the path segment at which it is served below the parent.
+
+    A repository of a ``stage`` (its id) has a parent, too, which counts as private: visibility alone lets nobody read
+    what is staged. The hosted one has what is staged for its parent. The virtual one shows that on top of its parent,
+    and has an address of its own, beside that of the parent.
     """
 
     id: int
@@ -98,12 +102,18 @@ class Repository:
     created_at: datetime
     updated_at: datetime
     version_count: int = 0
+    stage: str | None = None
     parent: Repository | None = None
 
     @property
     def authority(self) -> Repository:
         """The repository whose visibility, grants, tokens and projects apply: the parent, or itself without one."""
         return self if self.parent is None else self.parent
+
+    @property
+    def addressed(self) -> bool:
+        """Whether clients reach it at an address of its own, and not below that of its parent."""
+        return self.parent is None or (self.stage is not None and self.type is RepositoryType.VIRTUAL)
 
     @property
     def folder(self) -> str:

@@ -129,7 +129,8 @@ def check_members(r: Reader, config: Mapping[str, Any], format: str, uid: str = 
         target = found.get(chosen)
         if target is None or target.type is not RepositoryType.HOSTED:
             raise Invalid(f"{key} is a hosted member of this repository", f"/{key}")
-    others = {each.uid: each for each in repositories.repositories_of_type(r, RepositoryType.VIRTUAL)}
+    every = repositories.repositories_of_type(r, RepositoryType.VIRTUAL)
+    others = {each.uid: each for each in every if each.stage is None}
     graph = {own: [m for m in virtual_config_of(each).members if m in others] for own, each in others.items()}
     graph[uid] = [member for member in members if member in others]
     _check_levels(graph, uid, members)
@@ -141,9 +142,9 @@ def targets_in(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def virtuals_with(r: Reader, uid: str) -> list[Repository]:
-    """The virtual repositories of which a repository is a member, ordered by path."""
+    """The virtual repositories of which a repository is a member, ordered by path; none of a stage."""
     every = repositories.repositories_of_type(r, RepositoryType.VIRTUAL)
-    return [each for each in every if uid in virtual_config_of(each).members]
+    return [each for each in every if each.stage is None and uid in virtual_config_of(each).members]
 
 
 def check_no_member(r: Reader, repository: Repository) -> None:
@@ -191,7 +192,7 @@ def _virtuals(registry: Registry) -> Sequence[Repository]:
     """All virtual repositories, found once for each state of the configuration: lists ask for every repository."""
     kept = _known_virtuals.get(registry)
     if kept is None or kept[0] != registry.serial:
-        found = [each for each in registry.all() if each.type is RepositoryType.VIRTUAL]
+        found = [each for each in registry.all() if each.type is RepositoryType.VIRTUAL and each.stage is None]
         kept = _known_virtuals[registry] = registry.serial, found
     return kept[1]
 

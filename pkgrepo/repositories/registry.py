@@ -8,7 +8,7 @@ from attrs import Factory, frozen
 
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import Repository, Storage
+from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
@@ -21,6 +21,7 @@ class _Configuration:
     repositories: Mapping[tuple[str, str], Repository] = Factory(dict)
     by_uid: Mapping[str, Repository] = Factory(dict)
     by_id: Mapping[int, Repository] = Factory(dict)
+    staged: Mapping[tuple[str, RepositoryType], Repository] = Factory(dict)
     storages: Mapping[int, Storage] = Factory(dict)
 
 
@@ -68,12 +69,20 @@ class Registry:
         return sorted(self._snapshot.latest().by_uid.values(), key=lambda repository: repository.path)
 
     def listed(self) -> list[Repository]:
-        """Return all repositories that stand for themselves, sorted by path: those that are no companions."""
+        """Return all repositories that stand for themselves, sorted by path: no companions, and none of a stage."""
         return [each for each in self.all() if each.parent is None]
 
     def companions_of(self, parent: Repository) -> list[Repository]:
         """Return the companions of a repository, sorted by path."""
-        return [each for each in self.all() if each.parent is not None and each.parent.id == parent.id]
+        return [
+            each
+            for each in self.all()
+            if each.parent is not None and each.parent.id == parent.id and each.stage is None
+        ]
+
+    def of_stage(self, stage: str, type: RepositoryType) -> Repository | None:
+        """Return the repository of a type that a stage has, or None if the stage has ended."""
+        return self._snapshot.latest().staged.get((stage, type))
 
     def find_folder(self, storage: str, folder: str) -> Repository | None:
         """Return the repository of a folder in the readable layout, or None; see L{Repository.folder}."""
@@ -101,5 +110,6 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         repositories={(r.storage_name.casefold(), r.name.casefold()): r for r in every},
         by_uid={r.uid: r for r in every},
         by_id={r.id: r for r in every},
+        staged={(r.stage, r.type): r for r in every if r.stage is not None},
         storages={s.id: s for s in storages.list_storages(reader)},
     )

@@ -34,7 +34,7 @@ from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.buckets import KIND
 from pkgrepo.storage.catalog.people import tokens, users
-from pkgrepo.storage.catalog.server import repositories, settings, storages
+from pkgrepo.storage.catalog.server import repositories, settings, stages, storages
 from pkgrepo.storage.catalog.server.trash import put_kept_days
 
 log = Logger()
@@ -51,6 +51,7 @@ async def prepare(core: Core, config: Config) -> str | None:
     :raises Invalid: a declared object is invalid
     """
     await core.catalog.write(put_kept_days, config.retention.trash_days)
+    await core.catalog.write(stages.put_kept_days, config.retention.stage_days)
     await ensure_storages(core, config)
     password = await _ensure_admin(core, config)
     now_ms = core.clock.now_ms()

@@ -81,12 +81,12 @@ class Announcement:
 
 def announce(event: Event, repository: Repository | None, source: str) -> Announcement | None:
     """
-    The public form of an event; None for one that is internal.
+    The public form of an event; None for one that is internal, as those of what is staged are.
 
     ``repository`` is where it happened; None: it is about no repository, or about one that was removed.
     """
     kind = type_of(event.kind, event.data)
-    if kind is None:
+    if kind is None or (repository is not None and repository.stage is not None):
         return None
     path = "" if repository is None else repository.path
     data = {name: event.data[name] for name in _PUBLIC if name in event.data} if kind != event.kind else event.data

@@ -57,6 +57,8 @@ _VERBS = {
     Action.ADMIN: "administer",
 }
 
+PERSONS = frozenset({TokenKind.PERSONAL, TokenKind.LOGIN})  # kinds of tokens that stand for a person
+
 _EXPIRED = Decision(allowed=False, reason="the token has expired")
 
 _Key = tuple[int, int, Action | None, str | None]  # without action: whether the identity may know of the repository
@@ -221,7 +223,34 @@ class Authorizer:
     async def is_project_member(self, identity: Identity, repository: Repository, package: str) -> bool:
         """Whether the identity has the role developer or above in the project that owns the package, or is an admin."""
         standing = await self._standing(identity)
-        return _is_admin(standing) or _is_developer(standing, await self.owning_project(repository, package))
+        project = await self.owning_project(repository, package)
+        return _is_admin(standing) or _has_role(standing, project, ProjectRole.DEVELOPER)
+
+    async def is_approver(self, identity: Identity, repository: Repository, package: str | None) -> bool:
+        """
+        Whether the identity may publish what is staged of a package, or with None what belongs to no package.
+
+        It takes the action admin in the repository, or the role maintainer in the project that owns the package. A
+        personal token with which the package may be published, replaced and deleted, as that of a login in npm, stands
+        for its user; other tokens need the action admin themselves.
+        """
+        if await self.may(identity, Action.ADMIN, repository, package):
+            return True
+        questions = [(each, repository, package) for each in (Action.WRITE, Action.OVERWRITE, Action.DELETE)]
+        published, *changed = await self.may_each(identity, questions)
+        if not published:
+            return False
+        if identity.token_id is not None and all(changed):
+            token = await self._catalog.look(find_token, identity.token_id)
+            person = evolve(identity, limits=None)
+            if (
+                token is not None
+                and token.kind in PERSONS
+                and await self.may(person, Action.ADMIN, repository, package)
+            ):
+                return True
+        project = None if package is None else await self.owning_project(repository, package)
+        return _has_role(await self._standing(identity), project, ProjectRole.MAINTAINER)
 
     async def check_push_rules(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
@@ -248,7 +277,7 @@ class Authorizer:
         if _is_admin(standing):
             return
         project = await self.owning_project(repository, package)
-        if _is_developer(standing, project) or (project is None and unowned_ok):
+        if _has_role(standing, project, ProjectRole.DEVELOPER) or (project is None and unowned_ok):
             return
         await self._check_exists(repository)
         if project is not None:
@@ -432,6 +461,7 @@ def _is_admin(standing: Standing) -> bool:
     return standing.user is not None and standing.user.active and standing.user.admin
 
 
-def _is_developer(standing: Standing, project: Project | None) -> bool:
+def _has_role(standing: Standing, project: Project | None, least: ProjectRole) -> bool:
+    """Whether the role in a project is this one or a higher one."""
     role = standing.roles.get(project.id) if project else None
-    return role is not None and role.rank >= ProjectRole.DEVELOPER.rank
+    return role is not None and role.rank >= least.rank

@@ -123,13 +123,15 @@ async def put_document(context: Context[object], request: Request, path: Documen
         actor, document, tarball = actor_of(request, identity), received.document, received.tarball
         try:
             if tarball is None:
-                name, change = await _parse(context, document, partial(_read_change, document, named, revision, actor))
+                name, change = await parse_document(
+                    context, document, partial(_read_change, document, named, revision, actor)
+                )
                 if isinstance(path, VersionPath):
                     raise Refusal(
                         400, f"the document has no tarball attached; it is {name} that changes, at its address"
                     )
                 return await _change(context, name, change, identity, actor)
-            publication = await _parse(context, document, partial(read_publication, document, named))
+            publication = await parse_document(context, document, partial(read_publication, document, named))
             await require(context, identity, Action.WRITE, publication.name, "publish")
             if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
                 raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
@@ -161,7 +163,7 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     return Uploaded(publication.name, publication.version.text, changed=True)
 
 
-async def _parse(context: Context[object], document: SentDocument, parse: Callable[[], T]) -> T:
+async def parse_document(context: Context[object], document: SentDocument, parse: Callable[[], T]) -> T:
     """The result of ``parse``, which runs in a thread when the document is large."""
     if len(document.text) <= SMALL_DOCUMENT:
         return parse()

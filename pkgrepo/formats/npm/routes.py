@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from attrs import evolve
 
 from pkgrepo.errors import existing
+from pkgrepo.formats.npm import staging
 from pkgrepo.formats.npm.audit.requests import bulk, quick
 from pkgrepo.formats.npm.change.requests import (
     add_owner,
@@ -151,7 +152,7 @@ def _not_allowed(path: Path, why: str = "this address does not take this method"
 # Below ``/-/``, by decoded parts of the path
 
 
-async def _api(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:  # noqa: C901, PLR0911 - a table
+async def _api(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:  # noqa: C901, PLR0911, PLR0912 - a table
     match [verb, *parts]:
         case ["GET", "ping"]:
             return json_response({}, headers=NO_STORE)
@@ -171,6 +172,8 @@ async def _api(context: Context[Caches], request: Request, verb: str, parts: Seq
             return await listing(context, request, context.caches.listings)
         case ["GET", "_view", "starredByUser"]:
             return await starred(context, request)
+        case [_, "stage", *rest]:
+            return await _stage(context, request, verb, rest)
         case ["GET", "-", "package"]:  # pnpm 12 asks so for the packages of its own user
             return await of_caller(context, request)
         case ["GET", "org", scope, "package"]:
@@ -197,6 +200,25 @@ async def _package(context: Context[Caches], request: Request, verb: str, parts:
             return await remove_owner(context, request, name, username)
         case ["POST", "access"]:
             return await set_access(context, request, name)
+    raise _nothing(context, request)
+
+
+async def _stage(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:
+    match [verb, *parts]:
+        case ["GET"]:
+            return await staging.list_stages(context, request)
+        case ["POST", "package", *rest]:
+            name, more = existing(split_name(rest), "package", "/".join(rest))
+            if not more:
+                return await staging.stage(context, request, name)
+        case ["GET", uid]:
+            return await staging.show_stage(context, request, uid)
+        case ["DELETE", uid]:
+            return await staging.reject(context, request, uid)
+        case ["GET", uid, "tarball"]:
+            return await staging.stage_tarball(context, request, uid)
+        case ["POST", uid, "approve"]:
+            return await staging.approve(context, request, uid)
     raise _nothing(context, request)
 
 

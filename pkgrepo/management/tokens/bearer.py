@@ -157,7 +157,7 @@ async def _allow(
     allowed = await allowed_words(call.services.authorizer, identity, repository, package, words.split(","))
     if not allowed:
         return None
-    return Access(name=name, repository=repository.path, package=package, words=allowed)
+    return Access(name=name, repository=repository.authority.path, package=package, words=allowed)
 
 
 def _candidates(call: Call, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:

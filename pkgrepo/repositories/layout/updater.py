@@ -183,9 +183,13 @@ async def open_writer(context: MaintenanceContext, repository: Repository) -> La
     """
     Return the writer for a repository, or None where its storage keeps no readable layout or was removed.
 
+    What is staged is not shown: a catalog that is rebuilt from the layout must not publish it.
+
     :raises PkgrepoError: the storage cannot be opened
     """
     format_ = context.formats.get(repository.format)
+    if repository.stage is not None:
+        return None
     try:
         storage = context.registry.storage(repository.storage_id)
     except NotFound:

@@ -202,10 +202,29 @@ def _plan(tx: Transaction, repository: Repository, releases: Sequence[Release], 
     before = release_batches.find_files(tx, repository.id, dict.fromkeys([*(each.path for each in new), *obsolete]))
     free = [each.path for each in new if each.path not in before]
     burned = release_batches.paths_with_tombstones(tx, repository.id, free)
+    if repository.stage is not None:
+        _check_target(tx, repository.authority, releases)
     plans = [_plan_release(release, claimed, before, burned) for release in releases]
     reused = {each.path for plan in plans for each in plan.added if each.path in burned}
     release_batches.remove_tombstones(tx, repository.id, reused)
     return plans
+
+
+def _check_target(tx: Transaction, target: Repository, releases: Sequence[Release]) -> None:
+    """
+    Refuse early what the repository that a stage is for would refuse when the stage is approved.
+
+    :raises FileExists, FileBurned: other content is published there at a path, or its file was deleted
+    """
+    new = {each.path: each.blob.sha256 for release in releases if not release.overwrite for each in release.files}
+    there = release_batches.find_files(tx, target.id, new)
+    for path, file in there.items():
+        if file.sha256 != new[path]:
+            raise FileExists(files.filename(path), file.sha256)
+    if target.policy.get("reuse_deleted_names"):
+        return
+    for path in release_batches.paths_with_tombstones(tx, target.id, [each for each in new if each not in there]):
+        raise FileBurned(files.filename(path))
 
 
 def _plan_release(release: Release, claimed: Iterable[BlobInfo], before: Mapping[str, File], burned: set[str]) -> _Plan:

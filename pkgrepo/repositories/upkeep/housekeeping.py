@@ -34,6 +34,7 @@ from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import prune_audit
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 from pkgrepo.storage.catalog.server.purge import purge_due
+from pkgrepo.storage.catalog.server.stages import expire_stages
 from pkgrepo.storage.catalog.server.trash import kept_days, purge_expired
 from pkgrepo.storage.catalog.server.webhook_deliveries import prune_deliveries
 from pkgrepo.storage.catalog.usage_counts import note_size
@@ -49,6 +50,7 @@ _REMOVALS = (
     remove_expired_claims,
     index_documents.remove_expired_superseded,
     purge_expired,
+    expire_stages,
     prune_deliveries,
 )
 DAY_MS = 24 * 3600 * 1000

@@ -15,7 +15,7 @@ from attrs import Factory, frozen
 
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, File, NewFile, Package, Repository, Version, VersionState
+from pkgrepo.model import SYSTEM, Actor, File, NewFile, Package, Repository, Version, VersionState
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_stored_manifest
 from pkgrepo.repositories.images.push import Quarantine
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
@@ -44,7 +44,8 @@ class Promotion:
     A version to copy from ``source``, or to ``move``.
 
     ``reuse`` lets it have the paths of deleted files. A moved version leaves paths that may not be used again with
-    ``burn``, and is kept in the trash under the id ``trash``.
+    ``burn``, and is kept in the trash under the id ``trash``. From a ``stage`` (its id) it is published like any other:
+    the event says so, and tags that the server gave it there do not come with it.
     """
 
     source: Repository
@@ -52,10 +53,17 @@ class Promotion:
     reuse: bool
     burn: bool
     trash: str = Factory(lambda: str(uuid.uuid4()))
+    stage: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the event."""
+        return "published" if self.stage else PROMOTED
 
     def origin(self, actor: Actor, now_ms: int) -> dict[str, Any]:
         """Where the version came from, by whom and when, for its files and for the event."""
-        return {"from": self.source.path, "by": actor.name, "at_ms": now_ms}
+        origin = {"from": self.source.path, "by": actor.name, "at_ms": now_ms}
+        return {**origin, "stage": self.stage} if self.stage else origin
 
 
 @frozen
@@ -89,7 +97,10 @@ def promote_version(
     if version.state is VersionState.YANKED:
         raise Conflict(f"{package.name} {version.text} is yanked in {source.path}: take that back first")
     held = files.files_of_version(tx, version.id)
-    names = tags.names_by_version(tx, package.id).get(version.id, ())
+    names: Sequence[str] = tags.names_by_version(tx, package.id).get(version.id, ())
+    if promotion.stage:
+        own = (tags.find_tag(tx, package.id, each) for each in names)
+        names = [each.name for each in own if each is not None and each.actor != SYSTEM.name]
     before = packages.find_package(tx, target.id, package_key)
     origin = promotion.origin(actor, now_ms)
     release = Release(
@@ -103,7 +114,7 @@ def promote_version(
         package_meta=package.meta if before is None else None,
         reuse=promotion.reuse,
         publisher=version.publisher,
-        kind=PROMOTED,
+        kind=promotion.kind,
         note={**origin, "moved": promotion.move},
     )
     published = publish_release(tx, target, release, actor, indexer, now_ms)

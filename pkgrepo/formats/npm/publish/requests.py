@@ -39,6 +39,20 @@ async def publish(
     """
     Verify a version whose tarball is staged, and publish it.
 
+    :raises Invalid, Forbidden: see L{make_release}
+    """
+    release, publishing = await make_release(context, staged, publication, blob, identity, actor)
+    published = await context.services.publisher.publish(context.repository, release, staged, actor, publishing)
+    rev = revision(publication.name, published.serial)
+    return json_response({"ok": True, "id": publication.name, "rev": rev, "success": True}, 201)
+
+
+async def make_release(
+    context: Context[object], staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor
+) -> tuple[Release, Publishing]:
+    """
+    Verify a version whose tarball is staged. Returns its release, which the repository can take, and its indexer.
+
     :raises Invalid: the document, the tarball or the bundle is refused
     :raises Forbidden: the version exists, or was removed, or everybody would see what must be restricted
     """
@@ -90,8 +104,7 @@ async def publish(
         guard=free,
     )
     publishing = Publishing(tags=publication.tags, deprecated=manifest.deprecated, maintainer=person, actor=actor)
-    published = await context.services.publisher.publish(repository, release, staged, actor, publishing)
-    return json_response({"ok": True, "id": name, "rev": revision(name, published.serial), "success": True}, 201)
+    return release, publishing
 
 
 async def _person(context: Context[object], identity: Identity) -> dict[str, str]:

@@ -56,10 +56,29 @@ CREATE TABLE repository (
     purge INTEGER NOT NULL DEFAULT 0,           -- 1: removed for good; its content need not be kept for a while
     -- A companion repository belongs to another one, which decides who may do what in it, and is removed with it.
     parent_id INTEGER REFERENCES repository (id) ON DELETE SET NULL,
-    version_count INTEGER NOT NULL DEFAULT 0    -- versions and manifests
+    version_count INTEGER NOT NULL DEFAULT 0,   -- versions and manifests
+    stage TEXT                                  -- the uid of the stage that its content belongs to
 );
 -- The name of a repository in the bin is free.
 CREATE UNIQUE INDEX repository_key ON repository (storage_id, key) WHERE deleted_at IS NULL;
+
+-- Releases that wait for an approval, and what became of them; see stages.py.
+CREATE TABLE stage (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    state TEXT NOT NULL,                        -- open, approved, rejected, expired
+    description TEXT NOT NULL DEFAULT '',
+    user_id INTEGER,
+    actor TEXT NOT NULL DEFAULT '',
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    ended_by TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',            -- why it was rejected
+    content TEXT NOT NULL DEFAULT '[]'          -- JSON: what it had at its end
+);
+CREATE INDEX stage_repository ON stage (repository_id, state, created_at);
+CREATE INDEX stage_state ON stage (state, created_at);
 
 -- Limits of what is stored; NULL: no limit.
 CREATE TABLE quota (

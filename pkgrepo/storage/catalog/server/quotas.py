@@ -5,6 +5,8 @@ What a repository uses is counted in its row by every change of its content. A s
 together, and the server what its storages use; removed repositories count until they are purged. The limits are
 checked in the transaction of the change, and writers are one at a time, so that parallel publishes cannot exceed them.
 
+What is staged counts as used by the repository that it is for.
+
 ===========  ===========================================================================================
 limit        counts
 ===========  ===========================================================================================
@@ -83,7 +85,12 @@ class Quota:
 _QUOTA, _quota = rows(Quota, "quota")
 _LIMITS, _limits = rows(Limits, "quota")
 _USED: Final = "SELECT COALESCE(SUM(bytes_used), 0), COALESCE(SUM(package_count), 0), COALESCE(SUM(version_count), 0)"
-_OF: Final = {QuotaKind.SERVER: "? = 0", QuotaKind.STORAGE: "storage_id = ?", QuotaKind.REPOSITORY: "id = ?"}
+_OWNER: Final = "CASE WHEN stage IS NULL THEN id ELSE parent_id END"  # of which the quota counts
+_OF: Final = {
+    QuotaKind.SERVER: "? = 0",
+    QuotaKind.STORAGE: "storage_id = ?",
+    QuotaKind.REPOSITORY: "? IN (id, CASE WHEN stage IS NOT NULL AND deleted_at IS NULL THEN parent_id END)",
+}
 
 
 def limits_of(r: Reader, kind: QuotaKind, subject_id: int) -> Limits:
@@ -123,8 +130,9 @@ def remove_limits(tx: Transaction, kind: QuotaKind, subject_id: int) -> None:
 
 def quotas_of_repository(r: Reader, repository_id: int) -> list[tuple[Quota, Usage]]:
     """The quotas that bound what a repository stores, with what is used of each."""
-    storage_id = scalar(r, "SELECT storage_id FROM repository WHERE id = ?", (repository_id,))
-    return [(each, usage_of(r, each.kind, each.subject_id)) for each in _quotas(r, repository_id, storage_id or 0)]
+    row = r.one(f"SELECT {_OWNER}, storage_id FROM repository WHERE id = ?", (repository_id,))
+    owner_id, storage_id = row or (0, 0)
+    return [(each, usage_of(r, each.kind, each.subject_id)) for each in _quotas(r, owner_id, storage_id)]
 
 
 def all_quotas(r: Reader) -> list[tuple[Quota, str, Usage]]:
@@ -161,8 +169,9 @@ def check_growth(tx: Transaction, repository_id: int, added: Usage, now_ms: int)
 
     :raises QuotaExceeded: a limit is exceeded, so that the transaction must not be committed
     """
-    storage_id, type_ = only_row(tx, "SELECT storage_id, type FROM repository WHERE id = ?", (repository_id,))
-    for quota in _quotas(tx, repository_id, storage_id):
+    sql = f"SELECT {_OWNER}, storage_id, type FROM repository WHERE id = ?"
+    owner_id, storage_id, type_ = only_row(tx, sql, (repository_id,))
+    for quota in _quotas(tx, owner_id, storage_id):
         used = usage_of(tx, quota.kind, quota.subject_id)
         for what, limit in _limited(quota):
             grown, now = getattr(added, what), getattr(used, what)
@@ -173,7 +182,7 @@ def check_growth(tx: Transaction, repository_id: int, added: Usage, now_ms: int)
             if now - grown < limit * WARNED_AT <= now:
                 name = subject_name(tx, quota)
                 data = {"kind": quota.kind, "name": name, "what": what, "used": now, "limit": limit}
-                append_repository_event(tx, repository_id, WARNING, data, SYSTEM, now_ms)
+                append_repository_event(tx, owner_id, WARNING, data, SYSTEM, now_ms)
 
 
 def record_refusal(tx: Transaction, repository_id: int, error: QuotaExceeded, actor: Actor, now_ms: int) -> None:

@@ -104,13 +104,15 @@ def add_repository(
     key: str | None = None,
     uid: str | None = None,
     parent_id: int | None = None,
+    stage: str | None = None,
     **values: Unpack[RepositoryChanges],
 ) -> Repository:
     """
     Add a repository; a name, a type, a visibility and a configuration are required. ``key`` is derived from the name
     unless given.
 
-    ``uid`` and ``created_ms`` are given to restore a repository that existed before; ``parent_id`` for a companion.
+    ``uid`` and ``created_ms`` are given to restore a repository that existed before; ``parent_id`` for a companion, and
+    for one of a ``stage``.
 
     :raises AlreadyExists: a repository of the storage has this name (case does not matter)
     """
@@ -127,6 +129,7 @@ def add_repository(
         created_at=now_ms if created_ms is None else created_ms,
         updated_at=now_ms,
         parent_id=parent_id,
+        stage=stage,
         **values,
     )
     bump_config_serial(tx)
@@ -210,7 +213,12 @@ def restore_repository(tx: Transaction, uid: str, actor: Actor, now_ms: int) -> 
     )
     id_, storage_id, name, key, deleted_ms = row
     _check_name(tx, storage_id, name, key, besides=id_)
-    ids = [id_, *column(tx, "SELECT id FROM repository WHERE parent_id = ? AND deleted_at = ?", (id_, deleted_ms))]
+    ids = [
+        id_,
+        *column(
+            tx, "SELECT id FROM repository WHERE parent_id = ? AND deleted_at = ? AND purge = 0", (id_, deleted_ms)
+        ),
+    ]
     for each in ids:
         tx.execute("UPDATE repository SET deleted_at = NULL, serial = serial + 1 WHERE id = ?", (each,))
         append_event(
@@ -319,6 +327,8 @@ def _with_parent(
     if parent_id is None:
         return repository
     parent = found.get(parent_id) or get_repository(r, parent_id)
+    if repository.stage is not None:
+        parent = evolve(parent, visibility=Visibility.PRIVATE)
     return evolve(repository, parent=parent, visibility=parent.visibility, active=parent.active)
 
 

@@ -1,0 +1,253 @@
+"""Stages: releases that wait for an approval before clients get them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from pkgrepo.errors import Invalid
+from pkgrepo.gateway import stages as gateway
+from pkgrepo.gateway.stages import Staged, address_of, find_stage, may_approve
+from pkgrepo.management.api.access_rules import READERS, VIEWERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.names import get_repository
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Created, Parameter, Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.model import RepositoryType
+from pkgrepo.proxy.virtual import publish_target
+from pkgrepo.storage.catalog.orders import Order
+from pkgrepo.storage.catalog.server import stages
+from pkgrepo.storage.catalog.server.audit import Entry
+from pkgrepo.storage.catalog.server.stages import STATES, Stage, StageItem
+
+SHOWN: Final = 20  # things of a stage that lists name
+ORDER: Order[Stage] = Order("-created_at", "", "", (int, str), stages.position)
+STATE = Parameter("state", f"Only stages in this state: {', '.join(STATES)}.")
+
+table = Table("stages")
+
+
+class NewStage(Body):
+    """A stage to be opened, with a description for those who approve it."""
+
+    description: str = ""
+
+
+class StageApproval(Body):
+    """
+    An approval; serial is that of the stage as it was looked at.
+
+    If it is given, the answer is 409 if something was published to the stage since.
+    """
+
+    serial: int | None = None
+
+
+class StageRejection(Body):
+    """Why a stage is rejected, for those who opened it."""
+
+    reason: str = ""
+
+
+class StagedRecord(Record):
+    """
+    Something that is staged. kind is version, tag, manifest or file.
+
+    name is the text of the version, the tag, the digest of a manifest without tag, or the path of a file that belongs
+    to no package. size is in bytes, of an image that of its manifest.
+    """
+
+    kind: str
+    package: str
+    name: str
+    size: int
+
+
+class StageRecord(Record):
+    """
+    A stage. state is open, approved, rejected or expired.
+
+    url is the address from which it is installed, with what the repository has: of images what stands before their
+    names. staged is the path of the repository that has what is staged; both are null once the stage has ended. content
+    is what the caller may see of it, in lists the first 20; items is the number of all that. serial grows with each
+    change of what is staged. may_approve is null in lists. by is who opened it, ended_by who approved or rejected it.
+    """
+
+    id: str
+    repository: str
+    repository_id: str
+    format: str
+    state: str
+    description: str
+    by: str
+    created_at: datetime
+    expires_at: datetime | None
+    ended_at: datetime | None
+    ended_by: str
+    reason: str
+    url: str | None
+    staged: str | None
+    items: int
+    size: int
+    serial: int
+    content: list[StagedRecord]
+    may_approve: bool | None
+
+
+@table.get(
+    "/stages",
+    VIEWERS,
+    "List stages",
+    query=[STATE, Parameter("repository", "Only of this repository: its id, or storage/name.")],
+)
+async def list_stages(call: Call) -> Page[StageRecord]:
+    """
+    The newest first: those of which the caller may see something, as a member.
+
+    Readers by a grant, a role or their default actions are members; that a repository is public makes nobody one.
+    Stages that ended are kept for 400 days.
+    """
+    name = call.query("repository")
+    if not name:
+        return await _list(call, None)
+    repository = await get_repository(call.registry, name, "repository", call.knows)
+    return await _list(call, _target_id(call, repository.uid))
+
+
+@table.get("/repository/<repository>/stages", READERS, "List the stages of a repository", query=[STATE])
+async def list_stages_of_repository(call: Call) -> Page[StageRecord]:
+    """As in the list of all; of a virtual repository those of the one to which it publishes."""
+    return await _list(call, _target_id(call, call.repository.uid))
+
+
+@table.post("/repository/<repository>/stages", READERS, "Open a stage", audit="stage.create", status=201)
+async def create_stage(call: Call, body: NewStage) -> Created[StageRecord]:
+    """
+    What is published to the address of the stage waits there for an approval.
+
+    Needs the action write. A stage of a virtual repository is for the member to which that publishes, and shows what is
+    staged on top of all members.
+    """
+    call.object = call.repository.path
+    entry = call.entry()
+    opening = await gateway.prepare_stage(call.shared, call.identity, call.repository, body.description)
+    staged = await gateway.open_stage(call.shared, opening, call.actor, gateway.with_row(entry, call.now_ms))
+    _audited(call, entry)
+    return Created(await _shown(call, staged), f"/api/stages/{staged.stage.uid}")
+
+
+@table.get("/stages/<id>", VIEWERS, "Show a stage")
+async def show_stage(call: Call, id: str) -> StageRecord:
+    """With all that the caller may see of it."""
+    return await _shown(call, await find_stage(call.shared, call.identity, id))
+
+
+@table.post("/stages/<id>/approve", VIEWERS, "Approve a stage", audit="stage.approve")
+async def approve_stage(call: Call, body: StageApproval, id: str) -> StageRecord:
+    """
+    All of it is published in one transaction, and the stage has ended.
+
+    Needs the action admin in the repository, or the role maintainer in the projects that own its packages. The answer
+    is 409, and nothing is changed, if it has ended or is empty; if the repository has other content at one of its
+    paths, had and burned it, or does not take such a version.
+    """
+    staged = await _find(call, id)
+    entry = call.entry(detail={"content": [each.title for each in staged.content]})
+    ended = await gateway.approve(
+        call.shared, call.identity, staged, call.actor, serial=body.serial, inside=gateway.with_row(entry, call.now_ms)
+    )
+    _audited(call, entry)
+    return await _shown(call, ended)
+
+
+@table.post("/stages/<id>/reject", VIEWERS, "Reject a stage", audit="stage.reject")
+async def reject_stage(call: Call, body: StageRejection, id: str) -> StageRecord:
+    """
+    What was staged is gone; garbage collection removes its bytes.
+
+    For those who may approve it, and for who opened it. 409 if it has ended.
+    """
+    return await _reject(call, id, body.reason)
+
+
+@table.delete("/stages/<id>", VIEWERS, "Withdraw a stage", audit="stage.reject")
+async def withdraw_stage(call: Call, id: str) -> StageRecord:
+    """It is rejected without a reason."""
+    return await _reject(call, id, "")
+
+
+async def _reject(call: Call, id: str, reason: str) -> StageRecord:
+    staged = await _find(call, id)
+    entry = call.entry(detail={"reason": reason, "content": [each.title for each in staged.content]})
+    ended = await gateway.reject(
+        call.shared, call.identity, staged, reason, call.actor, inside=gateway.with_row(entry, call.now_ms)
+    )
+    _audited(call, entry)
+    return await _shown(call, ended)
+
+
+async def _find(call: Call, id: str) -> Staged:
+    staged = await find_stage(call.shared, call.identity, id)
+    call.object = f"{staged.target.path}+stage-{staged.stage.uid}"
+    return staged
+
+
+def _audited(call: Call, entry: Entry) -> None:
+    call.services.audit_log.copy(entry)
+    call.audited = True
+
+
+def _target_id(call: Call, uid: str) -> int:
+    repository = call.registry.find_uid(uid)
+    assert repository is not None
+    if repository.type is RepositoryType.VIRTUAL:
+        repository = publish_target(call.registry, repository)
+    return repository.id
+
+
+async def _list(call: Call, repository_id: int | None) -> Page[StageRecord]:
+    state = call.query("state")
+    if state not in ("", *STATES):
+        raise Invalid(f"state is one of {', '.join(STATES)}", "state")
+    page_request = call.page_request
+    at, uid = page_request.after_position(ORDER) or (None, "")
+    after = None if at is None else (int(at), str(uid))
+    found = await gateway.list_stages(call.shared, call.identity, repository_id, state, after, page_request.limit + 1)
+    days = await call.catalog.look(stages.kept_days)
+    return page_request.page(
+        found, lambda each: ORDER.place(each.stage), lambda each: _record(call, each, days, each.content[:SHOWN])
+    )
+
+
+async def _shown(call: Call, staged: Staged) -> StageRecord:
+    record = _record(call, staged, await call.catalog.look(stages.kept_days), staged.content)
+    is_open = staged.stage.state == stages.OPEN
+    record.may_approve = is_open and await may_approve(call.shared, call.identity, staged)
+    return record
+
+
+def _record(call: Call, staged: Staged, days: int, content: Sequence[StageItem]) -> StageRecord:
+    stage, target = staged.stage, staged.target
+    return StageRecord(
+        id=stage.uid,
+        repository=target.path,
+        repository_id=target.uid,
+        format=target.format,
+        state=stage.state,
+        description=stage.description,
+        by=stage.actor,
+        created_at=stage.created_at,
+        expires_at=stage.created_at + timedelta(days=days) if stage.state == stages.OPEN else None,
+        ended_at=stage.ended_at,
+        ended_by=stage.ended_by,
+        reason=stage.reason,
+        url=None if staged.overlay is None else address_of(call.base_url, staged.overlay),
+        staged=None if staged.hosted is None else staged.hosted.path,
+        items=len(staged.content),
+        size=sum(each.size for each in staged.content),
+        serial=staged.serial,
+        content=[StagedRecord(kind=i.kind, package=i.package, name=i.name, size=i.size) for i in content],
+        may_approve=None,
+    )
