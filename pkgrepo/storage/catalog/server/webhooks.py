@@ -17,17 +17,7 @@ from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.packages.events import append_server_event, last_seq
-from pkgrepo.storage.catalog.rows import (
-    column,
-    dump,
-    every,
-    exists,
-    find,
-    insert,
-    load,
-    rows,
-    to_ms,
-)
+from pkgrepo.storage.catalog.rows import column, every, exists, find, insert, load, rows, update
 
 from .audit import OK, Entry, append_entry
 from .settings import bump_config_serial
@@ -83,34 +73,28 @@ _PLACE = "COALESCE(repository_id, 0) = ? AND COALESCE(project_id, 0) = ?"
 def add_webhook(
     tx: Transaction,
     *,
-    name: str,
-    url: str,
-    events: Sequence[str],
-    format: str,
-    active: bool,
     uid: str,
-    secret: str,
     repository_id: int | None,
     project_id: int | None,
     now_ms: int,
+    **values: Unpack[WebhookChanges],
 ) -> Webhook:
-    """Add a webhook for events from now on. :raises AlreadyExists: one of the same place has this name"""
-    _check_name(tx, name, repository_id, project_id, besides=0)
+    """
+    Add a webhook for events from now on; all values but those of an old secret are required.
+
+    :raises AlreadyExists: one of the same place has this name
+    """
+    _check_name(tx, values["name"], repository_id, project_id, besides=0)
     insert(
         tx,
         "webhook",
         uid=uid,
         repository_id=repository_id,
         project_id=project_id,
-        name=name,
-        url=url,
-        events=dump(list(events)),
-        format=format,
-        active=active,
-        secret=secret,
         cursor=last_seq(tx),
         created_at=now_ms,
         updated_at=now_ms,
+        **values,
     )
     bump_config_serial(tx)
     return get_webhook(tx, uid)
@@ -128,27 +112,15 @@ def update_webhook(tx: Transaction, uid: str, *, now_ms: int, **changes: Unpack[
     _check_name(tx, after.name, after.repository_id, after.project_id, besides=after.id)
     if after.active and not before.active:
         after = evolve(after, cursor=last_seq(tx), failing_since=None, disabled="")
-    tx.execute(
-        """
-        UPDATE webhook SET name = ?, url = ?, events = ?, format = ?, active = ?, secret = ?, old_secret = ?,
-            old_until = ?, cursor = ?, failing_since = ?, disabled = ?, updated_at = ?
-        WHERE id = ?
-        """,
-        (
-            after.name,
-            after.url,
-            dump(list(after.events)),
-            after.format,
-            int(after.active),
-            after.secret,
-            after.old_secret,
-            to_ms(after.old_until),
-            after.cursor,
-            to_ms(after.failing_since),
-            after.disabled,
-            now_ms,
-            after.id,
-        ),
+    update(
+        tx,
+        "webhook",
+        after.id,
+        **changes,
+        cursor=after.cursor,
+        failing_since=after.failing_since,
+        disabled=after.disabled,
+        updated_at=now_ms,
     )
     if before.active and not after.active:
         _give_up(tx, after.id, "the webhook was switched off")
