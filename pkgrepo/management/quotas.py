@@ -1,18 +1,21 @@
-"""The quotas of the server, of storages and of repositories: limits, usage, and who may set them."""
+"""The quotas of the server, storages, repositories, projects and users: limits, usage, and who may set them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Callable, Mapping
+from typing import Annotated, Concatenate, ParamSpec, Self, TypeVar
 
 from attrs import asdict
 from msgspec import UNSET, Meta, UnsetType
 
 from pkgrepo.errors import Conflict, Forbidden, existing
+from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import READERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import LARGEST, Body, Record
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.repositories.publish.owner_quotas import list_owner_quotas, usage_of
 from pkgrepo.storage.catalog.server import quotas
 from pkgrepo.storage.catalog.server.quotas import Limits, QuotaKind, Usage
 from pkgrepo.storage.catalog.server.storages import find_storage
@@ -20,6 +23,9 @@ from pkgrepo.storage.catalog.server.storages import find_storage
 Amount = Annotated[int, Meta(ge=0, le=LARGEST)]
 
 LIMITS = ("bytes", "packages", "versions", "file_size")
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 table = Table("quotas")
 
@@ -52,9 +58,9 @@ class UsageRecord(Record):
 
 class QuotaRecord(Record):
     """
-    The quota of the server, a storage or a repository, and what is used.
+    The quota of the server, a storage, a repository, a project or a user, and what is used.
 
-    name is empty for the server. nearly_used are the limits of which 80 % or more are used.
+    name is empty for the server; of a project it is the key. nearly_used are the limits of which 80 % or more are used.
     """
 
     kind: QuotaKind
@@ -79,39 +85,40 @@ class QuotaRecord(Record):
 
 @table.get("/system/quotas", SYSTEM_MANAGERS, "List quotas")
 async def list_quotas(call: Call) -> list[QuotaRecord]:
-    """Of the server and of every storage, also without limits, and of the repositories that have limits."""
-    found = await call.catalog.scan(quotas.all_quotas)
+    """Of the server and of every storage, also without limits, and of all else that has limits."""
+    found = await call.catalog.scan(quotas.counted_quotas)
+    found += await call.catalog.scan(list_owner_quotas)
     return [QuotaRecord.of(each.kind, name, each.limits, used) for each, name, used in found]
 
 
 @table.get("/system/quota", SYSTEM_MANAGERS, "Show the quota of the server")
 async def show_server_quota(call: Call) -> QuotaRecord:
     """With what all storages use together."""
-    return await _record(call, QuotaKind.SERVER, 0, "")
+    return await quota_record(call, QuotaKind.SERVER, 0, "")
 
 
 @table.patch("/system/quota", SYSTEM_MANAGERS, "Change the quota of the server", audit="quota.update")
 async def change_server_quota(call: Call, body: QuotaGiven) -> QuotaRecord:
     """A limit below what is used refuses what adds to it, and removes nothing."""
-    return await _change(call, QuotaKind.SERVER, 0, "", body)
+    return await change_quota(call, QuotaKind.SERVER, 0, "", body)
 
 
 @table.get("/storage/<id>/quota", SYSTEM_MANAGERS, "Show the quota of a storage")
 async def show_storage_quota(call: Call, id: str) -> QuotaRecord:
     """With what its repositories use together, removed ones included until they are purged."""
-    return await _record(call, QuotaKind.STORAGE, *await _storage(call, id))
+    return await quota_record(call, QuotaKind.STORAGE, *await _storage(call, id))
 
 
 @table.patch("/storage/<id>/quota", SYSTEM_MANAGERS, "Change the quota of a storage", audit="quota.update")
 async def change_storage_quota(call: Call, body: QuotaGiven, id: str) -> QuotaRecord:
     """A limit below what is used refuses what adds to it, and removes nothing."""
-    return await _change(call, QuotaKind.STORAGE, *await _storage(call, id), body)
+    return await change_quota(call, QuotaKind.STORAGE, *await _storage(call, id), body)
 
 
 @table.get("/repository/<repository>/quota", READERS, "Show the quota of a repository")
 async def show_repository_quota(call: Call) -> QuotaRecord:
     """Quotas of its storage and of the server may leave less."""
-    return await _record(call, QuotaKind.REPOSITORY, call.repository.id, call.repository.path)
+    return await quota_record(call, QuotaKind.REPOSITORY, call.repository.id, call.repository.path)
 
 
 @table.patch("/repository/<repository>/quota", READERS, "Change the quota of a repository", audit="quota.update")
@@ -123,7 +130,7 @@ async def change_repository_quota(call: Call, body: QuotaGiven) -> QuotaRecord:
     """
     repository = call.repository
     await check_may_limit(call, repository)
-    return await _change(call, QuotaKind.REPOSITORY, repository.id, repository.path, body)
+    return await change_quota(call, QuotaKind.REPOSITORY, repository.id, repository.path, body)
 
 
 async def check_may_limit(call: Call, repository: Repository) -> None:
@@ -150,12 +157,27 @@ async def _storage(call: Call, id: str) -> tuple[int, str]:
     return storage.id, storage.name
 
 
-async def _record(call: Call, kind: QuotaKind, subject_id: int, name: str) -> QuotaRecord:
+def with_limits(
+    command: Callable[Concatenate[Transaction, int, P], T], kind: QuotaKind, limits: Mapping[str, int | None]
+) -> Callable[Concatenate[Transaction, int, P], T]:
+    """A command that changes a subject, whose id it takes, and its limits as well, in one transaction."""
+
+    def run(tx: Transaction, subject_id: int, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if limits:
+            quotas.change_limits(tx, kind, subject_id, limits)
+        return command(tx, subject_id, *args, **kwargs)
+
+    return run
+
+
+async def quota_record(call: Call, kind: QuotaKind, subject_id: int, name: str) -> QuotaRecord:
+    """The record of a quota, also of one without limits."""
     limits = await call.catalog.look(quotas.limits_of, kind, subject_id)
-    return QuotaRecord.of(kind, name, limits, await call.catalog.look(quotas.usage_of, kind, subject_id))
+    return QuotaRecord.of(kind, name, limits, await call.catalog.scan(usage_of, kind, subject_id))
 
 
-async def _change(call: Call, kind: QuotaKind, subject_id: int, name: str, body: QuotaGiven) -> QuotaRecord:
+async def change_quota(call: Call, kind: QuotaKind, subject_id: int, name: str, body: int | QuotaGiven) -> QuotaRecord:
+    """Change limits, and return the record."""
     changes = limits_given(body)
     await call.write(call.entry(name or str(kind), changes), quotas.change_limits, kind, subject_id, changes)
-    return await _record(call, kind, subject_id, name)
+    return await quota_record(call, kind, subject_id, name)

@@ -175,7 +175,6 @@ class Project:
     name: str
     description: str
     visibility: Visibility
-    quota: int | None
     created_at: datetime
     updated_at: datetime
 

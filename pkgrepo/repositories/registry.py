@@ -9,7 +9,7 @@ from attrs import Factory, frozen
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType, Storage
-from pkgrepo.storage.catalog.server import repositories, storages
+from pkgrepo.storage.catalog.server import quotas, repositories, storages
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
 
@@ -23,6 +23,7 @@ class _Configuration:
     by_id: Mapping[int, Repository] = Factory(dict)
     staged: Mapping[tuple[str, RepositoryType], Repository] = Factory(dict)
     storages: Mapping[int, Storage] = Factory(dict)
+    limited: bool = False
 
 
 class Registry:
@@ -51,6 +52,11 @@ class Registry:
     def serial(self) -> int:
         """A number that grows with each change of a storage or repository."""
         return self._snapshot.latest().serial or 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any quota. The transaction of a publish decides; without any, none is read before it."""
+        return self._snapshot.latest().limited
 
     def find(self, storage: str, name: str) -> Repository | None:
         """Return the repository at ``storage/name``, or None."""
@@ -112,4 +118,5 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         by_id={r.id: r for r in every},
         staged={(r.stage, r.type): r for r in every if r.stage is not None},
         storages={s.id: s for s in storages.list_storages(reader)},
+        limited=quotas.any_limits(reader),
     )

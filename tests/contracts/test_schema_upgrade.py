@@ -25,7 +25,7 @@ OLD_SCHEMA: Final = (Path(__file__).parents[1] / "data" / "catalog" / f"schema_{
 SCHEMA: Final = load_schema()
 UNUSED: Final = {"blob_ref", "outbox", "lease", "idempotency"}  # tables that no version wrote to
 ANEW: Final = {"package_about"}  # what it has is made of the rest, and is made anew while the server runs
-UNUSED_COLUMNS: Final = {("repository", "quota")}
+UNUSED_COLUMNS: Final = {("repository", "quota"), ("project", "quota")}
 
 # What PostgreSQL has, apart from the order of columns.
 POSTGRESQL: Final = (

@@ -1,4 +1,4 @@
-"""``pkgrepo quota``: what the server, storages and repositories may hold."""
+"""``pkgrepo quota``: what the server, storages, repositories, projects and users may hold."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from pkgrepo.web.rendering.filters import number, size
 
 SIZES = ("bytes", "file_size")
 LIMITS = ("bytes", "packages", "versions", "file_size")
+OWNERS = {"project": "project", "user": "users"}  # the places that are written with their kind, and their paths
 
 
 def _place(record: dict[str, Any]) -> str:
-    return record["name"] or "server"
+    name = record["name"] or "server"
+    return f"{record['kind']}:{name}" if record["kind"] in OWNERS else name
 
 
 def _used(what: str) -> Any:
@@ -42,13 +44,13 @@ COLUMNS = (
 
 @click.group()
 def quota() -> None:
-    """Quotas: what the server, storages and repositories may hold."""
+    """Quotas: what the server, storages, repositories, projects and users may hold."""
 
 
 @quota.command("list")
 @remote
 async def list_quotas(session: Session) -> None:
-    """List the quotas of the server, of all storages, and of the repositories that have one."""
+    """List the quotas of the server and of all storages, and of all else that has one."""
     session.printer.table(COLUMNS, await session.client.get("system", "quotas"), "there are none")
 
 
@@ -56,7 +58,7 @@ async def list_quotas(session: Session) -> None:
 @click.argument("place")
 @remote
 async def show_quota(session: Session, place: str) -> None:
-    """Show the quota of PLACE: storage/repository, a storage, or "server"."""
+    """Show the quota of PLACE: storage/repository, a storage, "project:KEY", "user:NAME", or "server"."""
     _show(session, await session.client.get(*_path(place)))
 
 
@@ -71,7 +73,7 @@ async def set_quota(
     session: Session, place: str, bytes_: str | None, packages: str | None, versions: str | None, file_size: str | None
 ) -> None:
     """
-    Set limits of PLACE: storage/repository, a storage, or "server". "none" removes a limit.
+    Set limits of PLACE: storage/repository, a storage, "project:KEY", "user:NAME", or "server". "none" removes a limit.
 
     What is stored already stays, also if it is more than that.
     """
@@ -85,6 +87,9 @@ async def set_quota(
 def _path(place: str) -> tuple[str, ...]:
     if place == "server":
         return ("system", "quota")
+    kind, colon, name = place.partition(":")
+    if colon and kind in OWNERS:
+        return (OWNERS[kind], name, "quota")
     return ("repository" if "/" in place else "storage", place, "quota")
 
 

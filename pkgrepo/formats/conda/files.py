@@ -140,7 +140,7 @@ async def put_package(context: ChannelContext, request: Request, subdir: str | N
     subdir = None if subdir is None else check_subdir(subdir)
     options = Options.of(request)
     await services.access.require(identity, Action.WRITE, context.repository, name.name)
-    async with services.publisher.stage(context.repository) as staged:
+    async with services.publisher.stage(context.repository, name.name, user_id=identity.user_id) as staged:
         blob = await receive_body(
             request,
             staged,
@@ -163,7 +163,7 @@ async def post_form(context: ChannelContext, request: Request) -> Response:
     options = Options.of(request)
     check_declared_length(request, services.max_upload + FORM_OVERHEAD)
     found: tuple[FileName, BlobInfo] | None = None
-    async with services.publisher.stage(repository) as staged:
+    async with services.publisher.stage(repository, user_id=identity.user_id) as staged:
         async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
             if part.name != "file":
                 continue
@@ -180,8 +180,8 @@ async def post_form(context: ChannelContext, request: Request) -> Response:
 async def publish_sent(context: ChannelContext, request: Request, sent: SentFile) -> Uploaded:
     """Publish a package that is the file of a form; see ``pkgrepo.gateway.uploads``."""
     name = parse_file_name(sent.name)
-    await context.admit(request, Action.WRITE, name.name)
-    async with context.services.publisher.stage(context.repository) as staged:
+    identity = await context.admit(request, Action.WRITE, name.name)
+    async with context.services.publisher.stage(context.repository, name.name, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged, DIGESTS)
         identity = await context.admit(request, Action.WRITE, name.name)  # again: the file may have taken hours
         published = await publish_upload(context, staged, Upload(name, None, blob), actor_of(request, identity))

@@ -41,10 +41,11 @@ from pkgrepo.formats.container.manifests.push import Call, Pushed, has_content, 
 from pkgrepo.formats.container.names import is_tag, parse_digest, parse_name, parse_tag
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, BlobInfo, Repository, RepositoryType
+from pkgrepo.model import Action, Actor, BlobInfo, Repository, RepositoryType
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.images.blobs import Stored, link_blob
 from pkgrepo.repositories.images.push import ReferencesMissing
@@ -326,6 +327,7 @@ class _Saved:
                 target.image,
                 found,
                 client,
+                actor_of(self.call.request, self.call.identity),
             )
             self.linked |= blobs.keys()
 
@@ -347,12 +349,13 @@ def link_blobs(
     image: str,
     found: Iterable[tuple[str, BlobInfo]],
     client: str,
+    actor: Actor,
     now_ms: int,
 ) -> Stored:
     """Add received blobs, each with its digest, to an image; see L{link_blob}."""
     surplus: list[str] = []
     for digest, blob in found:
-        surplus += link_blob(tx, repository, image, blob, digest, None, client, now_ms).surplus
+        surplus += link_blob(tx, repository, image, blob, digest, None, client, actor, now_ms).surplus
     return Stored(tuple(surplus))
 
 

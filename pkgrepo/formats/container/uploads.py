@@ -26,6 +26,7 @@ from pkgrepo.formats.container.names import HEX_LENGTHS, Digest, DigestInvalid, 
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
+from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, finish_without_client, receive_body, write_body
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received
@@ -111,7 +112,7 @@ async def _receive_blob(
     context: RegistryContext, request: Request, target: Target, identity: Identity, digest: Digest
 ) -> Response:
     services = context.services
-    async with services.publisher.stage(target.repository, target.image) as staged:
+    async with services.publisher.stage(target.repository, target.image, user_id=identity.user_id) as staged:
         blob = await receive_body(
             request,
             staged,
@@ -121,7 +122,16 @@ async def _receive_blob(
         )
         await context.authorization.require_again(request, identity, target)
         await services.publisher.change_with_blobs(
-            link_blob, target.repository, staged, [blob], target.image, blob, str(digest), None, client_of(request)
+            link_blob,
+            target.repository,
+            staged,
+            [blob],
+            target.image,
+            blob,
+            str(digest),
+            None,
+            client_of(request),
+            actor_of(request, identity),
         )
     return created_response(target, digest)
 
@@ -146,7 +156,7 @@ async def _mount(
         ):
             continue
         where = Target(repository, image, image, "", "")
-        if await context.members.mount(where, target, digest, client_of(request)):
+        if await context.members.mount(where, target, digest, client_of(request), actor_of(request, identity)):
             return True
     return False
 
@@ -216,7 +226,7 @@ async def append_upload(
     """
     session = await _find(context, target, identity, uid)
     _check_head(context, request, target, session)
-    position = await finish_without_client(_append(context, request, target, uid))
+    position = await finish_without_client(_append(context, request, target, identity, uid))
     return Response(202, headers=progress_headers(target, uid, position))
 
 
@@ -248,20 +258,20 @@ async def cancel_upload(
 
 @asynccontextmanager
 async def _resume(
-    context: RegistryContext, request: Request, target: Target, uid: str
+    context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str
 ) -> AsyncIterator[tuple[Lease, Staged, IBlobUpload]]:
     """Hold the lease of the upload during the block, and resume it. :raises Refusal: the range does not fit"""
     async with (
         context.leases.hold(uid, lambda: request.gone) as lease,
-        context.services.publisher.stage(target.repository, target.image) as staged,
+        context.services.publisher.stage(target.repository, target.image, user_id=identity.user_id) as staged,
     ):
         session = lease.session
         check_start(chunk_range(request), session, progress_headers(target, uid, session.position))
         yield lease, staged, await lease.resume(staged)
 
 
-async def _append(context: RegistryContext, request: Request, target: Target, uid: str) -> int:
-    async with _resume(context, request, target, uid) as (lease, staged, upload):
+async def _append(context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str) -> int:
+    async with _resume(context, request, target, identity, uid) as (lease, staged, upload):
         lost = await _write(request, upload, lease, staged)
         if lost is None:
             await _check_received(request, upload, lease.session)
@@ -274,7 +284,7 @@ async def _append(context: RegistryContext, request: Request, target: Target, ui
 async def _finish(
     context: RegistryContext, request: Request, target: Target, identity: Identity, uid: str, digest: Digest
 ) -> None:
-    async with _resume(context, request, target, uid) as (lease, staged, upload):
+    async with _resume(context, request, target, identity, uid) as (lease, staged, upload):
         if not request.body_is_empty:
             lost = await _write(request, upload, lease, staged)
             if lost is not None:
@@ -290,7 +300,16 @@ async def _finish(
             await lease.discard(upload)
             raise
         await context.services.publisher.change_with_blobs(
-            link_blob, target.repository, staged, [blob], target.image, blob, str(digest), uid, client_of(request)
+            link_blob,
+            target.repository,
+            staged,
+            [blob],
+            target.image,
+            blob,
+            str(digest),
+            uid,
+            client_of(request),
+            actor_of(request, identity),
         )
         await upload.forget()
 

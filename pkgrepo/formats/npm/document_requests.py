@@ -117,7 +117,7 @@ async def put_document(context: Context[object], request: Request, path: Documen
     identity = await services.access.identify(request)
     await require(context, identity, Action.WRITE, named, verb_of_put(request, revision))
     check_declared_length(request, largest_body(services.max_upload))
-    async with services.publisher.stage(context.repository) as staged:
+    async with services.publisher.stage(context.repository, named, user_id=identity.user_id) as staged:
         received = await Receiver(request, staged, max_tarball=services.max_upload).receive()
         identity = await services.access.identify(request)  # again: the body may have taken hours
         actor, document, tarball = actor_of(request, identity), received.document, received.tarball
@@ -151,8 +151,9 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     """
     context = await publish_context(context, request)
     services = context.services
-    await require(context, await services.access.identify(request), Action.WRITE, None, "publish")
-    async with services.publisher.stage(context.repository) as staged:
+    identity = await services.access.identify(request)
+    await require(context, identity, Action.WRITE, None, "publish")
+    async with services.publisher.stage(context.repository, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged, ALGORITHMS)
         look = partial(read_tarball, filename=sent.name[:LONGEST_SHOWN], readme=True)
         contents = await staged.inspect(services.pools.cpu, blob, look, commit=False)

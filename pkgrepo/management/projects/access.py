@@ -11,14 +11,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.schema import LARGEST, Body, Line, Record, Text, Word
+from pkgrepo.management.api.schema import Body, Line, Record, Text, Word
+from pkgrepo.management.quotas import Amount, QuotaGiven
 from pkgrepo.model import Action, Project, ProjectRole, Visibility
-from pkgrepo.repositories.publish.project_quotas import project_bytes
+from pkgrepo.repositories.publish.owner_quotas import usage_of_project
 from pkgrepo.storage.catalog.people import projects
+from pkgrepo.storage.catalog.server.quotas import QuotaKind, limits_of
 from pkgrepo.untrusted.text import END
 
 Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END)]
-Size = Annotated[int, Meta(ge=0, le=LARGEST)]
 
 
 class NewProject(Body):
@@ -28,16 +29,20 @@ class NewProject(Body):
     name: Line = ""
     description: Text = ""
     visibility: str = "private"
-    quota: Size | None = None
+    quota: Amount | QuotaGiven | None = None
 
 
 class ProjectChange(Body):
-    """The fields of a project that can be changed. The key cannot: image names may contain it."""
+    """
+    The fields of a project that can be changed. The key cannot: image names may contain it.
+
+    quota is the number of bytes, or an object of limits; null removes them all.
+    """
 
     name: Line | UnsetType = UNSET
     description: Text | UnsetType = UNSET
     visibility: str | UnsetType = UNSET
-    quota: Size | UnsetType | None = UNSET
+    quota: Amount | QuotaGiven | UnsetType | None = UNSET
 
 
 class MemberRecord(Record):
@@ -78,8 +83,8 @@ class ProjectRecord(ProjectSummary):
     """
     A project with its members (null if the caller may not see them) and the package names that it owns.
 
-    quota is the most bytes that its packages may have, in all hosted repositories; with one, usage_bytes is what they
-    have, for those who may see the members.
+    quota is the most bytes that its packages may have, in all hosted repositories (other limits are at /quota); with
+    one, usage_bytes is what they have, for those who may see the members.
     """
 
     measured = frozenset({"usage_bytes"})
@@ -158,10 +163,13 @@ async def project_record(call: Call, project: Project) -> ProjectRecord:
         call.identity, [(Action.READ, repository, None) for repository, _ in there]
     )
     sees = (await _viewer(call)).may_list_members(project)
+    quota = (await call.catalog.look(limits_of, QuotaKind.PROJECT, project.id)).bytes
+    used = await call.catalog.scan(usage_of_project, project) if sees and quota is not None else None
     return ProjectRecord.from_attributes(
         project,
         id=project.uid,
-        usage_bytes=await call.catalog.scan(project_bytes, project) if sees and project.quota is not None else None,
+        quota=quota,
+        usage_bytes=None if used is None else used.bytes,
         members=await member_records(call, project) if sees else None,
         bindings=[
             BindingRecord(repository_id=repository.uid, repository=repository.path, pattern=pattern)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from msgspec import UNSET
 
 from pkgrepo.auth.permissions.ownership import check_pattern
@@ -27,8 +28,11 @@ from pkgrepo.management.projects.access import (
     project_record,
     visible_projects,
 )
+from pkgrepo.management.quotas import QuotaGiven, QuotaRecord, change_quota, limits_given, quota_record, with_limits
 from pkgrepo.model import Project, ProjectRole
 from pkgrepo.storage.catalog.people import projects
+from pkgrepo.storage.catalog.server import quotas
+from pkgrepo.storage.catalog.server.quotas import QuotaKind
 
 table = Table("projects")
 USER = Parameter("user", "The name or id of the user.")
@@ -57,7 +61,7 @@ async def list_projects(call: Call) -> Page[ProjectSummary]:
 
 @table.post("/project", SYSTEM_MANAGERS, "Add a project", audit="project.create")
 async def create_project(call: Call, body: NewProject) -> Created[ProjectRecord]:
-    """The caller becomes its first owner. The quota is the most bytes that its packages may have."""
+    """The caller becomes its first owner. The quota is the most bytes that its packages may have, or limits."""
     project = await call.write(
         call.entry(body.key),
         projects.add_project,
@@ -65,10 +69,11 @@ async def create_project(call: Call, body: NewProject) -> Created[ProjectRecord]
         name=body.name,
         description=body.description,
         visibility=parse_visibility(body.visibility),
-        quota=body.quota,
         owner_id=call.identity.user_id,
         now_ms=call.now_ms,
     )
+    if body.quota is not None:
+        await change_quota(call, QuotaKind.PROJECT, project.id, project.key, body.quota)
     return Created(await project_record(call, project), f"/api/project/{project.key}")
 
 
@@ -98,14 +103,16 @@ async def change_project(call: Call, body: ProjectChange, key: str) -> ProjectRe
     """
     project = await find_project(call, key, ProjectRole.MAINTAINER)
     call.check_unchanged(await project_record(call, project))
-    changes = body.given("name", "description", "quota")
-    if changes.get("quota", project.quota) != project.quota:
+    changes = body.given("name", "description")
+    limits = limits_given(body.quota) if body.quota is not UNSET else {}
+    before = await call.catalog.look(quotas.limits_of, QuotaKind.PROJECT, project.id)
+    if evolve(before, **limits) != before:
         await check_may_limit_projects(call)
     if body.visibility is not UNSET:
         changes["visibility"] = parse_visibility(body.visibility)
-    project = await call.write(
-        call.entry(project.key, changes), projects.update_project, project.id, now_ms=call.now_ms, **changes
-    )
+    entry = call.entry(project.key, {**changes, "quota": limits} if limits else changes)
+    update = with_limits(projects.update_project, QuotaKind.PROJECT, limits)
+    project = await call.write(entry, update, project.id, now_ms=call.now_ms, **changes)
     return await project_record(call, project)
 
 
@@ -115,6 +122,25 @@ async def delete_project(call: Call, key: str) -> None:
     project = await find_project(call, key, ProjectRole.OWNER)
     call.check_unchanged(await project_record(call, project))
     await call.write(call.entry(project.key), projects.remove_project, project.id)
+
+
+@table.get("/project/<key>/quota", PROJECT_VIEWERS, "Show the quota of a project")
+async def show_quota(call: Call, key: str) -> QuotaRecord:
+    """
+    With what the packages use that it owns, in all hosted repositories, and what is in the trash of them.
+
+    Also needs membership in the project, unless the caller is a system manager.
+    """
+    project = await find_project(call, key)
+    await check_may_list_members(call, project)
+    return await quota_record(call, QuotaKind.PROJECT, project.id, project.key)
+
+
+@table.patch("/project/<key>/quota", SYSTEM_MANAGERS, "Change the quota of a project", audit="quota.update")
+async def change_project_quota(call: Call, body: QuotaGiven, key: str) -> QuotaRecord:
+    """A limit below what is used refuses what adds to it, and removes nothing."""
+    project = await find_project(call, key)
+    return await change_quota(call, QuotaKind.PROJECT, project.id, project.key, body)
 
 
 @table.get("/project/<key>/members", PROJECT_VIEWERS, "List a project's members")

@@ -16,7 +16,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
-from pkgrepo.management.quotas import check_may_limit, limits_given
+from pkgrepo.management.quotas import check_may_limit, limits_given, with_limits
 from pkgrepo.management.repositories.schema import (
     DeletedRepository,
     FoundRepository,
@@ -197,12 +197,11 @@ async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRec
         limits = limits_given(body.quota)
     before = {name: getattr(repository, name) for name in changes}
     if changes != before:
-        entry = call.entry(detail={"before": before, "after": changes})
-        repository = await call.write(
-            entry, repositories.update_repository, repository.id, now_ms=call.now_ms, **changes
-        )
+        entry = call.entry(detail={"before": before, "after": changes, **({"quota": limits} if limits else {})})
+        update = with_limits(repositories.update_repository, QuotaKind.REPOSITORY, limits)
+        repository = await call.write(entry, update, repository.id, now_ms=call.now_ms, **changes)
         call.services.on_change(repository)
-    if limits:
+    elif limits:
         await call.write(
             call.entry(detail={"quota": limits}), quotas.change_limits, QuotaKind.REPOSITORY, repository.id, limits
         )

@@ -8,11 +8,12 @@ from msgspec import UNSET
 
 from pkgrepo.auth.login.identities import check_username
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.management.api.access_rules import USER_MANAGERS, check_no_bearer
+from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_subject, parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
+from pkgrepo.management.quotas import QuotaGiven, QuotaRecord, change_quota, quota_record
 from pkgrepo.management.users.permissions import (
     FLAGS,
     audit_detail,
@@ -24,6 +25,7 @@ from pkgrepo.management.users.permissions import (
 )
 from pkgrepo.model import Owner, SubjectKind, User, UserKind
 from pkgrepo.storage.catalog.people import logins, users
+from pkgrepo.storage.catalog.server.quotas import QuotaKind
 
 from .schema import NameTaken, NewUser, OwnerGiven, PasswordSet, StatusChange, UserChange, UserRecord
 
@@ -119,6 +121,25 @@ async def change_user(call: Call, body: UserChange, id: str) -> UserRecord:
     if body.owner is not UNSET:
         changes["owner"] = await _owner(call, body.owner, user.kind)
     return UserRecord.of(await _update(call, user, changes))
+
+
+@table.get("/users/<id>/quota", USER_MANAGERS, "Show the quota of a user")
+async def show_quota(call: Call, id: str) -> QuotaRecord:
+    """
+    With what the user, or service account, has published and what stands, in all hosted repositories.
+
+    Files count for the one who published their version first, layers for the one who added them to the image first;
+    what is in the trash does not count.
+    """
+    user = await find_user(call, id)
+    return await quota_record(call, QuotaKind.USER, user.id, user.username)
+
+
+@table.patch("/users/<id>/quota", SYSTEM_MANAGERS, "Change the quota of a user", audit="quota.update")
+async def change_user_quota(call: Call, body: QuotaGiven, id: str) -> QuotaRecord:
+    """A limit below what is used refuses what adds to it, and removes nothing."""
+    user = await find_user(call, id)
+    return await change_quota(call, QuotaKind.USER, user.id, user.username, body)
 
 
 @table.delete(

@@ -14,11 +14,13 @@ from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MA
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.quotas import QuotaRecord, quota_record
 from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import OwnChange, Password, PasswordChange, Permissions, UserRecord, Whoami
 from pkgrepo.model import User
 from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.people.logins import Session, end_other_sessions, end_session, list_sessions
+from pkgrepo.storage.catalog.server.quotas import QuotaKind
 
 table = Table("account")
 
@@ -45,6 +47,13 @@ async def change_account(call: Call, body: OwnChange) -> UserRecord:
     changes = body.given("name", "email")
     entry = call.entry(user.username, {"changed": sorted(changes)})
     return UserRecord.of(await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes))
+
+
+@table.get("/user/me/quota", ACCOUNT_HOLDERS, "Show the caller's own quota")
+async def show_own_quota(call: Call) -> QuotaRecord:
+    """With what the caller has published and what stands, as the same record is for user managers."""
+    user = await _user(call)
+    return await quota_record(call, QuotaKind.USER, user.id, user.username)
 
 
 @table.get("/user/me/permissions", ACCOUNT_HOLDERS, "Show the caller's permissions")

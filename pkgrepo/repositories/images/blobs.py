@@ -11,9 +11,9 @@ from attrs import define, frozen
 
 from pkgrepo.errors import PkgrepoError, existing
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, BlobInfo, Package, Repository
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository
+from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.repositories.publish.package_changes import append_package_event
-from pkgrepo.repositories.publish.project_quotas import check_project_quotas
 from pkgrepo.storage.catalog.blobs import blobs, uploads
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures
 from pkgrepo.storage.catalog.packages import packages
@@ -51,6 +51,7 @@ def link_blob(
     digest: str,
     upload: str | None,
     client: str | None,
+    actor: Actor,
     now_ms: int,
 ) -> Stored:
     """
@@ -59,7 +60,7 @@ def link_blob(
     ``digest`` is the one that the client gave. ``upload`` is the id of the upload that ends by this.
     """
     claimed = blobs.claim_blob(tx, repository.storage_id, info, now_ms)
-    _link(tx, repository, image, info.sha256, info.size, digest, client, now_ms)
+    _link(tx, repository, image, info.sha256, info.size, digest, client, actor, now_ms)
     if upload is not None:
         uploads.remove_upload(tx, upload)
     return Stored(() if claimed.locator == info.locator else (info.locator,), claimed.locator)
@@ -73,6 +74,7 @@ def mount_blob(
     source_image: str,
     digest: str,
     client: str | None,
+    actor: Actor,
     now_ms: int,
 ) -> bool:
     """
@@ -85,7 +87,7 @@ def mount_blob(
         return False
     if not blobs.touch_blob(tx, repository.storage_id, found.sha256, now_ms):
         return False
-    _link(tx, repository, image, found.sha256, found.size, digest, client, now_ms)
+    _link(tx, repository, image, found.sha256, found.size, digest, client, actor, now_ms)
     return True
 
 
@@ -132,13 +134,14 @@ def _link(
     size: int,
     digest: str,
     client: str | None,
+    actor: Actor,
     now_ms: int,
 ) -> None:
     package = ensure_image(tx, repository, image, now_ms)
     sha512 = digest.removeprefix("sha512:") if digest.startswith("sha512:") else None
-    if linked_blobs.link_blob(tx, package.id, sha256, sha512, now_ms):
-        repositories.add_usage(tx, repository.id, Usage(size), now_ms)
-        check_project_quotas(tx, repository, {image: size}, now_ms)
+    if linked_blobs.link_blob(tx, package.id, sha256, sha512, actor.user_id, now_ms):
+        if repositories.add_usage(tx, repository.id, Usage(size), now_ms):
+            check_owner_quotas(tx, repository, {image: Added(Usage(size), size)}, actor, now_ms)
         if linked_blobs.is_needed(tx, package.id, sha256):
             # the blob came after a manifest that refers to it, as in a sparse image
             signatures.mark_unverified(tx, package.id)

@@ -36,8 +36,8 @@ from pkgrepo.repositories.images.push import (
     fixed_tags,
 )
 from pkgrepo.repositories.images.trash import keep_manifest, keep_tag
+from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
-from pkgrepo.repositories.publish.project_quotas import check_project_quotas
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures, trust
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
@@ -65,10 +65,10 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
         packages.set_alone(tx, package.id, push.alone)
     moved = find_moved_tags(tx, package, push, now_ms)
     _check_references(tx, repository, package, push.required, now_ms)
-    added = manifests.add_manifest(tx, repository.id, package.id, new, now_ms)
-    if added:
-        repositories.add_usage(tx, repository.id, Usage(new.size, versions=1), now_ms)
-        check_project_quotas(tx, repository, {image: new.size}, now_ms)
+    added = manifests.add_manifest(tx, repository.id, package.id, new, actor.user_id, now_ms)
+    more = Usage(new.size, versions=1)
+    if added and repositories.add_usage(tx, repository.id, more, now_ms):
+        check_owner_quotas(tx, repository, {image: Added(more, new.size)}, actor, now_ms)
     trusted = () if push.signatures is None else push.signatures.trusted
     signed = _note_signatures(tx, package, push)
     change = signatures.derive_trust(tx, package.id, new.digest, trusted)  # its signatures may have come first
@@ -114,7 +114,7 @@ def put_stored_manifest(
     """
     for each in stored.blobs:
         found = blobs.use_again(tx, repository.storage_id, each.sha256, each.digest, now_ms)
-        link_blob(tx, repository, image, found, each.digest, None, None, now_ms)
+        link_blob(tx, repository, image, found, each.digest, None, None, actor, now_ms)
     blob = blobs.use_again(tx, repository.storage_id, stored.sha256, stored.digest, now_ms)
     push = Push(manifest=stored, blob=blob, required=(), tags=tags, immutable=immutable, quarantine=quarantine)
     put_manifest(tx, repository, image, push, actor, now_ms)

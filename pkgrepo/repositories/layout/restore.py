@@ -9,7 +9,7 @@ from attrs import evolve
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import Actor, BlobInfo, Repository, RepositoryType, Visibility
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository, RepositoryType, Visibility
 from pkgrepo.repositories.images.blobs import link_blob
 from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Push, Quarantine
@@ -158,7 +158,7 @@ def _link_blobs(
     tx: Transaction, repository: Repository, image: str, batch: Mapping[str, BlobInfo], now_ms: int
 ) -> None:
     for digest, info in batch.items():
-        link_blob(tx, repository, image, info, digest, None, None, now_ms)
+        link_blob(tx, repository, image, info, digest, None, None, SYSTEM, now_ms)
 
 
 def _put_manifests(

@@ -29,7 +29,7 @@ from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import QuotaExceeded, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository, RepositoryType
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.repositories.registry import Registry
@@ -40,7 +40,7 @@ from pkgrepo.storage.catalog.server.quotas import record_refusal
 
 from .index import Indexer
 from .kept import Kept, KeptTogether
-from .project_quotas import project_allowance
+from .owner_quotas import owner_allowances
 from .releases import Published, Release, publish_releases
 from .room import Allowance, Room, Subject, read_allowances
 from .staged import Claim, Staged
@@ -108,18 +108,23 @@ class Publisher:
                 await self._check(repository, key)
 
     @asynccontextmanager
-    async def stage(self, repository: Repository, package: str | None = None) -> AsyncIterator[Staged]:
+    async def stage(
+        self, repository: Repository, package: str | None = None, *, user_id: int | None = None
+    ) -> AsyncIterator[Staged]:
         """
         Return a context manager for the received bytes of a request; at its end unpublished bytes are removed.
 
-        With the key of a ``package``, the quota of its project is checked early, too.
+        With the key of a ``package``, the quota of its project is checked early, too, as is that of a user.
         """
         storage = self._registry.storage(repository.storage_id)
         if not storage.active:
             raise StorageFailed(storage.name)
         store = await self._stores.of(storage)
-        allowances = await self._catalog.look(_read_allowances, repository, package)
-        staged = Staged(store, Room(allowances, self._reserved))
+        room = None
+        if self._registry.limited and repository.type is not RepositoryType.PROXY:
+            allowances = await self._catalog.look(_read_allowances, repository, package, user_id)
+            room = Room(allowances, self._reserved)
+        staged = Staged(store, room)
         try:
             yield staged
         except QuotaExceeded as error:
@@ -325,9 +330,8 @@ def log_published(repository: Repository, package: str, version: str, actor: Act
     )
 
 
-def _read_allowances(r: Reader, repository: Repository, package: str | None) -> list[Allowance]:
-    of_project = None if package is None else project_allowance(r, repository, package)
-    return [*read_allowances(r, repository), *([] if of_project is None else [of_project])]
+def _read_allowances(r: Reader, repository: Repository, package: str | None, user_id: int | None) -> list[Allowance]:
+    return [*read_allowances(r, repository), *owner_allowances(r, repository, package, user_id)]
 
 
 def _remove_blob_rows(tx: Transaction, storage_id: int, gone: Sequence[BlobInfo]) -> None:

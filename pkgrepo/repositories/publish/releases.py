@@ -17,7 +17,7 @@ write          the repository's serial and usage, packages, versions, files, the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import Factory, define, evolve, field, frozen
@@ -26,7 +26,7 @@ from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, Version
-from pkgrepo.repositories.publish.project_quotas import check_project_quotas
+from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, text_index, versions
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
@@ -279,7 +279,7 @@ def _write(
         for each in changed
         if each.release.package_key in known
     )
-    serial = repositories.record_changes(
+    serial, limited = repositories.record_changes(
         tx,
         repository.id,
         count=len(changed),
@@ -312,10 +312,29 @@ def _write(
         text_index.put_about(tx, package.id, package.name, version, new=only)
         happened.append(_event(repository, each, package, version))
     events.append_events(tx, happened, actor, now_ms)
-    grown: dict[str, int] = {}
+    if limited:
+        check_owner_quotas(tx, repository, _grown(changed, known, new_packages, before), actor, now_ms)
+
+
+def _grown(
+    changed: Sequence[_Plan],
+    known: Mapping[str, Package],
+    new_packages: Collection[str],
+    before: Collection[tuple[int, str]],
+) -> dict[str, Added]:
+    """What is added to each package; ``before`` are the versions that existed."""
+    grown: dict[str, Added] = {}
+    new: set[tuple[int, str]] = set()
     for each in changed:
-        grown[each.release.package_key] = grown.get(each.release.package_key, 0) + each.growth
-    check_project_quotas(tx, repository, grown, now_ms)
+        key = each.release.package_key
+        at = known[key].id, each.release.version_key
+        usage = Usage(
+            each.growth, int(key in new_packages and key not in grown), int(at not in before and at not in new)
+        )
+        new.add(at)
+        more = Added(usage, max(file.blob.size for file in each.added))
+        grown[key] = grown[key] + more if key in grown else more
+    return grown
 
 
 def _count_new_versions(

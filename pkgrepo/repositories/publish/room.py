@@ -15,7 +15,7 @@ from attrs import frozen
 
 from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.server.quotas import quotas_of_repository, subject_name
 
 SLACK: Final = 64 * 1024  # bytes by which the announced size of a form may exceed that of the file in it
@@ -98,9 +98,7 @@ class FileRoom:
 
 
 def read_allowances(r: Reader, repository: Repository) -> list[Allowance]:
-    """The quotas that bound what clients upload to a repository. Those of proxies bound nothing, see ``quotas``."""
-    if repository.type is RepositoryType.PROXY:
-        return []
+    """The quotas that bound what clients upload to a repository, without those of owners."""
     return [
         Allowance((quota.kind, quota.subject_id), subject_name(r, quota), quota.bytes, used.bytes, quota.file_size)
         for quota, used in quotas_of_repository(r, repository.id)

@@ -26,16 +26,22 @@ async def show_quotas(visit: Visit) -> Response:
 @pages.post("/admin/quotas")
 async def set_quota(visit: Visit, form: Form) -> Response:
     """
-    Set limits of a place: storage/repository, a storage, or nothing for the server.
+    Set limits of a place: storage/repository, a storage, project:KEY, user:NAME, or nothing for the server.
 
     An empty field removes a limit only if the form was shown for this place, with its limits.
     """
     place = form.text("place")
-    operation, parameters = "/system/quota", {}
-    if place:
-        kind = "repository" if "/" in place else "storage"
-        operation = "/repository/<repository>/quota" if kind == "repository" else "/storage/<id>/quota"
-        parameters = {"repository" if kind == "repository" else "id": place}
+    kind, colon, name = place.partition(":")
+    if not place:
+        operation, parameters = "/system/quota", {}
+    elif colon and kind == "user":
+        operation, parameters = "/users/<id>/quota", {"id": name}
+    elif colon and kind == "project":
+        operation, parameters = "/project/<key>/quota", {"key": name}
+    elif "/" in place:
+        operation, parameters = "/repository/<repository>/quota", {"repository": place}
+    else:
+        operation, parameters = "/storage/<id>/quota", {"id": place}
     try:
         shown = place == form.text("shown")
         fields = {name: _limit(name, form.text(name)) for name in LIMITS if shown or form.text(name)}

@@ -52,7 +52,9 @@ async def test_the_quota_of_a_repository_is_also_a_field_of_it(stack: Stack) -> 
     path = f"/repository/{made['id']}"
     assert (await stack.ok("PATCH", path, {"quota": 5000}))["quota"] == 5000
     assert (await stack.ok("GET", path))["quota"] == 5000
-    assert (await stack.ok("PATCH", path, {"quota": {"packages": 3}}))["quota"] == 5000
+    headers = {"If-Match": (await stack.api("GET", path)).headers["etag"]}
+    both = await stack.api("PATCH", path, {"quota": {"packages": 3}, "description": "small"}, headers=headers)
+    assert (both.status, both.json["quota"], both.json["description"]) == (200, 5000, "small")
     assert (await stack.ok("GET", f"{path}/quota"))["limits"] == {**NO_LIMITS, "bytes": 5000, "packages": 3}
     assert (await stack.ok("PATCH", path, {"quota": None}))["quota"] is None
     assert (await stack.ok("GET", f"{path}/quota"))["limits"] == NO_LIMITS
@@ -181,3 +183,58 @@ async def test_members_of_a_project_do_not_change_its_quota(stack: Stack) -> Non
     await stack.ok("POST", "/project/acme/members", {"user": "ada", "role": "owner"})
     assert (await stack.api("PATCH", "/project/acme", {"quota": None}, who="ada")).status == 403
     assert (await stack.api("PATCH", "/project/acme", {"name": "Acme", "quota": 100}, who="ada")).status == 200
+
+
+async def test_projects_and_users_have_quotas_of_every_kind(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.ok("POST", "/project", {"key": "acme", "quota": {"versions": 9}})
+    await stack.ok("POST", "/project/acme/bindings", {"repository": "main/py", "pattern": "acme-*"})
+    await publish(stack, "acme-a")
+    await publish(stack, "other")
+    me = (await stack.ok("GET", "/user/me"))["username"]
+    for path, name, packages in ((f"/users/{me}/quota", me, 2), ("/project/acme/quota", "acme", 1)):
+        shown = await stack.ok("PATCH", path, {"packages": packages, "versions": None})
+        assert (shown["name"], shown["limits"]) == (name, {**NO_LIMITS, "packages": packages})
+        assert (shown["usage"]["packages"], shown["usage"]["versions"]) == (packages, packages)
+        refused = await upload(stack, "acme-b")
+        assert (refused.status, f"{name} is exceeded: it allows {packages} packages" in refused.body.decode()) == (
+            403,
+            True,
+        )
+        await publish(stack, "acme-a", f"2.{packages}")  # a further version is no further package
+        await stack.ok("DELETE", f"/package/main%2Fpy/acme-a/versions/2.{packages}")
+        await stack.ok("PATCH", path, {"packages": None, "file_size": 100})
+        refused = await upload(stack, "acme-a", "3.0")
+        assert (refused.status, f"{name} allows files of at most 100 bytes" in refused.body.decode()) == (403, True)
+        await stack.ok("PATCH", path, {"file_size": None})
+    assert (await stack.ok("GET", "/user/me/quota"))["usage"]["versions"] == 2
+    listed = await stack.ok("PATCH", f"/users/{me}/quota", {"bytes": 10**9}) and await stack.ok("GET", "/system/quotas")
+    assert (listed[-1]["kind"], listed[-1]["name"]) == ("user", me)
+
+
+async def test_who_may_see_and_set_the_quotas_of_people_and_projects(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.ok("POST", "/project", {"key": "acme", "visibility": "public"})
+    await stack.add_user("ada")
+    for method, path, body, status in (
+        ("GET", "/users/ada/quota", None, 403),
+        ("PATCH", "/users/ada/quota", {"bytes": 1}, 403),
+        ("GET", "/project/acme/quota", None, 403),
+        ("PATCH", "/project/acme/quota", {"bytes": 1}, 403),
+        ("GET", "/user/me/quota", None, 200),
+    ):
+        assert (await stack.api(method, path, body, who="ada")).status == status, path
+    assert (await stack.api("GET", "/users/nobody/quota")).status == 404
+    await stack.ok("PATCH", "/users/ada/quota", {"bytes": 5})
+    assert (await stack.api("DELETE", "/users/ada")).status == 204
+    assert [each["kind"] for each in await stack.ok("GET", "/system/quotas") if each["name"] == "ada"] == []
+
+
+async def test_without_quotas_none_is_read_before_an_upload(stack: Stack) -> None:
+    await stack.add_repository("py")
+    registry = stack.assembly.core.registry
+    assert not registry.limited
+    await stack.ok("PATCH", "/system/quota", {"bytes": 10**9})
+    assert registry.limited
+    await stack.ok("PATCH", "/system/quota", {"bytes": None})
+    assert not registry.limited

@@ -170,17 +170,16 @@ async def _store(context: RegistryContext, call: Call, pushed: Pushed, level: in
     :raises ReferencesMissing, TagExists, TagConditionFailed, Invalid: see L{put_manifest}
     """
     target, tags, services = call.target, pushed.tags, context.services
-    sparse = policy(target.repository).allow_sparse
+    actor, sparse = actor_of(call.request, call.identity), policy(target.repository).allow_sparse
     if target.virtual is not None:
-        await context.members.link_blobs(target, pushed.document.required, client_of(call.request))
+        await context.members.link_blobs(target, pushed.document.required, client_of(call.request), actor)
         if not sparse and level < MOST_LEVELS:
             await _store_children(context, call, pushed.document, level + 1)
     document = evolve(pushed.document, evidence=await is_evidence(services, target, pushed.document))
     signatures = await context.visibility.verifier.verify_pushed(
         target.repository, target.image, document, pushed.data, tags
     )
-    actor = actor_of(call.request, call.identity)
-    async with services.publisher.stage(target.repository) as staged:
+    async with services.publisher.stage(target.repository, target.image, user_id=call.identity.user_id) as staged:
         blob = await staged.store(pushed.data)
         name = f"sha256:{blob.sha256}" if pushed.digest is None else str(pushed.digest)
         push = Push(
@@ -210,7 +209,9 @@ async def _store_children(context: RegistryContext, call: Call, document: Manife
             continue
         found = await context.members.find_manifest(target, call.identity, digest)
         if found is None:
-            await context.members.link_blobs(target, (Reference(digest, "layer", 0),), client_of(call.request))
+            await context.members.link_blobs(
+                target, (Reference(digest, "layer", 0),), client_of(call.request), actor_of(call.request, call.identity)
+            )
             continue
         child = await parse_in_thread(services.pools, found.data, found.media_type, other_types=True)
         await _store(context, call, Pushed(found.data, child, parse_digest(digest)), level)

@@ -19,7 +19,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest
 from pkgrepo.formats.container.proxied.holders import Place, Places
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
-from pkgrepo.model import BlobInfo, ReadLimits, Repository
+from pkgrepo.model import SYSTEM, BlobInfo, ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.remembered import NegativeCache
@@ -163,7 +163,9 @@ class UpstreamBlobs:
             sources = await self._catalog.look(_find_sources, repository, str(digest))
         for source in sources:
             if await self._places.find_route(repository, source) == route:
-                await self._publisher.change(mount_blob, repository, image, repository, source, str(digest), None)
+                await self._publisher.change(
+                    mount_blob, repository, image, repository, source, str(digest), None, SYSTEM
+                )
                 break
         return image
 
@@ -183,11 +185,11 @@ class UpstreamBlobs:
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
             name = str(digest)
             stored = await self._publisher.change_with_blobs(
-                link_blob, repository, staged, [blob], image, blob, name, None, None
+                link_blob, repository, staged, [blob], image, blob, name, None, None, SYSTEM
             )
             receiving.recorded = True  # from now on the others find it in the catalog
             for other in sorted(receiving.images - {image}):
-                await self._publisher.change(mount_blob, repository, other, repository, image, name, None)
+                await self._publisher.change(mount_blob, repository, other, repository, image, name, None, SYSTEM)
             # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
             return LinkedBlob(0, blob.sha256, blob.size, stored.locator, 0)
 

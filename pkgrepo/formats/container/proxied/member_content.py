@@ -23,7 +23,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.gateway.virtual_publishing import check_new_name
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity, Repository
+from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.images.blobs import link_blob, mount_blob
@@ -52,7 +52,7 @@ class MemberContent:
         self._images = images
         self._visibility = visibility
 
-    async def mount(self, source: Target, target: Target, digest: str, client: str) -> bool:
+    async def mount(self, source: Target, target: Target, digest: str, client: str, actor: Actor) -> bool:
         """
         Add a blob of the image ``source`` of a proxy or virtual repository to the image ``target``.
 
@@ -61,11 +61,11 @@ class MemberContent:
         for holder in await self._images.holders.lenders(source):
             if not holder.is_hosted and await self._is_too_young(holder, digest):
                 continue
-            if await self._mount(holder, target, digest, client):
+            if await self._mount(holder, target, digest, client, actor):
                 return True
         return False
 
-    async def link_blobs(self, target: Target, references: tuple[Reference, ...], client: str) -> None:
+    async def link_blobs(self, target: Target, references: tuple[Reference, ...], client: str, actor: Actor) -> None:
         """
         Add those blobs to an image that it lacks and a member has; what no member has stays missing.
 
@@ -77,7 +77,7 @@ class MemberContent:
         for digest in [
             each for each in wanted if await look(_find_blob, target.repository, target.image, each) is None
         ]:
-            await self._link(target, digest, client)
+            await self._link(target, digest, client, actor)
 
     async def find_manifest(self, target: Target, identity: Identity, digest: str) -> MemberManifest | None:
         """
@@ -125,14 +125,16 @@ class MemberContent:
         where = (repository.storage_id, repository.id, image, digest, view.keys)
         return await self._services.catalog.look(find_manifest, *where)
 
-    async def _link(self, target: Target, digest: str, client: str) -> None:
+    async def _link(self, target: Target, digest: str, client: str, actor: Actor) -> None:
         async def keep(holder: Holder) -> None:
             if not holder.is_hosted:
                 await self._images.ages.check_blob(holder, digest)
                 await self._images.blobs.keep(holder.target.repository, target.image, parse_digest(digest))
 
         async for holder, _ in self._ask_members(target, keep):
-            if await self._mount(holder, target, digest, client) or await self._copy(holder, target, digest, client):
+            if await self._mount(holder, target, digest, client, actor) or await self._copy(
+                holder, target, digest, client, actor
+            ):
                 return
 
     async def _ask_members(
@@ -158,7 +160,7 @@ class MemberContent:
         if failure is not None:
             raise failure
 
-    async def _mount(self, holder: Holder, target: Target, digest: str, client: str) -> bool:
+    async def _mount(self, holder: Holder, target: Target, digest: str, client: str, actor: Actor) -> bool:
         mounted: bool = await self._services.catalog.write(
             mount_blob,
             target.repository,
@@ -167,11 +169,12 @@ class MemberContent:
             holder.target.image,
             digest,
             client,
+            actor,
             self._services.clock.now_ms(),
         )
         return mounted
 
-    async def _copy(self, holder: Holder, target: Target, digest: str, client: str) -> bool:
+    async def _copy(self, holder: Holder, target: Target, digest: str, client: str, actor: Actor) -> bool:
         """Store a blob of another storage again. False if the member does not have it."""
         source, services = holder.target.repository, self._services
         found = await services.catalog.look(_find_blob, source, holder.target.image, digest)
@@ -181,7 +184,7 @@ class MemberContent:
             chunks = services.files.chunks(source.storage_id, found.locator, found.size)
             blob = await staged.receive(chunks, expect_size=found.size, expected={"sha256": found.sha256})
             await services.publisher.change_with_blobs(
-                link_blob, target.repository, staged, [blob], target.image, blob, digest, None, client
+                link_blob, target.repository, staged, [blob], target.image, blob, digest, None, client, actor
             )
         return True
 

@@ -76,7 +76,7 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
     limit = services.max_upload
     if isinstance(target, Metadata):
         limit = min(limit, LARGEST)
-    async with services.publisher.stage(repository) as staged:
+    async with services.publisher.stage(repository, user_id=identity.user_id) as staged:
         blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
         identity = await services.access.identify(request, counted=False)
         push = Push(identity, await check_push(services, identity, repository, target), replaces)

@@ -87,8 +87,10 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     """Publish a distribution that is the file of a form; see ``pkgrepo.gateway.uploads``."""
     context = await publish_context(context, request)
     name = parse_upload(sent.name, project=sent.text("project") or None, strict=_is_strict(context))
-    await context.admit(request, Action.WRITE, name.project_key)
-    async with context.services.publisher.stage(context.repository) as staged:
+    identity = await context.admit(request, Action.WRITE, name.project_key)
+    async with context.services.publisher.stage(
+        context.repository, name.project_key, user_id=identity.user_id
+    ) as staged:
         blob = await sent.receive(staged)
         published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
     return Uploaded(name.project_key, name.version_text, published.changed)
@@ -112,7 +114,7 @@ async def _upload_form(context: Context[object], request: Request, project: str 
             raise Invalid(f"this is not a file of project {project}", "name")
         await services.access.require(identity, Action.WRITE, context.repository, key)
 
-    async with services.publisher.stage(context.repository) as staged:
+    async with services.publisher.stage(context.repository, project, user_id=identity.user_id) as staged:
         upload = await receive_form(
             request, staged, limit=services.max_upload, project=project, strict=_is_strict(context), admit=admit
         )

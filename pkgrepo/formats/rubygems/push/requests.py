@@ -65,8 +65,8 @@ async def push(context: Context[object], request: Request) -> Response:
     :raises Conflict: what is published forbids it; :raises Forbidden: the caller may not push this gem
     :raises Refusal: the body is no gem, or one that clients could not install
     """
-    await context.admit(request, Action.WRITE)
-    async with context.services.publisher.stage(context.repository) as staged:
+    identity = await context.admit(request, Action.WRITE)
+    async with context.services.publisher.stage(context.repository, user_id=identity.user_id) as staged:
         spec, changed = await _accept(context, request, staged, await _receive(context, request, staged))
     if not changed:
         return text_response(f"Gem was already pushed: {spec.name} ({spec.full_version})")
@@ -77,8 +77,8 @@ async def push(context: Context[object], request: Request) -> Response:
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
     """Publish a gem that is the file of a form; see ``pkgrepo.gateway.uploads``."""
     context = await publish_context(context, request)
-    await context.admit(request, Action.WRITE)
-    async with context.services.publisher.stage(context.repository) as staged:
+    identity = await context.admit(request, Action.WRITE)
+    async with context.services.publisher.stage(context.repository, user_id=identity.user_id) as staged:
         spec, changed = await _accept(context, request, staged, await sent.receive(staged))
     return Uploaded(spec.name, spec.full_version, changed)
 

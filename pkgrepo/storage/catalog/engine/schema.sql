@@ -82,7 +82,7 @@ CREATE INDEX stage_state ON stage (state, created_at);
 
 -- Limits of what is stored; NULL: no limit.
 CREATE TABLE quota (
-    kind TEXT NOT NULL,                         -- server, storage, repository
+    kind TEXT NOT NULL,                         -- server, storage, repository, project, user
     subject_id INTEGER NOT NULL,                -- 0: the server
     bytes INTEGER,
     packages INTEGER,
@@ -219,6 +219,7 @@ CREATE TABLE version (
 CREATE INDEX version_order ON version (package_id, sort, key);
 CREATE INDEX version_published ON version (package_id, published_at, key);
 CREATE INDEX version_withdrawn ON version (package_id, state) WHERE state <> 'live';
+CREATE INDEX version_publisher ON version (publisher_id) WHERE publisher_id IS NOT NULL;
 
 CREATE TABLE file (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -421,10 +422,12 @@ CREATE TABLE package_blob (
     sha256 BLOB NOT NULL,
     sha512 BLOB,                                -- only when a client named the bytes so
     touched_at INTEGER NOT NULL,
+    publisher_id INTEGER,                       -- the user who added it to the image
     PRIMARY KEY (package_id, sha256)
 ) WITHOUT ROWID;
 CREATE INDEX package_blob_sha ON package_blob (sha256);
 CREATE INDEX package_blob_sha512 ON package_blob (sha512) WHERE sha512 IS NOT NULL;
+CREATE INDEX package_blob_publisher ON package_blob (publisher_id) WHERE publisher_id IS NOT NULL;
 
 CREATE TABLE manifest (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -441,11 +444,13 @@ CREATE TABLE manifest (
     expires_at INTEGER,                         -- when it is removed unless a trusted signature comes; NULL: it stays
     created_at INTEGER NOT NULL,
     touched_at INTEGER NOT NULL DEFAULT 0,
+    publisher_id INTEGER,
     UNIQUE (package_id, digest)
 );
 CREATE INDEX manifest_subject ON manifest (package_id, subject, digest);
 CREATE INDEX manifest_sha ON manifest (sha256);
 CREATE INDEX manifest_expiry ON manifest (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX manifest_publisher ON manifest (publisher_id) WHERE publisher_id IS NOT NULL;
 
 CREATE TABLE manifest_ref (
     manifest_id INTEGER NOT NULL REFERENCES manifest (id) ON DELETE CASCADE,
@@ -690,7 +695,6 @@ CREATE TABLE project (
     name TEXT NOT NULL,
     description TEXT NOT NULL DEFAULT '',
     visibility TEXT NOT NULL DEFAULT 'private',
-    quota INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 );

@@ -92,7 +92,9 @@ def images_with(r: Reader, digest: str) -> list[tuple[int, str]]:
     return r.all(_IMAGES_BY[algorithm], (value, MAX_SOURCES))
 
 
-def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None, now_ms: int) -> bool:
+def link_blob(
+    tx: Transaction, package_id: int, sha256: str, sha512: str | None, publisher_id: int | None, now_ms: int
+) -> bool:
     """Link a blob to an image, under its sha512 as well if that is given; returns whether the link is new."""
     key = bytes.fromhex(sha256)
     second = None if sha512 is None else bytes.fromhex(sha512)
@@ -103,8 +105,8 @@ def link_blob(tx: Transaction, package_id: int, sha256: str, sha512: str | None,
     if changed:
         return False
     tx.send(
-        "INSERT INTO package_blob (package_id, sha256, sha512, touched_at) VALUES (?, ?, ?, ?)",
-        (package_id, key, second, now_ms),
+        "INSERT INTO package_blob (package_id, sha256, sha512, touched_at, publisher_id) VALUES (?, ?, ?, ?, ?)",
+        (package_id, key, second, now_ms, publisher_id),
     )
     return True
 

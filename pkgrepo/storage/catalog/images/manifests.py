@@ -138,7 +138,9 @@ def has_manifests(r: Reader, package_id: int) -> bool:
     return exists(r, "SELECT 1 FROM manifest WHERE package_id = ? LIMIT 1", (package_id,))
 
 
-def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: ManifestRecord, now_ms: int) -> bool:
+def add_manifest(
+    tx: Transaction, repository_id: int, package_id: int, new: ManifestRecord, publisher_id: int | None, now_ms: int
+) -> bool:
     """
     Add a manifest and its references; returns whether it is new. Its blob must have been claimed before.
 
@@ -168,6 +170,7 @@ def add_manifest(tx: Transaction, repository_id: int, package_id: int, new: Mani
         evidence=new.evidence,
         created_at=now_ms,
         touched_at=now_ms,
+        publisher_id=publisher_id,
     )
     for digest, kind in dict.fromkeys(new.references):
         tx.send(

@@ -34,7 +34,7 @@ class NewPackage:
 class NewVersion:
     """
     A version that does not exist yet. ``published_ms`` is None for one that is published now, ``publisher`` for one by
-    the actor.
+    the actor, for whose quota it counts in either case.
     """
 
     package_id: int
@@ -123,8 +123,8 @@ def add_versions(
         values: list[Value] = []
         for each in some:
             values += (each.package_id, each.key, each.text, each.sort, dump(each.meta))
-            by = (publisher.user_id, publisher.name) if each.publisher is None else (None, each.publisher)
-            values += (now_ms if each.published_ms is None else each.published_ms, *by)
+            name = publisher.name if each.publisher is None else each.publisher
+            values += (now_ms if each.published_ms is None else each.published_ms, publisher.user_id, name)
         rows = tx.all(
             f"""
             INSERT INTO version (package_id, key, text, sort, meta, published_at, publisher_id, publisher)

@@ -16,7 +16,6 @@ from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, S
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import (
     every,
-    exists,
     find,
     insert,
     non_null,
@@ -26,6 +25,7 @@ from pkgrepo.storage.catalog.rows import (
     to_ms,
     update,
 )
+from pkgrepo.storage.catalog.server.quotas import QuotaKind, remove_limits
 
 from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
@@ -53,7 +53,6 @@ class ProjectChanges(TypedDict, total=False):
     name: str
     description: str
     visibility: Visibility
-    quota: int | None
 
 
 def find_project(r: Reader, uid_or_key: str) -> Project | None:
@@ -69,11 +68,6 @@ def get_project(r: Reader, project_id: int) -> Project:
     :raises NotFound: there is none
     """
     return existing(find(r, _project, f"{_PROJECT} WHERE id = ?", (project_id,)), "project", str(project_id))
-
-
-def any_quota(r: Reader) -> bool:
-    """Whether any project has a quota."""
-    return exists(r, "SELECT 1 FROM project WHERE quota IS NOT NULL LIMIT 1")
 
 
 def list_projects(r: Reader, *, after: Sequence[Value] = (), limit: int = 50, order: str = "key") -> list[Project]:
@@ -133,6 +127,7 @@ def remove_project(tx: Transaction, project_id: int) -> None:
     """
     if not tx.execute("DELETE FROM project WHERE id = ?", (project_id,)):
         raise NotFound("project", str(project_id))
+    remove_limits(tx, QuotaKind.PROJECT, project_id)
     bump_identity_serial(tx)
 
 

@@ -34,6 +34,7 @@ from pkgrepo.storage.catalog.rows import (
     update,
 )
 from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.server.quotas import QuotaKind, remove_limits
 
 IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial
 
@@ -324,6 +325,7 @@ def remove_user(tx: Transaction, user_id: int) -> None:
     tx.execute("DELETE FROM permission WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM project_member WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM account WHERE id = ?", (user_id,))
+    remove_limits(tx, QuotaKind.USER, user_id)
     bump_identity_serial(tx)
 
 

@@ -1,9 +1,10 @@
 """
-Quotas of the server, of storages and of repositories: limits, and what is used of them.
+Quotas: limits of the server, of storages, repositories, projects and users, and what is used of them.
 
 What a repository uses is counted in its row by every change of its content. A storage uses what its repositories use
-together, and the server what its storages use; removed repositories count until they are purged. The limits are
-checked in the transaction of the change, and writers are one at a time, so that parallel publishes cannot exceed them.
+together, and the server what its storages use; removed repositories count until they are purged. What projects and
+users use is added up when it is asked for, see L{pkgrepo.repositories.publish.owner_quotas}. The limits are checked in
+the transaction of the change, and writers are one at a time, so that parallel publishes cannot exceed them.
 
 What is staged counts as used by the repository that it is for.
 
@@ -19,7 +20,7 @@ file_size    the bytes of a single file; it is checked while a file is received
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -29,7 +30,19 @@ from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Actor, RepositoryType
 from pkgrepo.storage.catalog.packages.events import append_repository_event
-from pkgrepo.storage.catalog.rows import batches, every, find, number, only_row, placeholders, put, rows, scalar
+from pkgrepo.storage.catalog.rows import (
+    batches,
+    column,
+    every,
+    exists,
+    find,
+    number,
+    only_row,
+    placeholders,
+    put,
+    rows,
+    scalar,
+)
 
 from .settings import bump_config_serial
 
@@ -44,6 +57,8 @@ class QuotaKind(StrEnum):
     SERVER = "server"
     STORAGE = "storage"
     REPOSITORY = "repository"
+    PROJECT = "project"
+    USER = "user"
 
 
 @frozen
@@ -63,6 +78,9 @@ class Usage:
     bytes: int = 0
     packages: int = 0
     versions: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.bytes + other.bytes, self.packages + other.packages, self.versions + other.versions)
 
 
 @frozen
@@ -93,13 +111,23 @@ _OF: Final = {
 }
 
 
+def any_limits(r: Reader) -> bool:
+    """Whether there is any quota."""
+    return exists(r, "SELECT 1 FROM quota LIMIT 1")
+
+
+def kinds_of_limits(r: Reader) -> set[str]:
+    """Of what there are quotas."""
+    return set(column(r, "SELECT DISTINCT kind FROM quota"))
+
+
 def limits_of(r: Reader, kind: QuotaKind, subject_id: int) -> Limits:
-    """The limits of the server (0), a storage or a repository."""
+    """The limits of a subject; 0 stands for the server."""
     return find(r, _limits, f"{_LIMITS} WHERE kind = ? AND subject_id = ?", (kind, subject_id)) or Limits()
 
 
 def usage_of(r: Reader, kind: QuotaKind, subject_id: int) -> Usage:
-    """What the server (0), a storage or a repository uses."""
+    """What the server (0), a storage or a repository uses; of a user see L{usage_of_user}."""
     return Usage(*map(int, only_row(r, f"{_USED} FROM repository WHERE {_OF[kind]}", (subject_id,))))
 
 
@@ -124,7 +152,7 @@ def change_limits(tx: Transaction, kind: QuotaKind, subject_id: int, changes: Ma
 
 
 def remove_limits(tx: Transaction, kind: QuotaKind, subject_id: int) -> None:
-    """Remove the limits of a storage or repository that is removed."""
+    """Remove the limits of a subject that is removed."""
     tx.execute("DELETE FROM quota WHERE kind = ? AND subject_id = ?", (kind, subject_id))
 
 
@@ -135,7 +163,12 @@ def quotas_of_repository(r: Reader, repository_id: int) -> list[tuple[Quota, Usa
     return [(each, usage_of(r, each.kind, each.subject_id)) for each in _quotas(r, owner_id, storage_id)]
 
 
-def all_quotas(r: Reader) -> list[tuple[Quota, str, Usage]]:
+def quotas_of_kind(r: Reader, kind: QuotaKind) -> list[Quota]:
+    """The quotas of all subjects of a kind that have one."""
+    return every(r, _quota, f"{_QUOTA} WHERE kind = ? ORDER BY subject_id", (kind,))
+
+
+def counted_quotas(r: Reader) -> list[tuple[Quota, str, Usage]]:
     """The quotas of the server and of every storage, and those of repositories, with their names and what is used."""
     found = {(each.kind, each.subject_id): each for each in every(r, _quota, _QUOTA)}
     subjects = [(QuotaKind.SERVER, 0, "")]
@@ -173,16 +206,35 @@ def check_growth(tx: Transaction, repository_id: int, added: Usage, now_ms: int)
     owner_id, storage_id, type_ = only_row(tx, sql, (repository_id,))
     for quota in _quotas(tx, owner_id, storage_id):
         used = usage_of(tx, quota.kind, quota.subject_id)
-        for what, limit in _limited(quota):
-            grown, now = getattr(added, what), getattr(used, what)
-            if grown <= 0:
-                continue
-            if now > limit and type_ != RepositoryType.PROXY:
-                raise QuotaExceeded(subject_name(tx, quota), what, limit, now - grown, grown)
-            if now - grown < limit * WARNED_AT <= now:
-                name = subject_name(tx, quota)
-                data = {"kind": quota.kind, "name": name, "what": what, "used": now, "limit": limit}
-                append_repository_event(tx, owner_id, WARNING, data, SYSTEM, now_ms)
+        name = subject_name(tx, quota)
+        check_limits(tx, owner_id, quota, name, used, added, now_ms, refuses=type_ != RepositoryType.PROXY)
+
+
+def check_limits(
+    tx: Transaction,
+    repository_id: int,
+    quota: Quota,
+    name: str,
+    used: Usage,
+    added: Usage,
+    now_ms: int,
+    *,
+    refuses: bool = True,
+) -> None:
+    """
+    Check one quota, of which ``used`` includes what was ``added``; a warning is an event of the repository.
+
+    :raises QuotaExceeded: a limit is exceeded, unless it only counts
+    """
+    for what in fields_dict(Usage):
+        limit, grown, now = getattr(quota, what), getattr(added, what), getattr(used, what)
+        if limit is None or grown <= 0:
+            continue
+        if refuses and now > limit:
+            raise QuotaExceeded(name, what, limit, now - grown, grown)
+        if now - grown < limit * WARNED_AT <= now:
+            data = {"kind": quota.kind, "name": name, "what": what, "used": now, "limit": limit}
+            append_repository_event(tx, repository_id, WARNING, data, SYSTEM, now_ms)
 
 
 def record_refusal(tx: Transaction, repository_id: int, error: QuotaExceeded, actor: Actor, now_ms: int) -> None:
@@ -191,17 +243,24 @@ def record_refusal(tx: Transaction, repository_id: int, error: QuotaExceeded, ac
     append_repository_event(tx, repository_id, EXCEEDED, data, actor, now_ms)
 
 
-def bytes_of_packages(r: Reader, repository_id: int, keys: Sequence[str]) -> int:
-    """The bytes of packages of a repository, and of what is in the trash of them."""
-    total = 0
+def usage_of_packages(r: Reader, repository_id: int, keys: Sequence[str]) -> Usage:
+    """What packages of a repository use. Their bytes include what is in the trash of them."""
+    total = Usage()
     for some in batches(keys):
         of = f"p.repository_id = ? AND p.key IN ({placeholders(len(some))})"
         given: list[Value] = [repository_id, *some]
-        total += number(r, f"SELECT SUM(f.size) FROM file f JOIN package p ON p.id = f.package_id WHERE {of}", given)
-        total += number(
-            r, f"SELECT SUM(m.size) FROM manifest m JOIN package p ON p.id = m.package_id WHERE {of}", given
+        counts = r.one(
+            f"""
+            SELECT COUNT(*), COALESCE(SUM((SELECT COUNT(*) FROM version v WHERE v.package_id = p.id)
+                                          + (SELECT COUNT(*) FROM manifest m WHERE m.package_id = p.id)), 0)
+            FROM package p WHERE {of}
+            """,
+            given,
         )
-        total += number(
+        packages, versions = counts or (0, 0)
+        size = number(r, f"SELECT SUM(f.size) FROM file f JOIN package p ON p.id = f.package_id WHERE {of}", given)
+        size += number(r, f"SELECT SUM(m.size) FROM manifest m JOIN package p ON p.id = m.package_id WHERE {of}", given)
+        size += number(
             r,
             f"""
             SELECT SUM((SELECT b.size FROM blob b WHERE b.storage_id = r.storage_id AND b.sha256 = x.sha256))
@@ -211,8 +270,41 @@ def bytes_of_packages(r: Reader, repository_id: int, keys: Sequence[str]) -> int
             given,
         )
         sql = f"SELECT SUM(size) FROM trash WHERE repository_id = ? AND package_key IN ({placeholders(len(some))})"
-        total += number(r, sql, given)
+        size += number(r, sql, given)
+        total = total + Usage(size, int(packages), int(versions))
     return total
+
+
+_STANDS: Final = "r.type = 'Hosted' AND (r.parent_id IS NULL OR r.stage IS NOT NULL) AND r.deleted_at IS NULL"
+
+
+def usage_of_user(r: Reader, user_id: int) -> Usage:
+    """
+    What a user has published, and what stands: files of versions, manifests, and layers added to images.
+
+    It is counted in hosted repositories, for the one who published the version or manifest, or added the layer first.
+    What is staged counts as well; what is in the trash, and what is made of other packages, does not.
+    """
+    join = "JOIN package p ON p.id = x.package_id JOIN repository r ON r.id = p.repository_id"
+    where = f"WHERE x.publisher_id = ? AND {_STANDS}"
+    counted = "SELECT COUNT(*), COUNT(DISTINCT x.package_id)"
+    versions, packages = only_row(r, f"{counted} FROM version x {join} {where}", (user_id,))
+    manifests, images = only_row(r, f"{counted} FROM manifest x {join} {where}", (user_id,))
+    size = number(r, f"SELECT SUM(f.size) FROM version x JOIN file f ON f.version_id = x.id {join} {where}", (user_id,))
+    size += number(r, f"SELECT SUM(x.size) FROM manifest x {join} {where}", (user_id,))
+    blob = "SELECT b.size FROM blob b WHERE b.storage_id = r.storage_id AND b.sha256 = x.sha256"
+    size += number(r, f"SELECT SUM(({blob})) FROM package_blob x {join} {where}", (user_id,))
+    return Usage(size, packages + images, versions + manifests)
+
+
+def versions_by_user(r: Reader, repository_id: int, package_key: str, user_id: int) -> int:
+    """How many versions and manifests of a package a user has published."""
+    sql = """
+        SELECT (SELECT COUNT(*) FROM version v WHERE v.package_id = p.id AND v.publisher_id = ?)
+               + (SELECT COUNT(*) FROM manifest m WHERE m.package_id = p.id AND m.publisher_id = ?)
+        FROM package p WHERE p.repository_id = ? AND p.key = ?
+    """
+    return number(r, sql, (user_id, user_id, repository_id, package_key))
 
 
 def nearly_used(limits: Limits, used: Usage) -> list[str]:
@@ -222,13 +314,6 @@ def nearly_used(limits: Limits, used: Usage) -> list[str]:
         for what in fields_dict(Usage)
         if (limit := getattr(limits, what)) is not None and getattr(used, what) >= limit * WARNED_AT
     ]
-
-
-def _limited(quota: Quota) -> Iterator[tuple[str, int]]:
-    for what in fields_dict(Usage):
-        limit = getattr(quota, what)
-        if limit is not None:
-            yield what, limit
 
 
 def _quotas(r: Reader, repository_id: int, storage_id: int) -> Iterable[Quota]:

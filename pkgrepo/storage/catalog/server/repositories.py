@@ -24,7 +24,7 @@ from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType, Visibility
 from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, REPOSITORY_RESTORED, append_event
 from pkgrepo.storage.catalog.rows import column, insert, number, rows, scalar, update
 
-from .quotas import Usage, check_growth
+from .quotas import Usage, any_limits, check_growth
 from .settings import CONFIG_SERIAL, bump_config_serial, get
 
 # The last column is the id of the parent.
@@ -249,9 +249,11 @@ def record_changes(
     names_changed: bool,
     added: Usage,
     now_ms: int,
-) -> int:
+) -> tuple[int, bool]:
     """
-    Record changes of the content, each of which gets a serial of its own; returns the last one.
+    Record changes of the content, each of which gets a serial of its own.
+
+    Returns the last serial, and whether there are any quotas: those of owners are checked by the caller.
 
     ``names_changed`` says whether the set of package names is another one now.
 
@@ -266,7 +268,7 @@ def record_changes(
     serial, quotas = tx.one(sql, (count, int(names_changed), *usage, repository_id)) or (None, 0)
     if quotas:
         check_growth(tx, repository_id, added, now_ms)
-    return _counter(repository_id, serial)
+    return _counter(repository_id, serial), quotas > 0
 
 
 def content_serial(r: Reader, repository_id: int) -> int:
@@ -284,9 +286,11 @@ def names_serial(r: Reader, repository_id: int) -> int:
     return number(r, "SELECT names_serial FROM repository WHERE id = ?", (repository_id,))
 
 
-def add_usage(tx: Transaction, repository_id: int, added: Usage, now_ms: int | None = None) -> None:
+def add_usage(tx: Transaction, repository_id: int, added: Usage, now_ms: int | None = None) -> bool:
     """
     Add to what a repository uses; negative values subtract. ``now_ms`` is given if clients add content.
+
+    Returns whether there are quotas to which that may add: those of owners are checked by the caller.
 
     :raises QuotaExceeded: what clients add exceeds a quota
     """
@@ -296,8 +300,10 @@ def add_usage(tx: Transaction, repository_id: int, added: Usage, now_ms: int | N
         WHERE id = ?
     """
     tx.send(sql, (added.bytes, added.packages, added.versions, repository_id))
-    if now_ms is not None and tx.one("SELECT 1 FROM quota LIMIT 1") is not None:
-        check_growth(tx, repository_id, added, now_ms)
+    if now_ms is None or not any_limits(tx):
+        return False
+    check_growth(tx, repository_id, added, now_ms)
+    return True
 
 
 def _increment(tx: Transaction, column: str, repository_id: int) -> int:

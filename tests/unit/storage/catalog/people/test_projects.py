@@ -15,7 +15,7 @@ def test_a_project_is_found_by_id_and_by_key_in_any_case(catalog, acme):
     assert catalog.peek(projects.find_project, "ACME") == acme
     assert catalog.peek(projects.find_project, "zinc") is None
     assert catalog.peek(projects.get_project, acme.id) == acme
-    assert (acme.key, acme.name, acme.visibility, acme.quota) == ("acme", "Acme", Visibility.PRIVATE, None)
+    assert (acme.key, acme.name, acme.visibility) == ("acme", "Acme", Visibility.PRIVATE)
     with pytest.raises(AlreadyExists):
         catalog.do(projects.add_project, key="ACME", now_ms=1)
 
@@ -27,9 +27,8 @@ def test_projects_are_listed_by_key_in_pages(catalog, acme):
 
 
 def test_changes_keep_the_rest(catalog, acme):
-    changed = catalog.do(projects.update_project, acme.id, now_ms=2000, quota=5, visibility=Visibility.PUBLIC)
-    assert (changed.name, changed.quota, changed.visibility) == ("Acme", 5, Visibility.PUBLIC)
-    assert catalog.do(projects.update_project, acme.id, now_ms=2000, quota=None).quota is None
+    changed = catalog.do(projects.update_project, acme.id, now_ms=2000, visibility=Visibility.PUBLIC)
+    assert (changed.name, changed.visibility) == ("Acme", Visibility.PUBLIC)
 
 
 def test_the_first_owner_is_a_member_and_members_are_replaced_and_removed(catalog, acme, alice):
