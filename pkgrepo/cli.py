@@ -58,6 +58,7 @@ COMMANDS = {
     "retention": ("remote.retention", "retention"),
     "webhook": ("remote.webhooks", "webhook"),
     "events": ("remote.events", "events"),
+    "host": ("remote.hosts", "host"),
     "quota": ("remote.quotas", "quota"),
     "stats": ("remote.server", "stats"),
     "jobs": ("remote.server", "jobs"),

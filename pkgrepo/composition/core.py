@@ -21,6 +21,7 @@ from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.process.workers.peers import NoPeers, Peers
+from pkgrepo.repositories.addresses import AddressTable
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
@@ -76,7 +77,7 @@ class Core:
         self.lease_folder = config.database_path.parent if config.database_path else config.data.dir
         self.peers = peers_of(self.catalog, peers, reactor)
         self.clock = clock_of(self.catalog)
-        self.registry = Registry(self.catalog)
+        self.registry = Registry(self.catalog, AddressTable(config.hosts, config.aliases))
         self.stores = Stores(self._open_store)
         self.alone = True  # whether no other node ran when this one started
         self.exclusive_since: dict[int, datetime] = {}
@@ -86,9 +87,7 @@ class Core:
         permits = None if peers is None else self.lease_folder / "password-permits"
         hashing = HashingThreads(self.pools.add("password", PERMITS), permits)
         self.passwords = Passwords(hashing, reactor, parallel=PERMITS, min_length=config.auth.password_min)
-        self.images = ImageAddresses(
-            self.registry, default=config.container.default_repository, hosts=config.container.hosts
-        )
+        self.images = ImageAddresses(self.registry, default=config.container.default_repository)
         self.formats = make_formats(config)
         self.companions = Companions(self.formats)
         self.context = MaintenanceContext(

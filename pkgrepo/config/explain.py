@@ -98,7 +98,10 @@ def _section(owner: type[Section], name: str) -> Iterator[str]:
 def _table(name: str, meaning: str, keys: list[Key]) -> Iterator[str]:
     if not keys:
         return
-    yield f"## [{name}]\n\n{meaning}\n\n| setting | default | meaning |\n| --- | --- | --- |"
+    title, meaning = (
+        (f"[{name}]", meaning) if name else ("[hosts] and [aliases]", "Tables that are settings themselves.")
+    )
+    yield f"## {title}\n\n{meaning}\n\n| setting | default | meaning |\n| --- | --- | --- |"
     for key in keys:
         shown = key.show(key.default)
         default = "needed" if key.default is REQUIRED else f"`{shown}`" if shown else ""

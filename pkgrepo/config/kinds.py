@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 from attrs import frozen
 from twisted.internet.endpoints import serverFromString
 
+from pkgrepo.errors import Invalid
 from pkgrepo.outbound.addresses import check_exception
+from pkgrepo.repositories.addresses import AddressTable
 from pkgrepo.untrusted.text import BYTES, SECONDS, bytes_of, seconds_of
 
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
@@ -285,6 +287,22 @@ def _read_table(value: object, _folder: Path) -> Mapping[str, Any]:
 TABLE = Kind("a table", _read_table, bare=False, show=lambda value: toml(_masked(value)))
 
 
+def _read_hosts(value: object, folder: Path) -> Mapping[str, str]:
+    """Host names, each with the path of a repository."""
+    try:
+        return AddressTable.checked(_read_table(value, folder), {}).hosts
+    except Invalid as error:
+        raise SettingError(str(error)) from None
+
+
+def _read_aliases(value: object, folder: Path) -> Mapping[str, str]:
+    """Path prefixes, each with the path of a repository."""
+    try:
+        return AddressTable.checked({}, _read_table(value, folder)).aliases
+    except Invalid as error:
+        raise SettingError(str(error)) from None
+
+
 def _masked(value: object) -> object:
     """The value with *** for each text that a key such as ``password`` names, as in credentials of upstreams."""
     if isinstance(value, Mapping):
@@ -299,6 +317,10 @@ def toml(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml, value))}]"
     return json.dumps(value, default=str)
+
+
+HOSTS = Kind("a table of host names", _read_hosts, bare=False, show=toml)
+ALIASES = Kind("a table of path prefixes", _read_aliases, bare=False, show=toml)
 
 
 def show_duration(seconds: float) -> str:

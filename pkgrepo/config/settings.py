@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 from pkgrepo.model.structs import meaning
 
 from .keys import AUTO, Section
-from .kinds import BaseUrl, Bytes, Endpoint, ExistingFile, Network, Seconds, Secret, Target
+from .kinds import ALIASES, HOSTS, BaseUrl, Bytes, Endpoint, ExistingFile, Network, Seconds, Secret, Target
 
 Name = Annotated[
     str,
@@ -284,13 +284,6 @@ class Container(Section, frozen=True):
             title="a list of public keys in PEM",
         ),
     ] = ()
-    hosts: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"[^=\s]+=[^/\s]+/[^/\s]+", title="host=storage/repository")], ...],
-        meaning(
-            "host names (with their port, if any) that stand for one repository each, as host=storage/name",
-            title="a list of host=storage/repository",
-        ),
-    ] = ()
 
 
 class Metrics(Section, frozen=True):
@@ -442,6 +435,16 @@ class Config(Section, frozen=True):
     metrics: Metrics = field(default_factory=Metrics)
     traces: Traces = field(default_factory=Traces)
     compat: Compat = field(default_factory=Compat)
+    hosts: Annotated[
+        Mapping[str, str],
+        HOSTS,
+        meaning("host names, with their port if it matters, each of which stands for the repository storage/name"),
+    ] = field(default_factory=dict)
+    aliases: Annotated[
+        Mapping[str, str],
+        ALIASES,
+        meaning('path prefixes such as "/repository/npm-all/", each of which stands for the repository storage/name'),
+    ] = field(default_factory=dict)
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
     origins: Mapping[str, str] = {}
 

@@ -105,6 +105,8 @@ def misplaced_upload(base_url: str, request: Request, refusal: Refusal, advice: 
     if request.method not in UPLOADS:
         return refusal
     path = b"/".join(request.raw_path.split(b"/")[:4]).decode("ascii", "replace")
+    if request.entry.base is not None:
+        path = request.entry.base
     return evolve(refusal, sentence=f"{refusal.sentence}; {advice.format(base_url + path)}")
 
 

@@ -51,9 +51,9 @@ def shows_page(request: Request) -> bool:
     return agent.startswith(b"Mozilla/") and accept.startswith(b"text/html,")
 
 
-def to_console(request: Request, path: str) -> Response:
-    """Send a browser to a page of the console, a path below ``/ui``."""
-    location = f"{request.base_url}{CONSOLE}{path}".encode("ascii")
+def to_console(base_url: str, path: str) -> Response:
+    """Send a browser to a page of the console of the server with this address, a path below ``/ui``."""
+    location = f"{base_url}{CONSOLE}{path}".encode("ascii")
     vary = (b"Vary", b"Sec-Fetch-Mode, User-Agent, Accept")
     return Response(303, headers=((b"Location", location), vary, *NO_STORE))
 

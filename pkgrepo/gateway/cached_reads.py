@@ -51,10 +51,10 @@ class CachedReads:
 
     def __call__(self, request: Request) -> PreparedResponse | None:
         """The cached response of this request, if there is one and the caller may have it; never waits."""
+        entry = self._mounts.enter(request)
         prepared = self._ping_responses.get(request.raw_path)
         if prepared is not None:
             return self._answer_ping(request, prepared)
-        entry = self._mounts.enter(request)
         if not (self._mounts.refresh_now() if entry is None else entry.current):
             return None
         found = self._find(request, entry)

@@ -7,10 +7,12 @@ Container clients see one server with one tree of names. The first matching rule
 rule               matches if                                                     the image is
 =================  =============================================================  =======================
 host               the host that the client used stands for a repository          the whole name
+                   (see L{pkgrepo.repositories.addresses})
 prefix             the first two segments are a storage and a container           what follows them
                    repository of it, and something follows; of a stage, the
                    repository is ``<name>.stage-<id>``, since names of images
                    have no plus sign
+alias              the name begins with an alias for images                       what follows it
 default            there is a default repository                                  the whole name
 =================  =============================================================  =======================
 
@@ -21,7 +23,7 @@ is not there is then no image of it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from urllib.parse import unquote
 
 from attrs import frozen
@@ -61,19 +63,18 @@ class ImageAddresses:
     """
     Finds the repository behind the name of an image.
 
-    ``default`` is ``storage/name``, ``auto`` or empty; ``hosts`` are ``host=storage/name``, the port being part of the
-    host.
+    ``default`` is ``storage/name``, ``auto`` or empty. Hosts are as in L{Request.asked_host}; None stands for no
+    repository.
     """
 
-    def __init__(self, registry: Registry, *, default: str = "", hosts: Iterable[str] = ()) -> None:
+    def __init__(self, registry: Registry, *, default: str = "") -> None:
         self._registry = registry
         self._setting = default
         self._default = _Default(-1, None, frozenset())
-        self._hosts = {host.lower(): path for host, _, path in (each.partition("=") for each in hosts)}
 
-    def find(self, authority: bytes | None, name: str) -> ImageAddress | None:
+    def find(self, host: str | None, name: str) -> ImageAddress | None:
         """The image of a name at a host, whether or not it exists; None without a repository."""
-        bound = self.of_host(authority)
+        bound = self.of_host(host)
         if bound is not None:
             return ImageAddress(bound, name)
         storage, _, rest = name.partition("/")
@@ -84,18 +85,22 @@ class ImageAddresses:
                 repository = self._registry.find(storage, "+stage-".join(repository_name.rsplit(OF_STAGE, 1)))
             if repository is not None and repository.format == FORMAT and repository.addressed:
                 return ImageAddress(repository, image)
-        return self.find_default(authority, name)
+        aliased = self._registry.addresses.of_image(name)
+        if aliased is not None:
+            repository = self._find(aliased[0])
+            return ImageAddress(repository, aliased[1]) if repository is not None and aliased[1] else None
+        return self.find_default(host, name)
 
-    def find_default(self, authority: bytes | None, name: str) -> ImageAddress | None:
+    def find_default(self, host: str | None, name: str) -> ImageAddress | None:
         """The image of a name whose first segments name no repository."""
-        default = self.default(authority)
+        default = self.default(host)
         if default is None or (self._setting == AUTO and self._means_another(name)):
             return None
         return ImageAddress(default, name)
 
-    def default(self, authority: bytes | None) -> Repository | None:
+    def default(self, host: str | None) -> Repository | None:
         """The default repository of a host; None where there is none, or the host stands for one itself."""
-        if self.of_host(authority) is not None:
+        if self.of_host(host) is not None:
             return None
         return self._automatic_default().default if self._setting == AUTO else self._find(self._setting)
 
@@ -124,15 +129,14 @@ class ImageAddresses:
             sentence += ", unless one repository is marked as the default"
         return sentence
 
-    def of_host(self, authority: bytes | None) -> Repository | None:
-        """The repository that a host stands for, or None."""
-        if not self._hosts or authority is None:
-            return None
-        return self._find(self._hosts.get(authority.decode("latin-1").lower(), ""))
+    def of_host(self, host: str | None) -> Repository | None:
+        """The container repository that a host stands for, or None."""
+        path = None if host is None else self._registry.addresses.of_host(host)
+        return None if path is None else self._find(path)
 
-    def listed(self, authority: bytes | None) -> list[tuple[str, Repository]]:
+    def listed(self, host: str | None) -> list[tuple[str, Repository]]:
         """The repositories that a host shows, each with what stands before its images' names, by that."""
-        bound = self.of_host(authority)
+        bound = self.of_host(host)
         if bound is not None:
             return [("", bound)]
         # clients only take lower-case names, and any case is found
@@ -148,7 +152,7 @@ class ImageAddresses:
         raw = request.raw_path
         if not raw.startswith(PREFIX) or (request.method == b"HEAD" and _may_name_digest(raw)):
             return None
-        found = self.find(request.authority, unquote(raw[len(PREFIX) :].decode("latin-1")))
+        found = self.find(request.asked_host, unquote(raw[len(PREFIX) :].decode("latin-1")))
         return None if found is None else found.repository
 
     def _automatic_default(self) -> _Default:

@@ -1,8 +1,10 @@
 """
 The repository that a request is for, and the refusal of those who may not know of it.
 
-What the path says is worked out once, when the head of the request is in, and carried on the request as its L{Entry}.
-A refusal is the same whether there is such a repository or not, and takes the same time.
+What the host and the path say is worked out once, when the head of the request is in, and carried on the request as its
+L{Entry}. A request whose host or path prefix stands for a repository (see L{pkgrepo.repositories.addresses}) has the
+path of that repository's own address from then on, in handlers, caches and logs; the address that the client used is in
+the entry. A refusal is the same whether there is such a repository or not, and takes the same time.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from attrs import Factory, define, frozen
 from twisted.web.resource import IResource
@@ -26,7 +28,9 @@ from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Identity, Repository
 
 from .format import Format
+from .image_addresses import FORMAT as IMAGES
 from .services import Services
+from .tokens import TAKEN
 
 PREFIX = b"/repositories/"
 MOST_REFUSALS: Final = 1000  # kept in memory; about 2 MB
@@ -64,10 +68,12 @@ class Mount:
 @define(eq=False)
 class Entry:
     """
-    Where a request below ``/repositories/`` goes.
+    Where a request to a repository goes.
 
-    ``place`` is its address, split. ``mount`` serves it, None if there is no such repository, and ``rest`` is the path
-    below that mount, undecoded. It is ``current`` if the configuration in memory was, else ``mount`` is None.
+    ``place`` is its address, split. If the host or an alias stands for the repository, ``base`` is the repository's
+    path in the address that the client used, without a slash at the end, and ``asked`` is the host or the alias.
+    ``mount`` serves it, None if there is no such repository, and ``rest`` is the path below that mount, undecoded. It
+    is ``current`` if the configuration in memory was, else ``mount`` is None.
     ``known`` is whether callers without credentials may know of the repository; None if that is not asked yet, or not
     known without waiting.
     """
@@ -77,6 +83,8 @@ class Entry:
     rest: bytes = b""
     current: bool = False
     known: bool | None = None
+    base: str | None = None
+    asked: str = ""
 
 
 class Mounts:
@@ -90,21 +98,60 @@ class Mounts:
         self._mounts: dict[tuple[bytes, bytes], Mount] = {}
         self._refusals: dict[tuple[bytes, bytes], PreparedResponse] = {}
 
+    @property
+    def public_url(self) -> str:
+        """The setting of this name; see L{Services}."""
+        return self._services.public_url
+
     def refresh_now(self) -> bool:
         """Whether the configuration is in memory as it is now; see L{Registry}."""
         return self._registry.refresh_now()
 
+    async def refresh_configuration(self) -> None:
+        """Have the configuration in memory as it is now; see L{Registry}."""
+        await self._registry.refresh()
+
     def enter(self, request: Request) -> Entry | None:
-        """The entry of a request, which it has from then on; None for addresses below no repository. Never waits."""
+        """The entry of a request, which it has from then on; None for addresses of no repository. Never waits."""
         entry: Entry | None = request.entry
         if entry is None:
-            place = split(request.raw_path)
-            if place is None:
-                return None
-            entry = request.entry = Entry(place)
-            if self.refresh_now():
+            current = self.refresh_now()
+            entry = self._enter_by_name(request)
+            if entry is None:
+                place = split(request.raw_path)
+                if place is None:
+                    return None
+                entry = Entry(place)
+            request.entry = entry
+            if current:
                 self._locate(entry)
         return entry
+
+    def _enter_by_name(self, request: Request) -> Entry | None:
+        """The entry of a request whose host or path prefix stands for a repository, with its new path; else None."""
+        raw, addresses = request.raw_path, self._registry.addresses
+        taken = raw.startswith(TAKEN)
+        if taken:
+            raw = raw[len(TAKEN) - 1 :]
+        base = asked = ""
+        path = addresses.of_host(request.asked_host) if addresses.hosts else None
+        if path is not None:
+            asked = request.asked_host
+            bound = self._registry.find_path(path)
+            if bound is not None and bound.format == IMAGES:
+                path = None
+        if path is None:
+            base, path = addresses.of_path(raw) or ("", None)
+            asked = base
+        if path is None:
+            if taken or raw.startswith(b"/t/"):  # what follows may be a token, of this server or of another one
+                _readdress(request, b"/t")
+            return None
+        below = raw[len(base) + 1 :]
+        _readdress(request, b"%b%b/%b" % (PREFIX, quote(path).encode("ascii"), below))
+        place = split(request.raw_path)
+        assert place is not None
+        return Entry(place, base=base, asked=asked)
 
     async def refresh(self, entry: Entry) -> None:
         """Make an entry current, and have asked whether callers without credentials may know of the repository."""
@@ -131,10 +178,10 @@ class Mounts:
             return None
         if self.known_now(entry) is not False or self.open_to_anonymous(entry.place) is not None:
             return None
-        key = entry.place[:2]
+        key = entry.place[:2] if entry.base is None else (b"", entry.asked.encode("ascii"))
         found = self._refusals.get(key)
         if found is None:
-            error = unknown_place(ANONYMOUS, entry.place)
+            error = unknown_place(ANONYMOUS, entry)
             status, code = STATUSES[type(error)]
             found = PreparedResponse(refusal_response(Refusal(status, str(error), code)))
             if len(self._refusals) >= MOST_REFUSALS:
@@ -211,6 +258,14 @@ class Mounts:
                 yield each, mount
 
 
-def unknown_place(identity: Identity, place: Place) -> PkgrepoError:
-    """The error for the repository of a split path; it repeats the caller's spelling."""
-    return unknown(identity, unquote("/".join(part.decode("latin-1") for part in place[:2])))
+def unknown_place(identity: Identity, entry: Entry) -> PkgrepoError:
+    """The error for the repository of an entry; it repeats the caller's spelling."""
+    asked = entry.asked or "/".join(part.decode("latin-1") for part in entry.place[:2])
+    return unknown(identity, unquote(asked))
+
+
+def _readdress(request: Request, raw_path: bytes) -> None:
+    """Give a request another path; its query stays."""
+    request.raw_path = request.path = raw_path
+    request.uri = raw_path + request.uri[len(request.uri.partition(b"?")[0]) :]
+    request.prepath, request.postpath = [], [unquote_to_bytes(part) for part in raw_path[1:].split(b"/")]

@@ -142,7 +142,7 @@ class ResponseCache:
         if entry.expires_at and entry.expires_at * 1000 <= self._clock.now_ms():
             entry.variants.clear()
             entry.expires_at = 0
-        address = request.base_url if entry.by_address else ""
+        address = _address(request) if entry.by_address else ""
         wanted = (request.header(b"accept"), request.header(b"accept-encoding"), address)
         prepared = entry.variants.get(wanted)
         if prepared is None:
@@ -157,6 +157,12 @@ class ResponseCache:
                 entry.variants = {wanted: prepared}
             self._cache.put((entry.repository.id, request.uri), entry, size=_size(entry))
         return prepared
+
+
+def _address(request: Request) -> str:
+    """What the absolute links in a response depend on: two requests with one address get the same links."""
+    base = None if request.entry is None else request.entry.base
+    return request.base_url if base is None else f"{request.base_url} {base}"
 
 
 def _size(entry: CachedResponse) -> int:

@@ -21,6 +21,7 @@ from pkgrepo.http.responses import Refusal, Response, text_response
 
 from .mounts import Entry, Mount, Mounts, split, unknown_place
 
+AT_ONCE: Final = frozenset({b"/healthz", b"/health", b"/v2/", b"/v2"})  # that the server lives is told at any host
 GEMS: Final = b"/api/v1/gems"  # of ``gem push --host`` with the address of the server instead of a repository
 
 
@@ -32,6 +33,7 @@ class RootApp:
     """
 
     app = new_app()
+    waiting = new_app()
 
     def __init__(self, *, mounts: Mounts, access: Access, branches: dict[str, IResource]) -> None:
         self._mounts = mounts
@@ -60,7 +62,7 @@ class RootApp:
         if request.method in UPLOADS:
             raise _nothing(request)
         if shows_page(request):
-            return to_console(request, "/")
+            return to_console(request.base_url, "/")
         return text_response(
             "pkgrepo is running. The management API is under /api, repositories are under /repositories.\n"
         )
@@ -86,9 +88,10 @@ class RootApp:
         entry = self._mounts.enter(request)
         if entry is None:
             return self.nothing(request)
-        if not entry.place[2] and shows_page(request):
+        console = self._console_of(request, entry)
+        if console:
             page = "/repositories/" + "/".join(quote_from_bytes(unquote_to_bytes(part)) for part in entry.place[:2])
-            return answer_with(request, ERRORS, partial(_send_to, request, page))
+            return answer_with(request, ERRORS, partial(_send_to, console, page))
         try:
             self._access.check_origin(request)
         except Refusal as refusal:
@@ -98,13 +101,41 @@ class RootApp:
     def find_now(self, request: Request) -> IResource | None:
         """The resource of a repository that everybody may know of, if nothing else is to be said; never waits."""
         entry = self._mounts.enter(request)
-        if entry is None or (not entry.place[2] and shows_page(request)):
+        if entry is None or self._console_of(request, entry):
             return None
         try:
             self._access.check_origin(request)
         except Refusal:
             return None
         return self._known_to_all(request, entry)
+
+    def must_wait(self, request: Request) -> bool:
+        """Whether only a configuration that is not in memory yet tells if the host or path is of a repository."""
+        return request.entry is None and not self._mounts.refresh_now() and request.raw_path not in AT_ONCE
+
+    @waiting.route("/", branch=True)
+    async def wait(self, request: Request) -> Any:
+        """The resource of a request, once the configuration is in memory."""
+        try:
+            await self._mounts.refresh_configuration()
+        except PkgrepoError as error:
+            return await answer_with(request, ERRORS, partial(_fail, error))
+        request.prepath, request.postpath = [], [unquote_to_bytes(part) for part in request.path[1:].split(b"/")]
+        return self.find_now(request) or self.app.resource()
+
+    def _console_of(self, request: Request, entry: Entry) -> str:
+        """
+        The address of the server whose console shows a repository to this browser; empty if the repository answers.
+
+        A host that stands for a repository has no console, and names of repositories are told only to who may know.
+        """
+        if entry.place[2] or not shows_page(request):
+            return ""
+        if entry.base is None:
+            return request.base_url
+        if not self._mounts.known_now(entry):
+            return ""
+        return request.base_url if entry.base else self._mounts.public_url
 
     def _known_to_all(self, request: Request, entry: Entry) -> IResource | None:
         mount = entry.mount
@@ -127,7 +158,7 @@ class RootApp:
                 return _resource_of(request, entry, open_mount)
             identity = await self._access.identify(request, counted=False)  # the format identifies the caller again
             if mount is None or not await self._access.knows(identity, mount.repository):
-                raise unknown_place(identity, entry.place)
+                raise unknown_place(identity, entry)
         except TooManyAttempts as error:
             # npm and others repeat a request that was answered 429, and would be refused again
             status = 429 if request.method in SAFE_METHODS else 403
@@ -153,10 +184,14 @@ class RootResource(Resource):
         untyped.__init__()
         self._root = root
         self._routed: IResource = root.app.resource()
+        self._waiting: IResource = root.waiting.resource()
 
     def render(self, request: Any) -> Any:
         """See L{IResource.render}."""
-        return (self._root.find_now(request) or self._routed).render(request)
+        found = self._root.find_now(request)
+        if found is None and self._root.must_wait(request):
+            found = self._waiting
+        return (found or self._routed).render(request)
 
 
 def _resource_of(request: Request, entry: Entry, mount: Mount) -> IResource:
@@ -174,8 +209,8 @@ def _nothing(request: Request) -> Refusal:
     return Refusal(404, sentence, "not_found")
 
 
-async def _send_to(request: Request, page: str) -> Response:
-    return to_console(request, page)
+async def _send_to(base_url: str, page: str) -> Response:
+    return to_console(base_url, page)
 
 
 async def _fail(error: Exception) -> Response:

@@ -72,12 +72,32 @@ class Services:
     public_url: str = ""
 
     def base_url(self, request: Request) -> str:
-        """The address under which clients know this server, without a slash at the end."""
-        return self.public_url or request.base_url
+        """
+        The address under which clients know this server, without a slash at the end.
+
+        A host that stands for a repository stays what the client used, with the scheme of ``public_url``, if that is
+        set: a proxy that ends TLS need not be a trusted one.
+        """
+        url: str = request.base_url
+        if not self.public_url:
+            return url
+        addresses = self.registry.addresses
+        if addresses.hosts and addresses.of_host(request.asked_host) is not None:
+            return f"{self.public_url.partition('://')[0]}://{url.partition('://')[2]}"
+        return self.public_url
 
     def repository_url(self, request: Request, repository: Repository) -> str:
-        """The address under which clients know a repository, without a slash at the end."""
-        return f"{self.base_url(request)}/repositories/{repository.path}"
+        """
+        The address under which clients know a repository, without a slash at the end.
+
+        It is the one that the client used, if its host or an alias stands for the repository, or for a virtual one
+        through which this one is published to.
+        """
+        entry = request.entry
+        if entry is None or entry.base is None or repository.stage is not None:
+            return f"{self.base_url(request)}/repositories/{repository.path}"
+        url = f"{self.base_url(request)}{entry.base}"
+        return url if repository.parent is None else f"{url}/{repository.name.rpartition('/')[2]}"
 
 
 @frozen

@@ -5,6 +5,7 @@ Access tokens of package clients: sent elsewhere than in the Authorization heade
 place                                    clients
 =======================================  ==========================================================================
 ``/t/<token>/repositories/...``          conda and mamba: they move the token of a channel's address to the front
+``/t/<token>/...``, ``/.../t/<token>/``  the same where a host or path prefix stands for a repository
 ``/repositories/<s>/<r>/t/<token>/...``  pixi and others, which keep an address as it is written; also one segment
                                          further down, in a channel at ``/repositories/<s>/<r>/conda``
 ``X-API-Key: <token>``                   uploads to ``/api/channels/<channel>/upload/<file>``, the request of quetz
@@ -37,6 +38,10 @@ from pkgrepo.repositories.registry import Registry
 
 _AT_FRONT = b"/t/"
 _BELOW = re.compile(rb"(/repositories/[^/?]+/[^/?]+(?:/conda)?)/t/([^/?]+)(?=[/?]|$)")
+_SEGMENT = re.compile(rb"/t/([^/]+)(?=/|$)")
+# Before the path of a request whose token was taken out, which only a host or alias of a repository may serve: no
+# request target has a blank.
+TAKEN: Final = b"/t /"
 _UPLOAD = b"/api/channels/"
 _PREFIX = PREFIX.encode("ascii")
 _WORD = re.compile(rb"[0-9A-Za-z_]+")
@@ -65,8 +70,15 @@ def _split(target: bytes) -> tuple[bytes, bytes] | None:
     """The target without its token, and the token as in the address; None if it has none."""
     if target.startswith(_AT_FRONT):
         token, slash, rest = target[len(_AT_FRONT) :].partition(b"/")
-        # Nothing but repositories is served there.
-        return (slash + rest if rest.startswith(b"repositories/") else b"/t"), _spelt(token)
+        if rest.startswith(b"repositories/"):
+            return slash + rest, _spelt(token)
+    if not target.startswith(b"/repositories/"):
+        path, mark, query = target.partition(b"?")
+        found = next((each for each in _SEGMENT.finditer(path) if _spelt(each[1]).startswith(_PREFIX)), None)
+        if found is None:
+            return None
+        rest = path[: found.start()] + path[found.end() :] + mark + query
+        return TAKEN + rest.removeprefix(b"/"), _spelt(found[1])
     below = _BELOW.match(target)
     if below is None:
         return None

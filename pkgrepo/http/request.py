@@ -151,6 +151,11 @@ class Request(server.Request):
         return self.addresses.base_url
 
     @property
+    def asked_host(self) -> str:
+        """Host and port that the client asked for, as trusted proxies report them, in lower case."""
+        return self.base_url.partition("//")[2].partition("/")[0].lower()
+
+    @property
     def authority(self) -> bytes | None:
         """Host and port that the client asked for; None from an HTTP/1.0 client without a Host field."""
         return self._line.authority or self._block.host

@@ -12,7 +12,18 @@ from twisted.web.resource import IResource
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
-from pkgrepo.management import audit, quotas, retention, server, service_accounts, stages, statistics, trash, upstreams
+from pkgrepo.management import (
+    audit,
+    hosts,
+    quotas,
+    retention,
+    server,
+    service_accounts,
+    stages,
+    statistics,
+    trash,
+    upstreams,
+)
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
@@ -73,6 +84,7 @@ ROOMS = (
     webhooks,
     feed,
     quotas,
+    hosts,
     audit,
 )
 TABLES = (*(room.table for room in ROOMS), statistics.server_table)

@@ -9,13 +9,14 @@ from attrs import Factory, frozen
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType, Storage
+from pkgrepo.repositories.addresses import AddressTable, stored_addresses
 from pkgrepo.storage.catalog.server import quotas, repositories, storages
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
 
 @frozen
 class _Configuration:
-    """Every storage and repository, as of a serial of the configuration; a serial of None is that of no catalog."""
+    """All storages, repositories and addresses, as of a serial of the configuration; None is that of no catalog."""
 
     serial: int | None = None
     repositories: Mapping[tuple[str, str], Repository] = Factory(dict)
@@ -24,6 +25,8 @@ class _Configuration:
     staged: Mapping[tuple[str, RepositoryType], Repository] = Factory(dict)
     storages: Mapping[int, Storage] = Factory(dict)
     limited: bool = False
+    configured: AddressTable = Factory(AddressTable)
+    addresses: AddressTable = Factory(AddressTable)
 
 
 class Registry:
@@ -35,10 +38,13 @@ class Registry:
 
     Look-ups answer from memory and never wait. If the catalog can answer at once, they reload the cache when needed.
     Otherwise they are as of the last ``refresh``, which every request and every periodic task awaits first.
+
+    ``configured`` are the addresses in the configuration file, which come before those that the API has set.
     """
 
-    def __init__(self, catalog: ICatalog) -> None:
-        self._snapshot = Snapshot(catalog, _read, _Configuration())
+    def __init__(self, catalog: ICatalog, configured: AddressTable | None = None) -> None:
+        self.configured = configured or AddressTable()
+        self._snapshot = Snapshot(catalog, _read, _Configuration(configured=self.configured, addresses=self.configured))
 
     def refresh_now(self) -> bool:
         """Whether what is in memory is of the catalog's current generation, or could be read again at once."""
@@ -57,6 +63,16 @@ class Registry:
     def limited(self) -> bool:
         """Whether there is any quota. The transaction of a publish decides; without any, none is read before it."""
         return self._snapshot.latest().limited
+
+    @property
+    def addresses(self) -> AddressTable:
+        """The hosts and path prefixes that stand for repositories."""
+        return self._snapshot.latest().addresses
+
+    def find_path(self, path: str) -> Repository | None:
+        """Return the repository at a path as ``storage/name``, or None."""
+        storage, _, name = path.partition("/")
+        return self.find(storage, name)
 
     def find(self, storage: str, name: str) -> Repository | None:
         """Return the repository at ``storage/name``, or None."""
@@ -119,4 +135,6 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         staged={(r.stage, r.type): r for r in every if r.stage is not None},
         storages={s.id: s for s in storages.list_storages(reader)},
         limited=quotas.any_limits(reader),
+        configured=before.configured,
+        addresses=stored_addresses(reader).joined(before.configured),
     )

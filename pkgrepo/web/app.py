@@ -37,7 +37,7 @@ from pkgrepo.web import (
     trash,
     webhooks,
 )
-from pkgrepo.web.administration import groups, quotas, retention, server, users
+from pkgrepo.web.administration import groups, hosts, quotas, retention, server, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
@@ -59,6 +59,7 @@ ROOMS = (
     users,
     groups,
     quotas,
+    hosts,
     forms_of_repositories,
     retention,
     jobs,

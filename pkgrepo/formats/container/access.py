@@ -70,10 +70,10 @@ class Authorization:
         :raises Refusal: the name belongs to no repository that the caller may see
         """
         await self._services.registry.refresh()
-        found = self._addresses.find(request.authority, name)
+        found = self._addresses.find(request.asked_host, name)
         if found is not None and await self._is_hidden(identity, found, action):
             # the caller gets what the name would mean if the repository did not exist
-            found = self._addresses.find_default(request.authority, name)
+            found = self._addresses.find_default(request.asked_host, name)
         if found is None:
             if identity.anonymous:
                 raise self.challenge(request, scope_of(name, action, source), str(unknown(identity, name)))

@@ -134,8 +134,8 @@ async def get_catalog(context: RegistryContext, request: Request) -> Response:
         # the scope of a catalog token contains no repositories: list the images that its owner may read
         viewer = await context.authorization.token_owner(identity)
     names: list[str] = []
-    default = context.addresses.default(request.authority)
-    for prefix, repository in context.addresses.listed(request.authority):
+    default = context.addresses.default(request.asked_host)
+    for prefix, repository in context.addresses.listed(request.asked_host):
         if len(names) > size:
             break
         if prefix < last and not last.startswith(prefix):

@@ -144,7 +144,9 @@ class RegistrySite:
             sentence = f"this address does not take {method}"
             raise Refusal(405, sentence, "UNSUPPORTED", headers=((b"Allow", allowed),))
         action, handler = methods[method]
-        identity, target = await self._authorize(request, place, action, base.decode("ascii"))
+        entry = request.entry
+        shown = base.decode("ascii") if entry is None or entry.base is None else f"{entry.base}/v2"
+        identity, target = await self._authorize(request, place, action, shown)
         if target.repository.type is not RepositoryType.HOSTED:
             handler = FETCHES[place.kind]
         if (place.kind, method) == (PathKind.BLOB, "HEAD"):

@@ -166,7 +166,7 @@ async def _sources(
 ) -> AsyncIterator[tuple[Repository, str]]:
     if source:
         if is_image_name(source):
-            found = context.addresses.find(request.authority, source) if target.base == "/v2" else None
+            found = context.addresses.find(request.asked_host, source) if target.base == "/v2" else None
             if found is not None:
                 yield found.repository, found.image
             elif target.base != "/v2":

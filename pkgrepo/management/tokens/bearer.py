@@ -88,8 +88,8 @@ async def request_token_by_form(call: Call) -> BearerAnswer:
 async def _issue(call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:
     """A token for the allowed part of the scopes; without any scope, one for the rest of the server."""
     asked = _split(scopes)
-    authority = call.request.authority
-    granted = [access for scope in asked if (access := await _grant(call, authority, identity, scope)) is not None]
+    host = call.request.asked_host
+    granted = [access for scope in asked if (access := await _grant(call, host, identity, scope)) is not None]
     issued = await call.services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
     call.object = identity.username or "anonymous"
     if identity.anonymous:
@@ -131,13 +131,13 @@ async def _remember(call: Call, identity: Identity) -> str | UnsetType:
     return text
 
 
-async def _grant(call: Call, authority: bytes | None, identity: Identity, scope: str) -> Access | None:
+async def _grant(call: Call, host: str | None, identity: Identity, scope: str) -> Access | None:
     """The allowed actions of one scope; None if there are none."""
     kind, _, rest = scope.partition(":")
     name, colon, words = rest.rpartition(":")
     if kind.partition("(")[0] != "repository" or not colon:
         return None
-    for repository, package in _candidates(call, authority, name):
+    for repository, package in _candidates(call, host, name):
         access = await _allow(call, identity, repository, package, name, words)
         if access is not None:
             return access
@@ -160,7 +160,7 @@ async def _allow(
     return Access(name=name, repository=repository.authority.path, package=package, words=allowed)
 
 
-def _candidates(call: Call, authority: bytes | None, name: str) -> Iterator[tuple[Repository, str]]:
+def _candidates(call: Call, host: str | None, name: str) -> Iterator[tuple[Repository, str]]:
     """
     The repositories that a scope's name may mean, and the package in each; empty means the whole repository.
 
@@ -173,7 +173,7 @@ def _candidates(call: Call, authority: bytes | None, name: str) -> Iterator[tupl
     if repository is not None and (repository.format != FORMAT or not package):
         yield repository, package
     images = call.shared.images
-    for found in (images.find(authority, name), images.find_default(authority, name)):
+    for found in (images.find(host, name), images.find_default(host, name)):
         if found is not None:
             yield found.repository, found.image
 

@@ -30,6 +30,7 @@ class Asked:
         self.fields = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
         self.principal = self.repository = self.cache = ""
         self.revalidates = False
+        self.entry = None
         self.base_url = "http://" + headers.get("host", "localhost")
 
     def header(self, name):

@@ -230,10 +230,10 @@ async def test_a_name_alone_means_the_default_repository(make_registry: Any) -> 
 
 
 async def test_a_host_can_stand_for_a_repository(make_registry: Any) -> None:
-    registry = await make_registry(container__hosts=["registry.example=main/images"])
-    await registry.push(make_image(), "v1", name="img")
-    assert (await registry.call("GET", "/_catalog")).json["repositories"] == ["img"]
-    other = await registry.below("GET", "tags/list", name="main/images/img", Host="other.example")
+    registry = await make_registry(hosts={"images.example": "main/images"})
+    await registry.push(make_image(), "v1")
+    assert (await registry.call("GET", "/_catalog", Host="images.example")).json["repositories"] == ["app"]
+    other = await registry.below("GET", "tags/list", Host="other.example")
     assert other.json["tags"] == ["v1"]
 
 

@@ -1,0 +1,158 @@
+"""The host names and path prefixes that stand for repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.gateway.image_addresses import FORMAT
+from pkgrepo.interfaces import Transaction
+from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.repositories.addresses import AddressTable, pointer, store_addresses, stored_addresses
+
+table = Table("server")
+
+Given = dict[str, str]
+
+
+class AddressesGiven(Body):
+    """Host names and path prefixes, each with the repository that it stands for, as storage/name."""
+
+    hosts: dict[str, str]
+    aliases: dict[str, str]
+
+
+class AddressChanges(Body):
+    """Host names and path prefixes to set, each with a repository as storage/name, or to remove: null."""
+
+    hosts: dict[str, str | None] = {}
+    aliases: dict[str, str | None] = {}
+
+
+class ConfiguredRecord(Record):
+    """The tables hosts and aliases of the configuration file, which only that file changes."""
+
+    hosts: dict[str, str]
+    aliases: dict[str, str]
+
+
+class AddressesRecord(Record):
+    """
+    The host names and path prefixes that stand for repositories, each with its repository as storage/name.
+
+    missing are those whose repository does not exist, at which nothing is served.
+    """
+
+    hosts: dict[str, str]
+    aliases: dict[str, str]
+    configured: ConfiguredRecord
+    missing: list[str]
+
+
+@table.get("/system/hosts", SYSTEM_MANAGERS, "Show the host names and path prefixes of repositories")
+async def show_hosts(call: Call) -> AddressesRecord:
+    """At a host a repository is at the root, images at /v2/; path prefixes are on all other hosts."""
+    return _record(call, await call.catalog.look(stored_addresses))
+
+
+@table.put(
+    "/system/hosts",
+    SYSTEM_MANAGERS,
+    "Replace the host names and path prefixes of repositories",
+    audit="hosts.update",
+    conditional=True,
+)
+async def replace_hosts(call: Call, body: AddressesGiven) -> AddressesRecord:
+    """
+    The repositories must exist. What the configuration file sets cannot be set here.
+
+    A name by which the caller, or server.public_url, reaches the server can only be that of a container repository
+    (409): the API and the console are not at a host of another one.
+    """
+    call.check_unchanged(_record(call, await call.catalog.look(stored_addresses)))
+    wanted = AddressTable.checked(body.hosts, body.aliases)
+    _check(call, wanted)
+    return await _store(call, wanted, {}, {"hosts": body.hosts, "aliases": body.aliases}, whole=True)
+
+
+@table.patch(
+    "/system/hosts",
+    SYSTEM_MANAGERS,
+    "Add or remove host names and path prefixes of repositories",
+    audit="hosts.update",
+)
+async def change_hosts(call: Call, body: AddressChanges) -> AddressesRecord:
+    """What is not named stays."""
+    given = {"hosts": body.hosts, "aliases": body.aliases}
+    added = AddressTable.checked(_kept(body.hosts), _kept(body.aliases))
+    _check(call, added)
+    gone = {kind: [name for name, path in names.items() if path is None] for kind, names in given.items()}
+    stored = await call.catalog.look(stored_addresses)
+    for kind, names in gone.items():
+        for name in names:
+            if name not in getattr(stored, kind):
+                raise Invalid(f"{name} is not set", pointer(kind, name))
+    return await _store(call, added, gone, given)
+
+
+def _kept(given: Mapping[str, str | None]) -> Given:
+    return {name: path for name, path in given.items() if path is not None}
+
+
+def _check(call: Call, wanted: AddressTable) -> None:
+    """Check that names can be set. :raises Invalid, Conflict: one cannot"""
+    configured = call.registry.configured
+    own = {call.shared.public_url.partition("//")[2].partition("/")[0].lower(), call.request.asked_host}
+    for kind in ("hosts", "aliases"):
+        for name, path in getattr(wanted, kind).items():
+            repository = call.registry.find_path(path)
+            if repository is None or repository.parent is not None:
+                raise Invalid(f"there is no repository {path}", pointer(kind, name))
+            if name in getattr(configured, kind):
+                raise Conflict(f"{name} is set in the configuration file")
+            if name.startswith("/v2/") and repository.format != FORMAT:
+                raise Invalid(f"{path} is no container repository, as names below /v2/ are of", pointer(kind, name))
+    for host in own:
+        found = wanted.of_host(host)
+        repository = None if found is None else call.registry.find_path(found)
+        if repository is not None and repository.format != FORMAT:
+            raise Conflict(f"{host} is the name of the server itself, whose API and console would not be there")
+
+
+async def _store(
+    call: Call,
+    added: AddressTable,
+    gone: Mapping[str, list[str]],
+    detail: Mapping[str, Mapping[str, str | None]],
+    *,
+    whole: bool = False,
+) -> AddressesRecord:
+    stored: AddressTable = await call.write(call.entry("hosts", detail), _change, added, gone, whole=whole)
+    await call.registry.refresh()  # so that the next request finds what this one has set
+    return _record(call, stored)
+
+
+def _change(tx: Transaction, added: AddressTable, gone: Mapping[str, list[str]], *, whole: bool) -> AddressTable:
+    before = AddressTable() if whole else stored_addresses(tx)
+    joined = before.joined(added)
+    table = AddressTable.checked(
+        {name: path for name, path in joined.hosts.items() if name not in gone.get("hosts", ())},
+        {name: path for name, path in joined.aliases.items() if name not in gone.get("aliases", ())},
+    )
+    store_addresses(tx, table)
+    return table
+
+
+def _record(call: Call, stored: AddressTable) -> AddressesRecord:
+    configured = call.registry.configured
+    every = stored.joined(configured)
+    named = {**every.hosts, **every.aliases}
+    return AddressesRecord(
+        hosts=dict(stored.hosts),
+        aliases=dict(stored.aliases),
+        configured=ConfiguredRecord(hosts=dict(configured.hosts), aliases=dict(configured.aliases)),
+        missing=sorted(name for name, path in named.items() if call.registry.find_path(path) is None),
+    )
