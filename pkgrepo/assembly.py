@@ -98,7 +98,7 @@ class Assembly:
         password = await provisioning.prepare(core, config)
         if first:
             await self._release_leases()
-        identification = await make_identification(core, config, reactor)
+        identification = self._identification = await make_identification(core, config, reactor)
         self._events = await make_events(core, config, identification.authorizer, reactor)
         self._proxies = ProxyParts(core, config, reactor)
         self._proxies.check_settings()
@@ -169,6 +169,7 @@ class Assembly:
             await self._running.stopService()
             await self._proxies.stop()
             await self._events.poster.close()
+            await self._identification.documents.close()
             if stop_receiving is not None:
                 stop_receiving()
             await wait_for_spawned(self._reactor, max(1.0, ends_at - self._reactor.seconds()))
@@ -240,6 +241,7 @@ class Assembly:
                 settle=proxies.settle,
             ),
             formats=core.formats,
+            pipelines=identification.pipelines,
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )
@@ -307,6 +309,7 @@ class Assembly:
 def maintenance(core: Core, identification: Identification, config: Config, reactor: Any) -> Iterator[IService]:
     """Housekeeping, the removal of sessions that ended, and the daily garbage collection unless it is off."""
     yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
+    yield PeriodicTask(identification.pipelines.remove_old, reactor, every_s=SESSIONS_S, what="removing old tokens")
     yield Housekeeping(
         core.context,
         sweep=Sweep(core.context),

@@ -262,6 +262,28 @@ class UpstreamFailed(PkgrepoError):
 
 
 @define
+class IssuerUnavailable(PkgrepoError):
+    """An OpenID Connect issuer gave no usable answer; ``reason`` is a clause about "it"."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the issuer {self.name!r} cannot be used now: {self.reason}"
+
+
+@define
+class IdentityRefused(MessageError):
+    """
+    An identity token is not accepted; ``code`` is one of those of trusted publishing.
+
+    The sentence names what the token itself claims, and nothing of this server's settings.
+    """
+
+    code: str = "invalid-token"
+
+
+@define
 class UpstreamUnavailable(UpstreamFailed):
     """It cannot be reached, or says that it is out of order. ``retry_after_s``: when it is asked again, if known."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
 
 from attrs import frozen
 
@@ -20,6 +22,9 @@ from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.config import Config
 from pkgrepo.gateway.access import Access
 from pkgrepo.management.api.audit_log import AuditFile, AuditLog
+from pkgrepo.oidc.documents import Documents
+from pkgrepo.oidc.issuers import Issuer, Issuers
+from pkgrepo.oidc.pipelines import PipelineTokens
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.logins import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings
@@ -40,6 +45,8 @@ class Identification:
     access: Access
     accounts: Accounts
     audit_log: AuditLog
+    documents: Documents
+    pipelines: PipelineTokens
 
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
@@ -71,6 +78,16 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         token_max_days=config.auth.token_max_days,
         copy_entry=audit_log.copy,
     )
+    documents = Documents(
+        [each.issuer for each in config.auth.issuers.values()],
+        ca_files=[] if config.proxy.ca_file is None else [config.proxy.ca_file],
+        proxies=getproxies_environment(),
+        reactor=reactor,
+    )
+    issuers = [
+        Issuer(name, each.issuer, _audiences(each.audience, config.server.public_url), documents, reactor)
+        for name, each in config.auth.issuers.items()
+    ]
     return Identification(
         bearer=bearer,
         uses=uses,
@@ -80,7 +97,21 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         access=Access(authenticator, authorizer, config.server.public_url),
         accounts=accounts,
         audit_log=audit_log,
+        documents=documents,
+        pipelines=PipelineTokens(
+            Issuers(issuers, clock),
+            catalog=catalog,
+            registry=core.registry,
+            clock=core.clock,
+            copy_entry=audit_log.copy,
+        ),
     )
+
+
+def _audiences(given: str, public_url: str) -> list[str]:
+    """The audiences of identity tokens: that of the settings, and the one that npm makes of the host."""
+    host = urlsplit(public_url).hostname
+    return [given or public_url, *([f"npm:{host}"] if host else [])]
 
 
 def _audit_file(config: Config) -> Callable[[bytes], None] | None:

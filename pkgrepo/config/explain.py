@@ -52,7 +52,7 @@ def _template(owner: type[Section], prefix: str) -> Iterator[str]:
     for key in keys.values():
         if key.kind.item is not None:
             yield f"\n# {summary(key.kind.item)}"
-            yield f"#[[{prefix}.{key.name}]]"
+            yield f"#[{prefix}.{key.name}.NAME]" if key.kind.named else f"#[[{prefix}.{key.name}]]"
             for inner in keys_of(key.kind.item).values():
                 yield from _template_of_key(inner)
     for name, section in sections_of(owner).items():
@@ -89,7 +89,7 @@ def _section(owner: type[Section], name: str) -> Iterator[str]:
     yield from _table(name, summary(owner), [key for key in keys.values() if key.kind.item is None])
     for key in keys.values():
         if key.kind.item is not None:
-            inner = f"[{name}.{key.name}]"
+            inner = f"{name}.{key.name}.NAME" if key.kind.named else f"[{name}.{key.name}]"
             yield from _table(inner, summary(key.kind.item), list(keys_of(key.kind.item).values()))
     for inner_name, section in sections_of(owner).items():
         yield from _section(section, f"{name}.{inner_name}" if name else inner_name)

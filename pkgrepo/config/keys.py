@@ -7,6 +7,7 @@ its ``Meta``, and a maker such as ``duration`` for values with a spelling of the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -36,6 +37,7 @@ from .kinds import (
 
 AUTO: Final = "auto"  # in the annotation of a value that may be None: "auto" is its spelling
 REQUIRED: Final = object()  # the default of a key that has none
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 PLAIN_KINDS: Final[Mapping[Any, Kind]] = {bool: BOOLEAN, Path: PATH, Mapping[str, Any]: TABLE}
 
 
@@ -94,7 +96,7 @@ def unknown(name: str, known: Mapping[str, object]) -> str:
     return f"is not a setting; did you mean {near[0]}?" if near else "is not a setting"
 
 
-def kind_of(hint: Any) -> Kind:
+def kind_of(hint: Any) -> Kind:  # noqa: PLR0911 - one return for each form
     """The kind that the annotation of a key declares."""
     type_, marks = _unpacked(hint)
     ready = next((mark for mark in marks if isinstance(mark, Kind)), None) or PLAIN_KINDS.get(type_)
@@ -107,6 +109,8 @@ def kind_of(hint: Any) -> Kind:
         return (text if type_ is str else secret)(**given)
     if get_origin(type_) is Literal:
         return choice(*inner)
+    if get_origin(type_) is Mapping:
+        return named_tables(inner[1])
     if isinstance(inner[0], type) and issubclass(inner[0], Section):
         return tables(inner[0])
     return several(kind_of(inner[0]), **given)
@@ -144,6 +148,31 @@ def tables(item: type[Section]) -> Kind:
         return tuple(found)
 
     return Kind("a list of tables", read, bare=False, show=_show_tables, item=item)
+
+
+def named_tables(item: type[Section]) -> Kind:
+    """Tables with the keys of ``item`` by the names that the operator gives them, as a mapping of its values."""
+
+    def read(value: object, folder: Path) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            raise SettingError("must be tables with a name each")
+        problems: list[tuple[str, str]] = []
+        found = {}
+        for name, each in value.items():
+            if not _NAME.fullmatch(name):
+                problems.append((f".{name}", "must have a name of 1 to 32 lower-case letters, digits or dashes"))
+            elif not isinstance(each, Mapping):
+                problems.append((f".{name}", "must be a table"))
+            else:
+                found[name] = _read_table(item, each, folder, f".{name}", problems)
+        if problems:
+            raise SettingError(inner=tuple(problems))
+        return found
+
+    def show(values: Mapping[str, Any]) -> str:
+        return f"{{{', '.join(f'{name} = {_show_table(each)}' for name, each in values.items())}}}"
+
+    return Kind("tables with a name each", read, bare=False, show=show, item=item, named=True)
 
 
 def _show_tables(values: Sequence[Any]) -> str:

@@ -32,7 +32,7 @@ class Kind:
     ``read`` takes a TOML value and the base folder of relative paths; it returns the validated value or raises
     ``SettingError``. With ``bare`` the text of an environment variable is the value itself; otherwise it is parsed as a
     TOML literal. ``show`` formats a value for people; a ``secret`` is never shown. ``automatic``: None is "auto", not
-    unset. ``item`` is the class of each table if the value is a list of tables.
+    unset. ``item`` is the class of each table if the value is a list of tables, or if ``named`` tables by their names.
     """
 
     what: str
@@ -42,6 +42,7 @@ class Kind:
     show: Callable[[Any], str] = json.dumps
     automatic: bool = False
     item: type | None = None
+    named: bool = False
 
 
 class SettingError(ValueError):

@@ -22,6 +22,8 @@ from pkgrepo.config.keys import Key, Section, iter_keys, keys_of, sections_of, u
 from pkgrepo.config.kinds import SettingError
 from pkgrepo.config.settings import Admin, BootstrapToken, Config, Tls
 from pkgrepo.errors import Invalid
+from pkgrepo.outbound.addresses import is_loopback
+from pkgrepo.outbound.urls import parse_url
 
 PREFIX = "PKGREPO_"
 SHORTCUTS = {
@@ -218,7 +220,11 @@ def _build(owner: type[Section], prefix: str, raw: Mapping[str, RawValue], probl
 
 def check(config: Config) -> tuple[Config, list[str]]:
     """Replace token files by the hashes of their content. Returns the configuration and the contradictions found."""
-    problems = [*_check_tls(config.tls), *_check_admin(config.bootstrap.admin, config.auth.password_min)]
+    problems = [
+        *_check_tls(config.tls),
+        *_check_admin(config.bootstrap.admin, config.auth.password_min),
+        *_check_issuers(config),
+    ]
     if not config.server.listen:
         problems.append("server.listen: must name at least one address")
     if config.database.replica_url and config.database_path:
@@ -239,6 +245,24 @@ def _check_tls(tls: Tls) -> Iterator[str]:
         yield "tls.key: is missing, since tls.cert is set"
     if tls.key and not tls.cert:
         yield "tls.cert: is missing, since tls.key is set"
+
+
+def _check_issuers(config: Config) -> Iterator[str]:
+    seen = set()
+    for name, each in config.auth.issuers.items():
+        place = f"auth.issuers.{name}"
+        try:
+            target = parse_url(each.issuer)
+        except ValueError as error:
+            yield f"{place}.issuer: must be an address: {error}"
+            continue
+        if target.scheme == "http" and not is_loopback(target.host):
+            yield f"{place}.issuer: must begin with https://, since it is not on this machine"
+        if not each.audience and not config.server.public_url:
+            yield f"{place}.audience: is missing, since server.public_url is not set"
+        if each.issuer in seen:
+            yield f"{place}.issuer: is there more than once"
+        seen.add(each.issuer)
 
 
 def _check_admin(admin: Admin, password_min: int) -> Iterator[str]:

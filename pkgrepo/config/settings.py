@@ -131,6 +131,31 @@ class Database(Section, frozen=True):
     ] = None
 
 
+class Issuer(Section, frozen=True):
+    """
+    An OpenID Connect issuer of identity tokens for pipelines, such as a forge.
+
+    Publishers of repositories name it as NAME.
+    """
+
+    issuer: Annotated[
+        str,
+        meaning(
+            "its address, exactly as in the claim iss of its tokens; plain http on this machine only",
+            pattern=r"https?://[^\s?#@]+",
+            title='an address such as "https://forge.example"',
+        ),
+    ]
+    audience: Annotated[
+        str,
+        meaning(
+            "what its tokens must name in the claim aud; empty means the address of this server (server.public_url)",
+            pattern=r"\S*",
+            title="a text without spaces",
+        ),
+    ] = ""
+
+
 class Auth(Section, frozen=True):
     """Anonymous access, passwords and tokens."""
 
@@ -140,6 +165,9 @@ class Auth(Section, frozen=True):
     login_hours: Annotated[
         int, meaning("time after which an unused login in a browser ends, in hours", ge=1, le=168)
     ] = 12
+    issuers: Annotated[
+        Mapping[str, Issuer], meaning("issuers whose identity tokens pipelines may exchange for tokens of this server")
+    ] = field(default_factory=dict)
 
 
 class Limits(Section, frozen=True):

@@ -37,6 +37,8 @@ STATUSES: Statuses = {
     errors.QuotaExceeded: (507, "quota_exceeded"),  # RFC 4331 section 4
     errors.StorageFailed: (503, "storage_failed"),
     errors.Expired: (410, "expired"),
+    errors.IssuerUnavailable: (503, "issuer_unavailable"),
+    errors.IdentityRefused: (422, "identity_refused"),
     TooYoung: (403, "too_young"),
     NormalisingFailed: (503, "not_processed"),
     errors.UpstreamFailed: (502, "upstream_failed"),

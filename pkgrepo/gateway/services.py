@@ -14,6 +14,7 @@ from pkgrepo.gateway.response_cache import ResponseCache
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.oidc.pipelines import PipelineTokens
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.fetching import Fetching
@@ -68,6 +69,7 @@ class Services:
     images: ImageAddresses
     proxy: Proxying
     formats: Mapping[str, StoredFormat] = field(eq=False)
+    pipelines: PipelineTokens
     max_upload: int
     public_url: str = ""
 

@@ -40,7 +40,7 @@ from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
-from pkgrepo.management.tokens import bearer
+from pkgrepo.management.tokens import bearer, pipelines
 from pkgrepo.management.tokens import routes as tokens
 from pkgrepo.management.users import groups, permissions, sessions
 from pkgrepo.management.users import routes as users
@@ -80,6 +80,7 @@ ROOMS = (
     sessions,
     tokens,
     bearer,
+    pipelines,
     projects,
     webhooks,
     feed,
@@ -118,6 +119,7 @@ class ManagementApp:
             "health": _single(server.live),
             "readyz": _single(partial(server.ready, self._services)),
             "problems": _problems(),
+            **pipelines.branches(self._services),
         }
         if self._metrics is not None:
             branches["metrics"] = _single(partial(answer_metrics, self._services, self._metrics))

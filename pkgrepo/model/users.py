@@ -83,6 +83,22 @@ class TokenKind(StrEnum):
 
 
 @frozen
+class Pipeline:
+    """
+    The pipeline that a token was issued to.
+
+    ``name`` is what versions name as their publisher, ``issuer`` the name of the issuer of its identity token, and
+    ``subject`` whom that was about. ``publishers`` are the ids of the publishers of repositories that it was
+    recognised as.
+    """
+
+    name: str
+    issuer: str
+    subject: str
+    publishers: frozenset[str]
+
+
+@frozen
 class Token:
     """
     An access token without its text, which is never stored.
@@ -108,6 +124,7 @@ class Token:
     last_used_client: str | None
     uses: int
     asked: Mapping[str, Any] | None = None
+    pipeline: Pipeline | None = None
 
 
 @frozen
@@ -187,7 +204,8 @@ class Identity:
     ``via`` is their kind: ``anonymous``, ``password``, ``token``, ``bearer`` (a short-lived token from the token
     service) or ``session`` (a login in a browser, whose key is ``session_id``). ``limits`` are those of the token: the
     caller may do what the owner may and the limits allow. ``scoped`` says of a bearer token whether it was requested
-    with scopes, and is None for all other credentials.
+    with scopes, and is None for all other credentials. ``pipeline`` is that which the token was issued to: then the
+    publishers of repositories decide instead of the rights of the user, who stands for all pipelines.
     """
 
     user_id: int | None = None
@@ -201,6 +219,7 @@ class Identity:
     generation: int = 0
     scoped: bool | None = None
     session_id: int | None = None
+    pipeline: Pipeline | None = None
 
     @property
     def anonymous(self) -> bool:

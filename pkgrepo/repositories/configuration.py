@@ -20,6 +20,9 @@ from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.cron import parse_cron
 
+MOST_PUBLISHERS: Final = 500  # of a repository
+ISSUER_NAME: Final = "^[a-z0-9][a-z0-9-]{0,31}$"
+
 
 class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """Whether reads of a public repository need credentials."""
@@ -128,16 +131,52 @@ class Retention(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ] = None
 
 
+class PipelinePublisher(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Pipelines that publish with identity tokens of an issuer, without a password or a stored token."""
+
+    issuer: Annotated[str, meaning("The name of an issuer in the settings, auth.issuers.", pattern=ISSUER_NAME)]
+    claims: Annotated[
+        dict[str, str],
+        meaning(
+            'What the claims of an identity token must be, as patterns: {"repository": "acme/*"}. At least one of them '
+            "must name something.",
+            max_length=16,
+        ),
+    ]
+    packages: Annotated[list[str], meaning("Patterns of names, such as acme-*; all packages without any.")] = []
+    actions: Annotated[
+        list[Literal["read", "write", "overwrite", "delete"]],
+        meaning("What it may do with these packages; it may always read them.", min_length=1),
+    ] = msgspec.field(default_factory=lambda: ["read", "write"])
+
+
 class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.value):
     """The configuration of a hosted repository."""
 
     retention: Annotated[Retention | None, meaning("Which versions go by themselves, and when.")] = None
+    publishers: Annotated[
+        Annotated[list[PipelinePublisher], msgspec.Meta(max_length=MOST_PUBLISHERS)] | None,
+        meaning("Pipelines that publish without a stored token (trusted publishing)."),
+    ] = None
 
     def normalised(self) -> Self:
-        """See there. :raises Invalid: the schedule, or the versions of a rule, are none"""
+        """See there. :raises Invalid: the schedule or the versions of a rule are none, or a publisher is anybody"""
+        for index, each in enumerate(self.publishers or ()):
+            check_publisher(each, f"/publishers/{index}")
         if self.retention is not None:
             check_retention(self.retention)
         return self
+
+
+def check_publisher(publisher: PipelinePublisher, pointer: str) -> None:
+    """:raises Invalid: it fits every pipeline of the issuer, or a pattern is empty; with its JSON pointer"""
+    for name, pattern in publisher.claims.items():
+        if not name or not pattern:
+            raise Invalid("a claim has a name and a pattern", f"{pointer}/claims")
+    if all(not pattern.strip("*?") for pattern in publisher.claims.values()):
+        raise Invalid("at least one claim must name something: else every pipeline may publish", f"{pointer}/claims")
+    if not all(publisher.packages):
+        raise Invalid("an empty pattern matches no package", f"{pointer}/packages")
 
 
 UNBOUNDED: Final = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})")  # quantifiers without a limit

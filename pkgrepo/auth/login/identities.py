@@ -16,10 +16,11 @@ _USERNAME = re.compile(r"[a-z0-9][a-z0-9._-]{2,31}", re.ASCII | re.IGNORECASE)
 
 
 def identity_of(user: User, *, via: str, token: Token | None = None, session_id: int | None = None) -> Identity:
-    """The identity of a user; ``via`` is the means of authentication."""
+    """The identity of a user, or of the pipeline that has the token; ``via`` is the means of authentication."""
+    pipeline = token.pipeline if token else None
     return Identity(
         user_id=user.id,
-        username=user.username,
+        username=pipeline.name if pipeline else user.username,
         admin=user.admin,
         user_manager=user.user_manager,
         system_manager=user.system_manager,
@@ -28,6 +29,7 @@ def identity_of(user: User, *, via: str, token: Token | None = None, session_id:
         limits=token.limits if token else None,
         generation=user.generation,
         session_id=session_id,
+        pipeline=pipeline,
     )
 
 

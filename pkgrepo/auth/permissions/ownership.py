@@ -26,6 +26,7 @@ from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Project, ProjectRole, Repository
 from pkgrepo.storage.catalog.people.projects import claim_names, owning_project, roles_of_user
+from pkgrepo.storage.catalog.people.tokens import find_token
 from pkgrepo.storage.catalog.people.users import find_user
 
 
@@ -104,7 +105,7 @@ def claim_packages(tx: Transaction, repository: Repository, packages: Iterable[s
     Bind packages that no project owns to projects of their first pusher, if the rule ``auto_create_projects`` says so.
 
     It runs in the transaction of the publish, so that one of two concurrent first pushers wins. A pusher who is in the
-    owning project by then, by a claim in another request, has nothing to claim; nor has an admin.
+    owning project by then, by a claim in another request, has nothing to claim; nor has an admin, or a pipeline.
 
     :raises Forbidden: another pusher claimed a package meanwhile
     """
@@ -114,7 +115,8 @@ def claim_packages(tx: Transaction, repository: Repository, packages: Iterable[s
     if actor.user_id is None or repository.parent is not None:  # a companion's packages are made from its parent's
         return
     user = find_user(tx, actor.user_id)
-    if user is None or user.admin:
+    token = None if actor.token_id is None else find_token(tx, actor.token_id)
+    if user is None or user.admin or (token is not None and token.pipeline is not None):
         return
     for package in packages:
         _claim(tx, repository, package, user.id, now_ms)

@@ -7,6 +7,7 @@ step  input                    decision
 1     the user is not active   refused
 2     token limits             refused outside of them; a bearer token requested without a scope reaches no
                                container repository
+2a    pipeline                 final, for a token of a pipeline: what the repository's publishers allow it now
 3     admin, system manager    allowed; a system manager may do all but ``admin``
 4     grant to the user        final, if there is one: its actions and no others
 5     grants to their groups   final, if there are any: the union of their actions and no others
@@ -29,11 +30,13 @@ from functools import reduce
 
 from attrs import Factory, frozen
 
-from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, reaches
+from pkgrepo.auth.permissions.publishers import publishers_of
+from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, covers, reaches
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import (
     Action,
     Identity,
+    Pipeline,
     Project,
     ProjectRole,
     Repository,
@@ -100,7 +103,7 @@ def read_standing(r: Reader, user_id: int) -> Standing:
     return Standing(user=user, own=own, groups=groups, roles=roles_of_user(r, user_id), granting=granting)
 
 
-def decide(  # noqa: PLR0911 - one return for each step of the table
+def decide(  # noqa: C901, PLR0911 - one return for each step of the table
     standing: Standing,
     identity: Identity,
     action: Action,
@@ -124,6 +127,8 @@ def decide(  # noqa: PLR0911 - one return for each step of the table
     user = standing.user
     if user is None or not user.active:
         return Decision(allowed=False, reason="the account is not active")
+    if identity.pipeline is not None:
+        return _decide_pipeline(identity.pipeline, action, repository, package)
     if user.admin or (user.system_manager and action is not Action.ADMIN):
         return Decision(allowed=True, reason="admin" if user.admin else "system manager")
     for grants, of_groups in ((standing.own, False), (standing.groups, True)):
@@ -152,6 +157,8 @@ def has_any_right(
     user = standing.user
     if user is None or not user.active or not reaches(identity.limits, repository.path):
         return False
+    if identity.pipeline is not None:
+        return any(True for _ in publishers_of(repository, identity.pipeline))
     if user.admin or user.system_manager:
         return True
     for grants in (standing.own, standing.groups):
@@ -180,6 +187,14 @@ def _refusal_by_token(identity: Identity, action: Action, repository: Repository
     if identity.scoped is False and repository.format == "docker":
         return "the bearer token was asked for without a scope"
     return ""
+
+
+def _decide_pipeline(pipeline: Pipeline, action: Action, repository: Repository, package: str | None) -> Decision:
+    for each in publishers_of(repository, pipeline):
+        allowed = action is Action.READ or action in each["actions"]
+        if allowed and covers(each["packages"], action, package):
+            return Decision(allowed=True, reason="publisher")
+    return Decision(allowed=False, reason="no publisher of the repository allows it to this pipeline")
 
 
 def _decide_anonymous(action: Action, repository: Repository, *, anonymous: bool) -> Decision:

@@ -37,15 +37,13 @@ def allows(limits: TokenLimits, action: Action, path: str, package: str | None) 
     Without a package, limits to certain packages allow only actions that are checked again with the name. Actions on
     the whole repository, including the list of names, need limits without package globs.
     """
-    if not _covers(limits.packages, action, package):
+    if not covers(limits.packages, action, package):
         return False
     if not limits.repositories:
         return True
     path = path.casefold()
     return any(
-        action in scope.actions
-        and _glob(scope.repository.casefold())(path)
-        and _covers(scope.packages, action, package)
+        action in scope.actions and _glob(scope.repository.casefold())(path) and covers(scope.packages, action, package)
         for scope in limits.repositories
     )
 
@@ -93,7 +91,8 @@ def literal(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
-def _covers(globs: Sequence[str], action: Action, package: str | None) -> bool:
+def covers(globs: Sequence[str], action: Action, package: str | None) -> bool:
+    """Whether an action on a package is within globs for packages, of which none at all stand for every package."""
     if not globs:
         return True
     if package is None:

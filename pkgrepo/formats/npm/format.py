@@ -16,6 +16,7 @@ from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_pack
 from pkgrepo.formats.npm.proxied.upstream import packument_question, release_of, restore_packument
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
+from pkgrepo.gateway.pipelines import NPM_EXCHANGE
 from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
@@ -28,7 +29,7 @@ from .routes import ROUTES
 from .semver import padded, parse_version
 from .setup import install_snippets, snippets
 
-LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done")
+LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done", NPM_EXCHANGE)
 
 
 def npm(advisories: Path | None = None) -> Format:

@@ -43,6 +43,7 @@ from pkgrepo.formats.npm.search.requests import (
 )
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
+from pkgrepo.gateway.pipelines import answer_npm_in
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
@@ -240,13 +241,16 @@ async def _user(context: Context[Caches], request: Request, verb: str, parts: Se
     raise _nothing(context, request)
 
 
-async def _npm(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:  # noqa: PLR0911 - a table
+async def _npm(context: Context[Caches], request: Request, verb: str, parts: Sequence[str]) -> Response:  # noqa: C901, PLR0911 - a table
     match [verb, *parts]:
         case ["GET", "keys"]:
             return await keys(context, request)
         case ["GET", "attestations", *rest]:
             name, _, version_text = "/".join(rest).rpartition("@")  # the last one: a scope has an "@" of its own
             return await attestations(context, request, name, version_text)
+        case ["POST", "oidc", "token", "exchange", "package", *rest]:
+            name, _ = existing(split_name(rest), "package", "/".join(rest))
+            return await answer_npm_in(context, request, name)
         case ["GET", "user"]:
             return await profile(context, request)
         case ["POST", "user"]:

@@ -21,6 +21,7 @@ from pkgrepo.formats.python.proxied.upstream import (
 )
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.pipelines import PYTHON_EXCHANGE
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, Proxied, merge_fragments
@@ -46,6 +47,7 @@ def python() -> Format:
         versions=VersionKinds(sort=lambda text: names.parse_version(text)[1], prerelease=names.is_prerelease),
         layout=Layout(path=names.readable_path),
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),
+        needs_no_credentials=lambda path: path.startswith(PYTHON_EXCHANGE),
         setup=snippets,
         install=install_snippets,
         uploads=Uploads(

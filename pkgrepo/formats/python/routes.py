@@ -37,6 +37,7 @@ from pkgrepo.formats.python.upload.requests import (
     upload_form_of,
 )
 from pkgrepo.gateway.bodies import UPLOADS
+from pkgrepo.gateway.pipelines import answer_audience_in, answer_mint_in
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.answering.dispatch import answering, new_app, refusal_of
@@ -89,6 +90,8 @@ READS: Final[Table] = (
     ("GET /pypi-data/<project>/json", project_metadata_with_files),
     ("GET /pypi/<project>/<version>/", file_of_version),
     ("POST /pypi/", search_or_upload),
+    ("GET /_/oidc/audience", answer_audience_in),
+    ("POST /_/oidc/mint-token", answer_mint_in),
 )
 # These are called with the context of the hosted repository that takes changes.
 WRITES: Final[Table] = (

@@ -16,6 +16,7 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
 from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
+from pkgrepo.gateway.pipelines import GEM_EXCHANGE
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import Proxied
@@ -44,6 +45,7 @@ def ruby() -> Format:
         ),
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),
+        needs_no_credentials=lambda path: path == GEM_EXCHANGE,
         setup=snippets,
         install=install_snippets,
         uploads=Uploads(what="gems", names={".gem": ".+-.+"}, take=take_file, caches=caches),

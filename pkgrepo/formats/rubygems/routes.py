@@ -18,6 +18,7 @@ from pkgrepo.formats.rubygems.proxied.requests import compact, specs
 from pkgrepo.formats.rubygems.push.requests import push
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
+from pkgrepo.gateway.pipelines import answer_gem_in
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
@@ -56,7 +57,11 @@ API: Mapping[tuple[str, ...], Mapping[str, Handler]] = {
     ("v1", "gems", "unyank"): {"PUT": unyank},
     ("v1", "api_key"): {"GET": read_key, "POST": create_key, "PUT": extend_key},
     ("v1", "api_key.json"): {"GET": read_json_key},
+    ("v1", "oidc", "trusted_publisher", "exchange_token"): {"POST": answer_gem_in},
 }
+
+
+KEYS = (("v1", "api_key"), ("v1", "oidc"))  # where keys are given out
 
 
 async def _read(context: Context[Caches], request: Request, rest: bytes) -> Path:
@@ -69,7 +74,7 @@ async def _read(context: Context[Caches], request: Request, rest: bytes) -> Path
 
 def _changes(request: Request, path: Path) -> bool:
     """Whether a request goes to the repository that takes changes; keys are for the one that is asked for them."""
-    return request.method not in READS and isinstance(path, ApiPath) and path.parts[:2] != ("v1", "api_key")
+    return request.method not in READS and isinstance(path, ApiPath) and path.parts[:2] not in KEYS
 
 
 async def _answer(context: Context[Caches], request: Request, path: Path) -> Response:

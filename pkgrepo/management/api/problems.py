@@ -54,6 +54,11 @@ PROBLEM_TYPES: Mapping[str, tuple[str, str]] = {
         "The upstream of a proxy repository wants no requests for a while.",
     ),
     "upstream_timeout": ("Upstream too slow", "The upstream of a proxy repository did not answer in time."),
+    "identity_refused": (
+        "Identity token refused",
+        "The identity token is not valid, was exchanged before, or fits no publisher of the repository.",
+    ),
+    "issuer_unavailable": ("Issuer not available", "The issuer of identity tokens gave no usable answer."),
     "unavailable": ("Not available", "A part of the server is not ready."),
     "internal_error": ("Internal error", "The server's log has the reason, under the request id in instance."),
 }

@@ -25,7 +25,15 @@ from pkgrepo.management.repositories.schema import (
     RepositoryNames,
     RepositoryRecord,
 )
-from pkgrepo.management.repositories.stored import joined, pointing_into, storable, try_routes, validated, warnings_of
+from pkgrepo.management.repositories.stored import (
+    check_publishers,
+    joined,
+    pointing_into,
+    storable,
+    try_routes,
+    validated,
+    warnings_of,
+)
 from pkgrepo.management.repositories.uploads import takes_files
 from pkgrepo.model import Action, Repository, RepositoryType, Storage
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -118,6 +126,7 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
     call.object = f"{storage.name}/{body.name}"
     entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
     with pointing_into(pointer):
+        await check_publishers(call, settings, None)
         repository = await call.write(
             entry,
             add_repository,

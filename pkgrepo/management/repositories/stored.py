@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import evolve
 
+from pkgrepo.auth.permissions.publishers import iter_publishers
 from pkgrepo.errors import Conflict, Forbidden, Invalid
 from pkgrepo.gateway.format import Format
 from pkgrepo.management.api.call import Call
@@ -53,7 +54,13 @@ def warnings_of(call: Call, repository: Repository) -> list[str]:
     format_ = call.services.formats.get(repository.format)
     own = [] if format_ is None else format_.warnings(repository)
     faults = route_warnings(call.shared.proxy.upstreams, repository)
-    return [*own, *faults, *exposure_warnings(call.registry, repository)]
+    issuers = {each["issuer"] for each in iter_publishers(repository)}
+    unknown = [
+        f"publishers: the settings have no issuer {each!r} (auth.issuers), so that its pipelines cannot publish"
+        for each in sorted(issuers)
+        if each not in call.shared.pipelines.issuers
+    ]
+    return [*own, *faults, *exposure_warnings(call.registry, repository), *unknown]
 
 
 async def try_routes(call: Call, repository: Repository) -> None:
@@ -153,6 +160,7 @@ SHOWN_IN_AUDIT = frozenset(
         "proxy",
         "publish_snapshots_to",
         "publish_to",
+        "publishers",
         "push_rules",
         "quota",
         "resolution",
@@ -193,6 +201,29 @@ async def storable(call: Call, config: Mapping[str, Any], before: Repository | N
     return seal_credentials(with_member_ids(config, lambda name, _: named[name]), call.services.secrets, stored)
 
 
+async def check_publishers(call: Call, settings: Mapping[str, Any], before: Repository | None) -> None:
+    """
+    Check the publishers in the settings of a repository that were not there ``before``.
+
+    :raises Invalid: there is no such issuer; :raises Forbidden: the caller may not do there what they would
+    """
+    present = [] if before is None else before.settings.get("publishers") or []
+    for index, each in enumerate(settings.get("publishers") or ()):
+        if each in present:
+            continue
+        if each["issuer"] not in call.shared.pipelines.issuers:
+            known = ", ".join(call.shared.pipelines.issuers.names) or "none"
+            raise Invalid(
+                f"there is no issuer {each['issuer']!r} in the settings (auth.issuers), but {known}",
+                f"/publishers/{index}/issuer",
+            )
+        if before is None:
+            continue  # who makes repositories is a system manager
+        for action in map(Action, each["actions"]):
+            if not await call.may(action, before):
+                raise Forbidden(f"only those who have the action {str(action)!r} here give it to a pipeline")
+
+
 async def replace(call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
     """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
     check_independent(repository)
@@ -201,6 +232,7 @@ async def replace(call: Call, repository: Repository, config: dict[str, Any], pr
         if fixed["type"] != repository.type:
             raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
         fixed = await storable(call, fixed, repository)
+        await check_publishers(call, settings, repository)
         before, after = {**repository.config, **repository.settings}, {**fixed, **settings}
         changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
         if not changed:

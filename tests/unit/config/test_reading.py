@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pkgrepo.config import Config, ConfigError, read_config
+from pkgrepo.config import Config, ConfigError, explain, read_config
 from pkgrepo.config.kinds import SettingError, duration, show_duration, show_size, size
 from pkgrepo.config.reading import KEYS
 
@@ -184,6 +184,20 @@ def test_every_problem_is_told_at_once_with_key_and_origin(write):
             },
             "bootstrap.tokens[0].repositories[0].actions: must be a list of actions; 'fly' must be",
         ),
+        ({"auth.issuers": []}, "auth.issuers: must be tables with a name each"),
+        ({"auth.issuers": {"A b": {}}}, "auth.issuers.A b: must have a name of 1 to 32 lower-case letters"),
+        ({"auth.issuers": {"forge": "https://x"}}, "auth.issuers.forge: must be a table"),
+        ({"auth.issuers": {"forge": {}}}, "auth.issuers.forge.issuer: is missing"),
+        (
+            {"auth.issuers": {"forge": {"issuer": "http://forge.example", "audience": "x"}}},
+            "auth.issuers.forge.issuer: must begin with https://",
+        ),
+        ({"auth.issuers": {"forge": {"issuer": "https://u@x/", "audience": "x"}}}, "must be an address"),
+        ({"auth.issuers": {"forge": {"issuer": "https://forge.example"}}}, "auth.issuers.forge.audience: is missing"),
+        (
+            {"auth.issuers": {key: {"issuer": "https://forge.example", "audience": "x"} for key in ("a", "b")}},
+            "auth.issuers.b.issuer: is there more than once",
+        ),
         (
             {"bootstrap.storages": [{"name": "main"}, {"name": "MAIN"}]},
             "bootstrap.storages: main is there more than once",
@@ -192,6 +206,15 @@ def test_every_problem_is_told_at_once_with_key_and_origin(write):
 )
 def test_values_that_will_not_do_are_refused_by_name(overrides, expected):
     assert expected in "\n".join(problems_of(overrides=overrides))
+
+
+def test_tables_with_a_name_are_read_from_file_and_environment(write):
+    file = write('[auth.issuers.forge]\nissuer = "https://forge.example"\naudience = "packages"\n')
+    config = read_config(file)
+    assert {name: each.issuer for name, each in config.auth.issuers.items()} == {"forge": "https://forge.example"}
+    shown = next(each.value for each in explain(config) if each.name == "auth.issuers")
+    assert shown == '{forge = {issuer = "https://forge.example", audience = "packages"}}'
+    assert read_config(environ={"PKGREPO_AUTH__ISSUERS": shown}).auth == config.auth
 
 
 def test_a_key_said_twice_in_one_place_is_refused(tmp_path):

@@ -664,9 +664,17 @@ CREATE TABLE token (
     last_used_ip TEXT,
     last_used_client TEXT,
     uses INTEGER NOT NULL DEFAULT 0,
-    asked TEXT NOT NULL DEFAULT ''              -- JSON: scopes and repositories as requested; '': not made by the API
+    asked TEXT NOT NULL DEFAULT '',             -- JSON: scopes and repositories as requested; '': not made by the API
+    pipeline TEXT NOT NULL DEFAULT ''           -- JSON: the pipeline that it was issued to; '': to none
 );
 CREATE INDEX token_user ON token (user_id);
+
+-- Identity tokens that were exchanged: each is exchanged once. Rows are removed when the token has expired.
+CREATE TABLE exchanged_token (
+    digest BLOB PRIMARY KEY,
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX exchanged_token_expires ON exchanged_token (expires_at);
 
 CREATE TABLE session (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

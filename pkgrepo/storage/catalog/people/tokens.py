@@ -10,7 +10,7 @@ from attrs import evolve
 
 from pkgrepo.errors import existing
 from pkgrepo.interfaces import Reader, Transaction, Value
-from pkgrepo.model import SYSTEM, Action, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
+from pkgrepo.model import SYSTEM, Action, Pipeline, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.packages.events import append_server_event
 from pkgrepo.storage.catalog.rows import at, at_or_none, dump, dump_words, every, find, load, number, rows, to_ms
@@ -36,11 +36,19 @@ def _limits(scopes: str, repositories: str, packages: str, cidrs: str, expires_a
     )
 
 
+def _pipeline(text: str) -> Pipeline | None:
+    if not text:
+        return None
+    value = load(text)
+    return Pipeline(value["name"], value["issuer"], value["subject"], frozenset(value["publishers"]))
+
+
 _SELECT, _token = rows(
     Token,
     "token",
     limits=("scopes", "repositories", "packages", "cidrs", "expires_at", _limits),
     asked=lambda text: load(text) if text else None,
+    pipeline=_pipeline,
 )
 DAY_MS = 86_400_000
 WARNED_DAYS: Final = (14, 3)  # before a token expires
@@ -87,6 +95,7 @@ def add_token(
     description: str = "",
     created_from: str = "",
     asked: Mapping[str, Any] | None = None,
+    pipeline: Pipeline | None = None,
 ) -> Token:
     """
     Add a token for a user.
@@ -98,8 +107,8 @@ def add_token(
     token_id = tx.insert(
         """
         INSERT INTO token (uid, user_id, hash, shown, kind, name, description, scopes, repositories, packages, cidrs,
-                           expires_at, created_at, created_from, asked)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+                           expires_at, created_at, created_from, asked, pipeline)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """,
         (
             str(uuid.uuid4()),
@@ -113,6 +122,7 @@ def add_token(
             now_ms,
             created_from,
             "" if asked is None else dump(asked),
+            "" if pipeline is None else dump(_pipeline_column(pipeline)),
         ),
     )
     bump_identity_serial(tx)
@@ -211,6 +221,15 @@ def record_use(tx: Transaction, uses: Iterable[TokenUse]) -> None:
             """,
             (use.count, use.at_ms, use.address, use.client, use.token_id),
         )
+
+
+def _pipeline_column(pipeline: Pipeline) -> Mapping[str, Any]:
+    return {
+        "name": pipeline.name,
+        "issuer": pipeline.issuer,
+        "subject": pipeline.subject,
+        "publishers": sorted(pipeline.publishers),
+    }
 
 
 def _limit_columns(limits: TokenLimits) -> tuple[str, str, str, str, int | None]:

@@ -1,0 +1,100 @@
+"""The exchange of identity tokens of pipelines: by the API, and at the addresses that package clients build."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+from urllib.parse import unquote
+
+from twisted.web.resource import IResource
+
+from pkgrepo.gateway.pipelines import answer_audience, answer_gem, answer_mint, answer_npm
+from pkgrepo.gateway.refusals import ERRORS
+from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
+from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
+from pkgrepo.management.api.access_rules import PUBLIC
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.dispatch import SegmentResource
+from pkgrepo.management.api.names import find_repository
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.model import Actor
+from pkgrepo.oidc.pipelines import LIFETIME_S
+
+table = Table("tokens")
+
+
+class IdentityTokenBody(Body):
+    """An identity token of a pipeline, and the repository (storage/name, or its id) that the token is to be for."""
+
+    token: str
+    repository: str
+
+
+class PipelineToken(Record):
+    """A token for the packages and actions that publishers of the repository allow the pipeline."""
+
+    token: str
+    expires_in: int
+    expires_at: datetime
+
+
+@table.post("/auth/oidc", PUBLIC, "Exchange an identity token of a pipeline", audit="pipeline.token")
+async def exchange_token(call: Call, body: IdentityTokenBody) -> PipelineToken:
+    """
+    For docker, Maven, conda, curl and others that have no exchange of their own; no credentials are needed.
+
+    The issuer of the token is one of the setting auth.issuers, and the repository has a publisher that fits its claims.
+    The new token is for what the publisher allows, and for 15 minutes. An identity token is exchanged once.
+    """
+    pipelines = call.shared.pipelines
+    found = find_repository(call.registry, body.repository)
+    repositories = [] if found is None else pipelines.behind(found)
+    actor = Actor(name="anonymous", address=call.request.client_address, request_id=call.request.request_id)
+    issued = await pipelines.exchange(body.token, repositories, actor)
+    call.audited = True  # with what was issued, in the same transaction
+    return PipelineToken(token=issued.text, expires_in=LIFETIME_S, expires_at=issued.expires_at)
+
+
+def branches(services: ManagementServices) -> dict[str, IResource]:
+    """Resources at the root of the server, which are about all repositories of a format."""
+    shared = services.shared
+
+    async def mint(request: Request) -> Response:
+        await shared.pipelines.refresh()
+        return await answer_mint(shared, request, shared.pipelines.of_format("python"))
+
+    async def audience(_request: Request) -> Response:
+        return await answer_audience(shared)
+
+    async def gem(request: Request) -> Response:
+        await shared.pipelines.refresh()
+        return await answer_gem(shared, request, shared.pipelines.of_format("ruby"))
+
+    async def npm(request: Request, name: str) -> Response:
+        await shared.pipelines.refresh()
+        key = services.formats["npm"].package_key(unquote(name))
+        return await answer_npm(shared, request, shared.pipelines.of_format("npm"), key)
+
+    return {
+        "_": _resource({("GET", "/oidc/audience"): audience, ("POST", "/oidc/mint-token"): mint}),
+        "-": _resource({("POST", "/npm/v1/oidc/token/exchange/package/<path:name>"): npm}),
+        "api/v1": _resource({("POST", "/v1/oidc/trusted_publisher/exchange_token"): gem}),
+    }
+
+
+def _resource(routes: dict[tuple[str, str], Callable[..., Awaitable[Response]]]) -> IResource:
+    app = new_app()
+    refuse_unrouted(app, ERRORS)
+
+    def add(method: str, path: str, handler: Callable[..., Awaitable[Response]]) -> None:
+        @app.route(path, methods=[method], endpoint=f"{method} {path}")
+        async def handle(request: Request, **parts: Any) -> None:
+            await answer_with(request, ERRORS, lambda: handler(request, **parts))
+
+    for (method, path), handler in routes.items():
+        add(method, path, handler)
+    return SegmentResource(app)
