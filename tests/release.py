@@ -15,6 +15,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import traceback
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -41,6 +42,7 @@ PODMAN: Sequence[Sequence[str]] = (
     ("--ulimit=host", "--network=host"),
     ("--runtime=runc", "--ulimit=nofile=20000:20000", "--ulimit=nproc=1000:1000", "--network=host"),
 )
+IMAGE_BYTES = 150_000_000  # the unpacked image has less
 IN_CHROOT = "python3,ca-certificates,media-types,systemd-standalone-sysusers,libseccomp2"
 
 
@@ -82,23 +84,29 @@ class Proofs:
         self._work = work
         self._wheel, self._sdist = out / f"{base}-py3-none-any.whl", out / f"{base}.tar.gz"
         self._image, self._deb = out / f"{base}-amd64.oci.tar", out / f"pkgrepo_{__version__}-1_amd64.deb"
-        self._chart = out / f"{base}.tgz"
+        self._chart, self._files = out / f"{base}.tgz", out / f"{base}-files.tar.gz"
         self._statement = json.loads((out / f"{base}.intoto.json").read_text())
 
     def documents(self) -> None:
         """Digests, bills of materials and provenance name what is there, and the signature is that of the key."""
+        import openapi_spec_validator
         from cyclonedx.schema import SchemaVersion
         from cyclonedx.validation.json import JsonStrictValidator
 
         run("sha256sum", "--quiet", "--check", "SHA256SUMS", cwd=self._out)
         listed = {line.split()[1] for line in (self._out / "SHA256SUMS").read_text().splitlines()}
         assert {each.name for each in self._out.iterdir()} - listed <= {"SHA256SUMS", "SHA256SUMS.sig"}
+        described = [self._wheel, self._sdist, self._image, self._deb, self._chart, self._files]
+        assert {each.name for each in self._out.glob("*.cdx.json")} == {f"{each.name}.cdx.json" for each in described}
         for bill in self._out.glob("*.cdx.json"):
             assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.read_text()) is None, bill
             digest = json.loads(bill.read_text())["metadata"]["component"]["hashes"][0]["content"]
             assert digest == sha256_of(self._out / bill.name.removesuffix(".cdx.json"))
         for each in self._statement["subject"]:
             assert each["digest"]["sha256"] == sha256_of(self._out / each["name"])
+        api = json.loads((self._out / f"pkgrepo-{__version__}.openapi.json").read_text())
+        openapi_spec_validator.validate(api)
+        assert (api["info"]["version"], len(api["paths"]) > 80) == (__version__, True)
         if key := os.environ.get("PKGREPO_RELEASE_PUBLIC_KEY"):
             options = ("--insecure-ignore-tlog", "--key", key, "--signature", "SHA256SUMS.sig", "SHA256SUMS")
             run(CLIENTS / "cosign" / "bin" / "cosign", "verify-blob", *options, cwd=self._out)
@@ -201,6 +209,7 @@ class Proofs:
         """The image serves without root, with a file system that is read-only and without capabilities."""
         run("podman", "load", "--quiet", "--input", self._image)
         name = f"localhost/pkgrepo:{__version__}"
+        assert int(run("podman", "image", "inspect", "--format", "{{.Size}}", name)) < IMAGE_BYTES
         options = self._podman_options(name)
         password = self._work / "password"
         password.write_text(PASSWORD)
@@ -291,17 +300,20 @@ PARTS = ("documents", "python", "kubernetes", "debian", "container", "hosting")
 
 
 def main(out: str, *parts: str) -> None:
-    failed = []
+    passed, failed = 0, 0
     for part in parts or PARTS:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="pkgrepo-check-") as work:
             os.chmod(work, 0o755)
             try:
                 getattr(Proofs(Path(out).absolute(), Path(work)), part)()
-            except AssertionError as error:
-                failed.append(part)
-                print(f"{part}: {error}", file=sys.stderr)
-        print(f"{part}: {'failed' if part in failed else 'passed'} in {time.monotonic() - began:.0f} s")
+                passed += 1
+                print(f"{part}: passed in {time.monotonic() - began:.0f} s", flush=True)
+            except Exception:  # noqa: BLE001 - the next part is tried whatever this one raised
+                failed += 1
+                traceback.print_exc()
+                print(f"{part}: failed after {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,7 +22,7 @@ from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.storage.folders import StoragesFile
-from pkgrepo.storage.process_lock import ProcessLock
+from pkgrepo.storage.process_lock import NAME, ProcessLock
 
 # systemd.exec(5): the state folder of a dynamic user is below /var/lib/private, which only root may enter. Units that
 # name one dynamic user share its id and see the folder where the service sees it.
@@ -74,10 +75,11 @@ def check_catalog(config: Config) -> None:
 
 def check_owner(folder: Path) -> None:
     """
-    Continue as the user that owns the folder, or exit.
+    Continue as the user of the server, or exit: the owner of its lock file, or else of the folder.
 
-    Files created here by another user would lock the server out of its own data. Root becomes the owner for the rest of
-    the process; another user gets an error that says which user has to run this.
+    Files created here by another user would lock the server out of its own data. Root becomes this user for the rest of
+    the process; another user gets an error that says which user has to run this. A volume of Kubernetes belongs to
+    root, and its group is that of the server (fsGroup).
     """
     try:
         found = folder.stat()
@@ -87,7 +89,12 @@ def check_owner(folder: Path) -> None:
         fail(sentence_of(error), 1)
     if not stat.S_ISDIR(found.st_mode):
         fail(f"{folder} (data.dir) is no folder", 2)
+    with suppress(OSError):
+        found = (folder / NAME).stat()
     if found.st_uid == os.geteuid():
+        return
+    by_group = found.st_mode & stat.S_IWGRP and found.st_gid in {os.getegid(), *os.getgroups()}
+    if found.st_uid == 0 and by_group and os.geteuid() != 0:  # before the first start
         return
     if os.geteuid() != 0:
         fail(f"{folder} belongs to the user with id {found.st_uid}; run this as that user", 4)

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -26,22 +27,32 @@ VARIABLE = "_PKGREPO_COMPLETE"
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path), default=Path("pkgrepo.toml"))
-@click.option("--systemd", is_flag=True, help="Print the systemd units instead of writing a file.")
-def init(path: Path, *, systemd: bool) -> None:
-    """Write a configuration file with every setting, its default and its meaning."""
-    if systemd:
-        for unit in sorted(files("pkgrepo").joinpath("systemd").iterdir(), key=lambda each: each.name):
-            click.echo(f"# /etc/systemd/system/{unit.name}\n{unit.read_text('utf-8')}")
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--systemd", is_flag=True, help="The systemd units: write them into the folder PATH, or print them.")
+def init(path: Path | None, *, systemd: bool) -> None:
+    """Write a configuration file (pkgrepo.toml) with every setting, its default and its meaning."""
+    if not systemd:
+        _write_new({path or Path("pkgrepo.toml"): template()})
         return
+    units = {unit.name: unit.read_text("utf-8") for unit in files("pkgrepo").joinpath("systemd").iterdir()}
+    if path is not None:
+        _write_new({path / name: text for name, text in sorted(units.items())})
+        return
+    for name, text in sorted(units.items()):
+        click.echo(f"# /etc/systemd/system/{name}\n{text}")
+
+
+def _write_new(texts: Mapping[Path, str]) -> None:
+    """Write files, none of which may be there."""
+    if taken := [path for path in texts if path.exists()]:
+        fail(f"{taken[0]} is there already", 5)
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template())
-    except FileExistsError:
-        fail(f"{path} is there already", 5)
+        for path, text in texts.items():
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+            click.echo(f"wrote {path}")
     except OSError as error:
         fail(sentence_of(error), 1)
-    click.echo(f"wrote {path}")
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -1,10 +1,15 @@
-"""Documents about what was built: bills of materials (CycloneDX), and where everything comes from (in-toto, SLSA)."""
+"""
+Documents about what was built: bills of materials (CycloneDX), and where everything comes from (in-toto, SLSA).
+
+The description of the API (OpenAPI) is among them, for those who generate clients without a server.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,8 @@ from cyclonedx.schema import OutputFormat, SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
+from pkgrepo.management.api.openapi import describe
+from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.packaging.archives import sha256_of
 from pkgrepo.packaging.image import DebianPackage
 from pkgrepo.packaging.sources import ReleaseFailed, Sources
@@ -54,6 +61,39 @@ def debian_components(found: Iterable[DebianPackage]) -> list[Component]:
         )
         for each in found
     ]
+
+
+def image_component(sources: Sources, image: Path | None) -> Component:
+    """The image as a component of the chart; with the digest of its archive, unless that was skipped."""
+    return Component(
+        type=ComponentType.CONTAINER,
+        name="pkgrepo",
+        version=sources.version,
+        bom_ref="image:pkgrepo",
+        description="the container image that the chart runs",
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256_of(image))] if image else [],
+    )
+
+
+def file_components(files: Mapping[str, bytes]) -> list[Component]:
+    """Files in an archive as components, by their names."""
+    return [
+        Component(
+            type=ComponentType.FILE,
+            name=name,
+            bom_ref=f"file:{name}",
+            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=hashlib.sha256(data).hexdigest())],
+        )
+        for name, data in sorted(files.items())
+    ]
+
+
+def write_openapi(sources: Sources, out: Path) -> Path:
+    """Write the description of the management API, as a server gives it at /api/openapi.json. Returns its path."""
+    document = describe((table, route) for table in EVERY_TABLE for route in table.routes)
+    target = out / f"pkgrepo-{sources.version}.openapi.json"
+    target.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    return target
 
 
 def write_bom(sources: Sources, subject: Path, kind: str, components: Sequence[Component]) -> Path:

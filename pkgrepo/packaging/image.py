@@ -3,7 +3,8 @@ The container image, in the layout of OCI, for amd64: Debian's Python with the l
 
 mmdebstrap downloads Debian's packages, with its keys and mirrors; their files are unpacked here, without those of
 package tools: nothing can be installed in the image, and it has no shell. dpkg's records of the packages stay, for
-scanners. Python files are compiled by the image's own Python, since its file system may be read-only.
+scanners. Python files are compiled by the image's own Python, since its file system may be read-only. Of Python's own
+library only the compiled files are kept, which saves 10 MB: tracebacks have the lines of all other files.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -31,17 +33,25 @@ SETTINGS = "etc/pkgrepo/pkgrepo.toml"
 PORT = 8081
 _TAKEN = (
     f"python{PYTHON}-minimal", f"libpython{PYTHON}-stdlib", "ca-certificates", "base-files", "netbase", "media-types",
-    "tzdata", "libgcc-s1", "libstdc++6",
+    "tzdata", "libgcc-s1",
 )  # fmt: skip
-# Programs that install packages, the libraries of these, and those of the module nis.
+# Programs that install packages, the libraries of these, and those of modules of Python that are left out.
 _LEFT_OUT = frozenset({
     "debconf", "dpkg", "tar", "mawk", "openssl", "libmd0", "libacl1", "libselinux1", "libpcre2-8-0", "readline-common",
     "libnsl2", "libtirpc3", "libtirpc-common", "libgssapi-krb5-2", "libkrb5-3", "libk5crypto3", "libkrb5support0",
     "libkeyutils1", "libcom-err2",
+    "libdb5.3", "libreadline8", "libncursesw6", "libtinfo6", "libsqlite3-0", "libzstd1",
 })  # fmt: skip
 _UNUSED = re.compile(
     r"usr/share/(?:man|info|locale|lintian|bug|perl5|debconf|pixmaps|binfmts|bash-completion|polkit-1|readline)/"
-    r"|usr/share/doc/(?!.*/copyright$)|usr/lib/systemd/|lib/systemd/|etc/(?:cron\.daily|logrotate\.d)/|.*/nis\.cpython"
+    r"|usr/share/doc/(?!.*/copyright$)|usr/lib/systemd/|lib/systemd/|etc/(?:cron\.daily|logrotate\.d)/"
+    # Conversions of iconv, which Python does not use, vector arithmetic and debugging of the C library.
+    r"|(?:usr/)?lib/x86_64-linux-gnu/(?:gconv/|lib(?:mvec|memusage|pcprofile|c_malloc_debug|thread_db)\.so)"
+    r"|usr/share/zoneinfo/(?:right|posix)/|usr/share/tabset/|(?:usr/)?lib/terminfo/"
+    # Of Python: tests, its manual, tools for developers, terminals, and databases that need libraries of their own.
+    r"|usr/lib/python3\.11/(?:test|pydoc_data|idlelib|lib2to3|tkinter|turtledemo|ensurepip|venv|curses|sqlite3)(?:/|$)"
+    r"|usr/lib/python3\.11/turtle\.py"
+    r"|.*/lib-dynload/(?:nis|readline|_dbm|_sqlite3|_curses|_curses_panel|_test\w+|_ctypes_test\w*|_xx\w+|xx\w+)\.cpython"
 )
 _USERS = f"root:x:0:0:root:/root:/sbin/nologin\npkgrepo:x:{USER}:{USER}:pkgrepo:/{DATA}:/sbin/nologin\n"
 _GROUPS = f"root:x:0:\npkgrepo:x:{USER}:\n"
@@ -68,7 +78,7 @@ def make_image(sources: Sources, tree: Path, out: Path, work: Path) -> tuple[Pat
     packages = _unpack(sources, base, work)
     _configure(base)
     program = work / "image-program"
-    _compile(sources, base, f"usr/lib/python{PYTHON}", base)
+    _compile_library(sources, base)
     run(["cp", "--archive", tree, program])
     _compile(sources, base, f"{HOME}/lib", program)
     _cache_plugins(sources, base, program)
@@ -146,6 +156,7 @@ def _configure(base: Path) -> None:
     bundle = base / "etc/ssl/certs/ca-certificates.crt"
     bundle.parent.mkdir(parents=True, exist_ok=True)
     bundle.write_bytes(b"".join(each.read_bytes() for each in authorities))
+    shutil.rmtree(base / "usr/share/ca-certificates")
     (base / "usr/lib/ssl").mkdir(parents=True, exist_ok=True)
     link = base / "usr/lib/ssl/cert.pem"
     link.unlink(missing_ok=True)
@@ -163,9 +174,19 @@ def _python(base: Path) -> list[object]:
     return [base / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, base / f"usr/bin/python{PYTHON}"]
 
 
-def _compile(sources: Sources, base: Path, folder: str, root: Path) -> None:
+def _compile_library(sources: Sources, base: Path) -> None:
+    """Compile Python's own library in place, and remove its sources."""
+    library = f"usr/lib/python{PYTHON}"
+    _compile(sources, base, library, base, "-b")
+    for each in (base / library).rglob("*.py"):
+        if each.with_suffix(".pyc").exists():
+            each.unlink()
+
+
+def _compile(sources: Sources, base: Path, folder: str, root: Path, *options: str) -> None:
     """Compile the Python files in a folder below ``root``; Python takes the results without looking at times."""
-    words = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", root, "-p", "/", root / folder]
+    words: list[object] = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", *options]
+    words += ["-s", root, "-p", "/", root / folder]
     env = {**sources.environment, "PYTHONHOME": f"{base}/usr", "PYTHONDONTWRITEBYTECODE": "1"}
     run([*_python(base), "-S", *words], env=env)
 

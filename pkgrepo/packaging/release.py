@@ -7,6 +7,7 @@ pkgrepo_V-1_amd64.deb                  package for Debian 12
 pkgrepo-V-amd64.oci.tar                container image, as an archive with an OCI layout
 pkgrepo-V.tgz                          Helm chart; kubernetes-*.yaml are rendered from it
 pkgrepo-V-files.tar.gz                 units, compose.yaml, dashboard, alert rules, manual pages, completions
+pkgrepo-V.openapi.json                 description of the management API
 *.cdx.json, pkgrepo-V.intoto.json      bills of materials, provenance
 SHA256SUMS, *.sig                      digests of all of these, and the signature of the digests
 =====================================  ======================================================================
@@ -27,7 +28,15 @@ import click
 from pkgrepo.packaging import chart
 from pkgrepo.packaging.archives import Entry, sha256_of, write_tar_gz
 from pkgrepo.packaging.debian import make_deb
-from pkgrepo.packaging.documents import debian_components, python_components, write_bom, write_provenance
+from pkgrepo.packaging.documents import (
+    debian_components,
+    file_components,
+    image_component,
+    python_components,
+    write_bom,
+    write_openapi,
+    write_provenance,
+)
 from pkgrepo.packaging.image import DebianPackage, make_image
 from pkgrepo.packaging.manuals import make_manuals
 from pkgrepo.packaging.sources import ReleaseFailed, Sources, build_wheel, run, stage, write_sdist
@@ -100,14 +109,18 @@ class Release:
         base = f"pkgrepo-{sources.version}-files"
         entries = [Entry(f"{base}/{name}", 0o644, data) for name, data in files.items()]
         write_tar_gz(out / f"{base}.tar.gz", entries, sources.epoch)
-        tree = make_tree(sources, wheel, work)
-        if self._has("dpkg-deb"):
+        write_bom(sources, out / f"{base}.tar.gz", "application", file_components(files))
+        write_openapi(sources, out)
+        tree = make_tree(sources, wheel, work) if self._has("strip") else None
+        if tree and self._has("dpkg-deb"):
             write_bom(sources, make_deb(sources, tree, manuals, out, work), "application", libraries)
+        image: Path | None = None
         debian: list[DebianPackage] = []
-        if self._has("mmdebstrap"):
+        if tree and self._has("mmdebstrap"):
             image, debian = make_image(sources, tree, out, work)
             write_bom(sources, image, "container", [*libraries, *debian_components(debian)])
         packed = chart.pack(sources, out)
+        write_bom(sources, packed, "application", [image_component(sources, image)])
         if helm := self._has("helm"):
             chart.render(helm, packed, out)
         subjects = [each for each in out.iterdir() if not each.name.endswith(".cdx.json")]

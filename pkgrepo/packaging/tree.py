@@ -29,6 +29,14 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 # The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
 _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
+# zstandard has its functions twice, and takes these with PyPy alone.
+_UNUSED = (
+    "apsw/sqlite_extra_binaries",
+    "apsw/fts_test_strings",
+    *(f"twisted/{name}" for name in ("conch", "mail", "pair", "positioning", "trial", "words")),
+    *(f"twisted/plugins/twisted_{name}.py" for name in ("conch", "mail", "trial", "words")),
+    "zstandard/_cffi.cpython-311-x86_64-linux-gnu.so",
+)
 _SCRIPT = """\
 #!/{home}/bin/python3
 import sys
@@ -97,10 +105,23 @@ def make_tree(sources: Sources, wheel: Path, work: Path) -> Path:
 
 
 def _prune(site: Path) -> None:
-    """Remove what the server never reads: scripts of dependencies, their tests, and models of other services."""
+    """
+    Remove what the server never uses: scripts and tests of dependencies, models of other services, other protocols.
+
+    The libraries lose their debugging information, which is most of some; not those that are patched by auditwheel.
+    """
     shutil.rmtree(site / "bin", ignore_errors=True)
     for each in (site / "botocore" / "data").iterdir():
         if each.is_dir() and each.name not in _SERVICES:
             shutil.rmtree(each)
-    for each in [*(site / "twisted").rglob("test"), *(site / "zope").rglob("tests"), *site.rglob("__pycache__")]:
+    for each in [site / name for name in _UNUSED]:
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    folders = [
+        each for each in site.rglob("*") if each.is_dir() and each.name in {"test", "tests", "_test", "__pycache__"}
+    ]
+    for each in folders:
         shutil.rmtree(each, ignore_errors=True)
+    for each in site.rglob("*.pyi"):
+        each.unlink()
+    libraries = [each for each in sorted(site.rglob("*.so")) if not each.is_relative_to(site / "psycopg_binary")]
+    run(["strip", "--strip-debug", *libraries])

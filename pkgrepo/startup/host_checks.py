@@ -108,14 +108,25 @@ def _rights(config: Config) -> Iterator[Finding]:
         yield Finding(
             "data folder", PROBLEM, f"{folder} cannot be written by this user", "chown it to the server's user"
         )
-    elif folder.stat().st_mode & 0o007:
+    elif folder.stat().st_mode & 0o007 and not _is_volume(folder):
         advice = f"chmod o= {folder}"
         yield Finding("data folder", WARNING, f"other users of the machine can look into {folder}", advice)
     else:
-        yield Finding("data folder", OK, f"{folder} belongs to this user alone")
+        yield Finding("data folder", OK, f"{folder} is for this user alone")
     for secret in (folder / KEY_FILE, config.database_path):
-        if secret is not None and secret.exists() and secret.stat().st_mode & 0o077:
+        if secret is not None and secret.exists() and _is_read_by_others(secret):
             yield Finding("secrets", WARNING, f"other users can read {secret}", f"chmod 600 {secret}")
+
+
+def _is_volume(folder: Path) -> bool:
+    """Whether it is a file system of its own that was given to this user by its group, as Kubernetes mounts volumes."""
+    return os.path.ismount(folder) and folder.stat().st_uid != os.geteuid()
+
+
+def _is_read_by_others(secret: Path) -> bool:
+    """Whether its mode lets others read it; a mounted secret belongs to root, and this user reads it by its group."""
+    found = secret.stat()
+    return bool(found.st_mode & (0o077 if found.st_uid == os.geteuid() else 0o007))
 
 
 def _clock(config: Config) -> Finding:

@@ -46,6 +46,17 @@ def test_init_prints_the_units_and_writes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_init_writes_the_units_into_a_folder_once(tmp_path):
+    (tmp_path / "units").mkdir()
+    result = run("init", "--systemd", "units")
+    assert result.stdout == "wrote units/pkgrepo.service\nwrote units/pkgrepo.socket\n"
+    assert "[Service]" in (tmp_path / "units" / "pkgrepo.service").read_text()
+    (tmp_path / "units" / "pkgrepo.service").unlink()
+    again = run("init", "--systemd", "units")
+    assert (again.exit_code, again.stderr) == (5, "pkgrepo: units/pkgrepo.socket is there already\n")
+    assert not (tmp_path / "units" / "pkgrepo.service").exists()
+
+
 def test_what_a_start_would_find_is_told_too():
     result = run("-s", "server.listen=tpc:1", "-s", 'bootstrap.repositories=[{name="a", format="b"}]', "check-config")
     assert result.exit_code == 2

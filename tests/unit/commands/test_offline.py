@@ -27,12 +27,15 @@ def folder() -> Iterator[Path]:
         yield inner
 
 
-def in_a_child(folder: Path) -> int:
-    """Check the owner and write a file, in a process of its own. Returns its exit status."""
+def in_a_child(folder: Path, user: int = 0) -> int:
+    """Check the owner and write a file, in a process of its own, of this user. Returns its exit status."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
             check_owner(folder)
             (folder / "made").write_text("")
             status = 0
@@ -56,3 +59,20 @@ def test_a_folder_that_its_owner_cannot_reach_is_refused_with_the_command_that_c
     folder.parent.chmod(0o700)
     assert in_a_child(folder) == 4
     assert "systemd-run" in capfd.readouterr().err
+
+
+def test_a_folder_of_root_that_a_server_uses_by_its_group_is_for_the_user_of_the_server(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    os.chown(folder, 0, SERVICE)
+    folder.chmod(0o2770)
+    assert in_a_child(folder, SERVICE) == 0  # before the first start
+    (folder / "in-use").touch()
+    os.chown(folder / "in-use", SERVICE, SERVICE)
+    (folder / "made").unlink()
+    assert in_a_child(folder) == 0
+    assert (folder / "made").stat().st_uid == SERVICE
+    assert in_a_child(folder, SERVICE) == 0
+    folder.chmod(0o2777)
+    assert in_a_child(folder, SERVICE + 1) == 4
+    assert f"belongs to the user with id {SERVICE}" in capfd.readouterr().err

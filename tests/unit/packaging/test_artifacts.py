@@ -66,6 +66,10 @@ def test_scripts_of_the_package_are_valid(name: str) -> None:
 def test_files_of_programs_that_install_packages_are_not_in_the_image() -> None:
     assert image._UNUSED.match("usr/share/doc/libssl3/changelog.gz")
     assert not image._UNUSED.match("usr/share/doc/libssl3/copyright")
+    assert image._UNUSED.match("usr/lib/python3.11/sqlite3")
+    assert image._UNUSED.match("usr/lib/python3.11/lib-dynload/_dbm.cpython-311-x86_64-linux-gnu.so")
+    assert not image._UNUSED.match("usr/lib/python3.11/lib-dynload/_bz2.cpython-311-x86_64-linux-gnu.so")
+    assert not image._UNUSED.match("usr/lib/python3.11/xml/etree/ElementTree.py")
     assert image._merged("lib/x86_64-linux-gnu/libc.so.6") == "usr/lib/x86_64-linux-gnu/libc.so.6"
     assert image._merged("etc/passwd") == "etc/passwd"
 

@@ -65,6 +65,20 @@ def test_what_others_can_read(data: Path, tmp_path: Path) -> None:
     assert found["secrets"].advice == f"chmod 600 {data / 'credentials.key'}"
 
 
+def test_a_volume_and_a_mounted_secret_of_root_are_read_by_the_group(
+    data: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    (data / "credentials.key").write_text("x")
+    (data / "credentials.key").chmod(0o440)
+    data.chmod(0o2777)
+    user = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == data)
+    found = findings(tmp_path)
+    assert (found["data folder"].state, "secrets" in found) == (OK, False)
+
+
 @pytest.mark.parametrize(("free", "state"), [(500, OK), (50, WARNING), (10, PROBLEM)])
 def test_disks(tmp_path: Path, monkeypatch: Any, free: int, state: str) -> None:
     monkeypatch.setattr(host_checks, "free_and_total", lambda _: (free * 2**20, 1000 * 2**20))

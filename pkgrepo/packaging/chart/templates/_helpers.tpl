@@ -86,6 +86,7 @@ spec:
       startupProbe:
         httpGet: {path: /healthz, port: http}
         periodSeconds: 2
+        timeoutSeconds: 5
         failureThreshold: 150
       livenessProbe:
         httpGet: {path: /healthz, port: http}
