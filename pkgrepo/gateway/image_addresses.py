@@ -147,7 +147,7 @@ class ImageAddresses:
         """
         The repository of a read, for cached responses; None also for a HEAD of a digest.
 
-        The handler of such a HEAD promises that the client need not upload what is there, and stores that promise.
+        The handler of such a HEAD leases what is there to the client, which need not upload it, and stores that lease.
         """
         raw = request.raw_path
         if not raw.startswith(PREFIX) or (request.method == b"HEAD" and _may_name_digest(raw)):

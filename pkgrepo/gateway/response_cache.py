@@ -39,8 +39,8 @@ class CachedResponse:
 
     ``size`` is the bytes of the documents for one address, without variants. ``item`` is what a whole response counts
     as a download of. ``by_address`` says that responses hold absolute links, and so differ by the address that the
-    client used. Without ``serves_head`` a HEAD always goes to the handler, which then also promises that the client
-    need not upload what is there. At ``expires_at`` (Unix seconds; 0 for never) the variants are made again, with a
+    client used. Without ``serves_head`` a HEAD always goes to the handler, which then also leases what is there to
+    the client. At ``expires_at`` (Unix seconds; 0 for never) the variants are made again, with a
     Last-Modified that was in the future until then.
 
     At ``ends_s`` (Unix seconds; 0 for never) the handler is asked again, since an upstream may have something newer;

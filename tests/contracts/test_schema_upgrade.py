@@ -25,6 +25,7 @@ OLD_SCHEMA: Final = (Path(__file__).parents[1] / "data" / "catalog" / f"schema_{
 SCHEMA: Final = load_schema()
 UNUSED: Final = {"blob_ref", "outbox", "lease", "idempotency"}  # tables that no version wrote to
 ANEW: Final = {"package_about"}  # what it has is made of the rest, and is made anew while the server runs
+RENAMED: Final = {"promise": "push_lease"}
 UNUSED_COLUMNS: Final = {("repository", "quota"), ("project", "quota")}
 
 # What PostgreSQL has, apart from the order of columns.
@@ -84,7 +85,7 @@ def kept(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[
     for table, row in rows.items():
         columns = [name for name in row if (table, name) not in UNUSED_COLUMNS]
         if table not in UNUSED | ANEW:
-            yield table, columns, tuple(row[name] for name in columns)
+            yield RENAMED.get(table, table), columns, tuple(row[name] for name in columns)
 
 
 def drawn(connection: apsw.Connection) -> set[tuple[str, str]]:

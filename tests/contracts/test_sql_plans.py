@@ -45,7 +45,7 @@ LARGE: Final = frozenset(
         "repository_download",
         "version_download",
         "package_spelling",
-        "promise",
+        "push_lease",
         "retired_name",
         "signature",
         "superseded_document",

@@ -179,7 +179,7 @@ class Authorization:
         return await self._services.access.allowed(caller, Action.WRITE, repository, images)
 
     async def pushing_client(self, request: Request, identity: Identity, target: Target) -> str | None:
-        """The id of the client for promises (see L{client_of}); None if the caller may not push to the image."""
+        """The id of the client for leases (see L{client_of}); None if the caller may not push to the image."""
         return client_of(request) if await self.may_push(identity, target.repository, target.image) else None
 
     def challenge(self, request: Request, scope: str, sentence: str, error: str = "") -> Refusal:

@@ -7,14 +7,14 @@ from pkgrepo.formats.container.access import check_deletion
 from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
-from pkgrepo.formats.container.target import Target, cache_response, renew_promise
+from pkgrepo.formats.container.target import Target, cache_response, renew_lease
 from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository, RepositoryType
 from pkgrepo.repositories.downloads import CachedBlob
-from pkgrepo.repositories.images.blobs import delete_blob, promise_blob
+from pkgrepo.repositories.images.blobs import delete_blob, lease_blob
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 
 OCTETS = b"application/octet-stream"
@@ -35,9 +35,7 @@ async def get_blob(
     if request.method == b"HEAD":
         client = await context.authorization.pushing_client(request, identity, target)
         content = f"sha256:{found.sha256}"
-        if not await renew_promise(
-            services, repository, promise_blob, found.package_id, content, found.touched_ms, client
-        ):
+        if not await renew_lease(services, repository, lease_blob, found.package_id, content, found.touched_ms, client):
             raise unknown_blob(str(digest))
     body = await services.files.body(repository.storage_id, found.locator, found.size)
     response = blob_response(target.shown, digest, body)

@@ -1,5 +1,5 @@
 """
-The image that a request addresses, responses to it in the response cache, and promises of its content.
+The image that a request addresses, responses to it in the response cache, and leases of its content.
 
 What a client is told to exist is kept until the client can push a manifest with it.
 """
@@ -105,7 +105,7 @@ def cache_response(
     )
 
 
-async def renew_promise(
+async def renew_lease(
     services: Services,
     repository: Repository,
     command: Callable[..., bool],
@@ -115,14 +115,14 @@ async def renew_promise(
     client: str | None,
 ) -> bool:
     """
-    Renew the grace period of a blob or manifest, and promise it to the client, if that was not done recently.
+    Renew the grace period of a blob or manifest, and lease it to the client, if that was not done recently.
 
-    ``command`` is L{promise_blob} or L{promise_manifest}. ``client`` is None if the caller may not push. False if the
+    ``command`` is L{lease_blob} or L{lease_manifest}. ``client`` is None if the caller may not push. False if the
     content is gone.
     """
     catalog, now_ms = services.catalog, services.clock.now_ms()
-    promised = client is None or await catalog.look(is_fresh, package_id, digest, client, now_ms)
-    if promised and touched_ms >= now_ms - TOUCH_MS:
+    leased = client is None or await catalog.look(is_fresh, package_id, digest, client, now_ms)
+    if leased and touched_ms >= now_ms - TOUCH_MS:
         return True
     return await catalog.write(command, repository, package_id, digest, client, now_ms)
 

@@ -55,7 +55,7 @@ def link_blob(
     now_ms: int,
 ) -> Stored:
     """
-    Add a received blob to an image, and promise it to ``client`` for its push.
+    Add a received blob to an image, and lease it to ``client`` for its push.
 
     ``digest`` is the one that the client gave. ``upload`` is the id of the upload that ends by this.
     """
@@ -78,7 +78,7 @@ def mount_blob(
     now_ms: int,
 ) -> bool:
     """
-    Add a blob of another image on the same storage to an image, and promise it to ``client`` for its push.
+    Add a blob of another image on the same storage to an image, and lease it to ``client`` for its push.
 
     False if the other image does not have the blob any more.
     """
@@ -91,7 +91,7 @@ def mount_blob(
     return True
 
 
-def promise_blob(
+def lease_blob(
     tx: Transaction, repository: Repository, package_id: int, digest: str, client: str | None, now_ms: int
 ) -> bool:
     """
@@ -103,7 +103,7 @@ def promise_blob(
     if not linked_blobs.touch_link(tx, package_id, sha256, now_ms):
         return False
     if client is not None:
-        linked_blobs.promise(tx, package_id, digest, client, now_ms)
+        linked_blobs.lease(tx, package_id, digest, client, now_ms)
     return blobs.touch_blob(tx, repository.storage_id, sha256, now_ms)
 
 
@@ -147,7 +147,7 @@ def _link(
             signatures.mark_unverified(tx, package.id)
             append_package_event(tx, package, "completed", {"digest": f"sha256:{sha256}"}, SYSTEM, now_ms)
     if client is not None:
-        linked_blobs.promise(tx, package.id, f"sha256:{sha256}", client, now_ms)
+        linked_blobs.lease(tx, package.id, f"sha256:{sha256}", client, now_ms)
 
 
 def ensure_image(tx: Transaction, repository: Repository, image: str, now_ms: int) -> Package:

@@ -20,8 +20,8 @@ from pkgrepo.repositories.images.blobs import (
     ensure_image,
     get_image,
     is_empty,
+    lease_blob,
     link_blob,
-    promise_blob,
     remove_if_empty,
 )
 from pkgrepo.repositories.images.push import (
@@ -91,7 +91,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     append_trust_events(tx, repository, package, new.digest, change, actor, now_ms)
     update_trust(tx, repository, package, signed, trusted, actor, now_ms)
     if push.client is not None:
-        _end_promises(tx, repository, package, push, push.client, now_ms)
+        _end_leases(tx, repository, package, push, push.client, now_ms)
     return Stored(() if claimed.locator == push.blob.locator else (push.blob.locator,))
 
 
@@ -120,14 +120,14 @@ def put_stored_manifest(
     put_manifest(tx, repository, image, push, actor, now_ms)
 
 
-def promise_manifest(
+def lease_manifest(
     tx: Transaction, _repository: Repository, package_id: int, digest: str, client: str | None, now_ms: int
 ) -> bool:
-    """Renew the grace period of a manifest before a client is told that it exists; see L{promise_blob}."""
+    """Renew the grace period of a manifest before a client is told that it exists; see L{lease_blob}."""
     if not manifests.touch_manifest(tx, package_id, digest, now_ms):
         return False
     if client is not None:
-        linked_blobs.promise(tx, package_id, digest, client, now_ms)
+        linked_blobs.lease(tx, package_id, digest, client, now_ms)
     return True
 
 
@@ -207,7 +207,7 @@ def _check_references(
                 manifests.touch_manifest(tx, package.id, each.digest, now_ms)
         if size is None:
             # the build cache's indexes list layers as if they were manifests (buildkit before 0.8)
-            size = _promised_size(tx, repository, package, each.digest, now_ms)
+            size = _leased_size(tx, repository, package, each.digest, now_ms)
         if size is None:
             missing.append(each.digest)
         elif size != each.size:
@@ -216,9 +216,9 @@ def _check_references(
         raise ReferencesMissing(tuple(dict.fromkeys(missing)))
 
 
-def _promised_size(tx: Transaction, repository: Repository, package: Package, digest: str, now_ms: int) -> int | None:
+def _leased_size(tx: Transaction, repository: Repository, package: Package, digest: str, now_ms: int) -> int | None:
     found = linked_blobs.find_in_package(tx, repository.storage_id, package.id, digest)
-    if found is None or not promise_blob(tx, repository, package.id, f"sha256:{found.sha256}", None, now_ms):
+    if found is None or not lease_blob(tx, repository, package.id, f"sha256:{found.sha256}", None, now_ms):
         return None
     return found.size
 
@@ -235,24 +235,24 @@ def _note_signatures(tx: Transaction, package: Package, push: Push) -> list[str]
     return signed
 
 
-def _end_promises(
+def _end_leases(
     tx: Transaction, repository: Repository, package: Package, push: Push, client: str, now_ms: int
 ) -> None:
     """
-    Remove the promises to a client that ended with its push.
+    Remove the leases to a client that ended with its push.
 
-    A manifest without tag and subject is promised in turn: an index that refers to it may follow.
+    A manifest without tag and subject is leased in turn: an index that refers to it may follow.
     """
     new = push.manifest
     names = [digest for digest, _ in new.references]
     for name in [name for name in names if name.startswith("sha512:")]:
         found = linked_blobs.find_in_package(tx, repository.storage_id, package.id, name)
         names += [] if found is None else [f"sha256:{found.sha256}"]
-    linked_blobs.end_promises(tx, package.id, names, client)
+    linked_blobs.end_leases(tx, package.id, names, client)
     if push.tags or new.subject is not None:
-        linked_blobs.end_promises(tx, package.id, [new.digest], client)
+        linked_blobs.end_leases(tx, package.id, [new.digest], client)
     else:
-        linked_blobs.promise(tx, package.id, new.digest, client, now_ms)
+        linked_blobs.lease(tx, package.id, new.digest, client, now_ms)
 
 
 @frozen

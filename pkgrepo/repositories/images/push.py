@@ -68,7 +68,7 @@ class Push:
 
     ``immutable`` are the tags among them that may not be moved; ``condition`` is on the first tag. With a
     ``quarantine`` readers see the manifest only when it is signed. ``signatures`` are None if the manifest was not
-    searched for them. ``client`` is the one whose promises the push fulfils (see ``promises`` of the catalog).
+    searched for them. ``client`` is the one whose leases the push fulfils (see ``leases`` of the catalog).
     ``alone`` says whether the client named the image without its repository; None if the address does not tell.
     ``upstream`` says where a manifest comes from that no client pushed.
     """

@@ -50,10 +50,10 @@ def keep_manifest(
     """
     size = manifest.size
     for each in manifest.blobs:
-        promised = any(
-            linked_blobs.is_promised(tx, package.id, name, now_ms) for name in (each.digest, f"sha256:{each.sha256}")
+        leased = any(
+            linked_blobs.is_leased(tx, package.id, name, now_ms) for name in (each.digest, f"sha256:{each.sha256}")
         )
-        if promised or linked_blobs.is_needed(tx, package.id, each.sha256):
+        if leased or linked_blobs.is_needed(tx, package.id, each.sha256):
             continue
         if linked_blobs.unlink_blob(tx, package.id, each.sha256):
             repositories.add_usage(tx, repository.id, Usage(-each.size))

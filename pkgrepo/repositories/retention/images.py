@@ -3,7 +3,7 @@ What the rules select among the tags and untagged manifests of an image, and how
 
 A manifest goes when every tag that pointed to it goes. With it go the children of an index that no other index lists,
 and what refers to it: signatures, also those under cosign's tags, and other referrers. Manifests that were touched
-within ``GRACE_MS``, or are promised to a push, are not taken without a tag: an index or a tag may follow.
+within ``GRACE_MS``, or are leased to a push, are not taken without a tag: an index or a tag may follow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pkgrepo.model import Actor, Repository
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag
 from pkgrepo.repositories.images.push import fixed_tags
 from pkgrepo.storage.catalog.images.gc import Loss, find_loss
-from pkgrepo.storage.catalog.images.linked_blobs import list_promised
+from pkgrepo.storage.catalog.images.linked_blobs import list_leased
 from pkgrepo.storage.catalog.images.retained import ManifestAge, TagAge, manifest_ages, tag_ages
 from pkgrepo.storage.catalog.images.summaries import subject_of_tag
 from pkgrepo.storage.catalog.packages.retained import PackageName, downloads_of
@@ -52,7 +52,7 @@ def _plan_image(
     now_ms: int,
 ) -> Plan:
     every_tag, tags = tags, [each for each in tags if not _follows(each, manifests)]
-    promised = list_promised(r, package.id, now_ms)
+    leased = list_leased(r, package.id, now_ms)
     loose = [
         each
         for each in manifests.values()
@@ -60,7 +60,7 @@ def _plan_image(
         and each.subject not in manifests
         and not each.tagged
         and each.touched_ms < now_ms - GRACE_MS
-        and each.digest not in promised
+        and each.digest not in leased
     ]
     examined = len(tags) + len(loose)
     if not rules.takes_package(package.name):
@@ -68,7 +68,7 @@ def _plan_image(
     since = rules.used_since_day
     used = {} if since is None else downloads_of(r, "manifest", [each.id for each in manifests.values()], since)
     fixed = set(fixed_tags(repository, (each.name for each in tags)))
-    units = [_tag_unit(each, manifests, used, fixed | promised.keys()) for each in tags]
+    units = [_tag_unit(each, manifests, used, fixed | leased.keys()) for each in tags]
     units += [Unit(each.id, each.digest, each.created_ms, used_day=used.get(each.id)) for each in loose]
     digests = [each.digest for each in tags] + [each.digest for each in loose]
     order = sorted(range(len(units)), key=lambda index: (units[index].published_ms, units[index].text))

@@ -12,7 +12,7 @@ stored bytes        no row of the storage refers to them                a row ma
                                                                         run removes
 ==================  ==================================================  ===========================================
 
-Nothing is removed that was used within the grace period, or that is promised to a push that runs. The transaction that
+Nothing is removed that was used within the grace period, or that is leased to a push that runs. The transaction that
 removes a row checks all conditions again, and bytes are removed only after that transaction.
 """
 
@@ -38,7 +38,7 @@ from pkgrepo.repositories.upkeep.sweep import UPLOAD_GRACE
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
 from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, may_remove_manifest, plan_image
-from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
+from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_leases
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD
@@ -121,8 +121,8 @@ class GcReport:
             self.young += kept.count
             self.young_until_ms = max(self.young_until_ms, kept.latest_ms + grace_ms)
 
-    def keep_promised(self, kept: Kept) -> None:
-        """Count objects that are promised to pushes that run."""
+    def keep_leased(self, kept: Kept) -> None:
+        """Count objects that are leased to pushes that run."""
         self.promised += kept.count
         self.promised_until_ms = max(self.promised_until_ms, kept.latest_ms)
 
@@ -168,7 +168,7 @@ class GarbageCollector(MaintenanceWork):
         store = await self._stores.of(storage)
         if not options.dry_run:
             await self._resume_interrupted(storage, store, report)
-            while await self._catalog.write(remove_expired_promises, started_ms, PAGE):
+            while await self._catalog.write(remove_expired_leases, started_ms, PAGE):
                 pass
         reference_counts: Counter[str] = Counter()
         for repository in repositories:
@@ -227,7 +227,7 @@ class GarbageCollector(MaintenanceWork):
                 plan = await self._catalog.scan(plan_image, package.id, before_ms, now_ms, untagged=untagged)
                 report.manifests_seen += plan.manifests_seen
                 report.keep_young(plan.young, options.grace_s * 1000)
-                report.keep_promised(plan.promised)
+                report.keep_leased(plan.leased)
                 report.untagged += plan.untagged
                 if options.dry_run:
                     report.manifests += len(plan.manifests)

@@ -24,7 +24,7 @@ from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.blobs.blobs import usage
-from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_promises
+from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_leases
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
 from pkgrepo.storage.catalog.packages.deployments import expire_deployments, release_interrupted
@@ -45,7 +45,7 @@ BATCH = 500  # rows removed by one transaction
 FILLED = 20  # packages of which one transaction writes what searches read, in 10 ms; other writes take turns
 # Each removes so many rows that have expired at a time, and returns whether there may be more.
 _REMOVALS = (
-    remove_expired_promises,
+    remove_expired_leases,
     expire_deployments,
     remove_expired_claims,
     index_documents.remove_expired_superseded,

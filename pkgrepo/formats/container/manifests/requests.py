@@ -9,7 +9,7 @@ from pkgrepo.formats.container.access import check_deletion
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_tag
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
-from pkgrepo.formats.container.target import Target, cache_response, renew_promise
+from pkgrepo.formats.container.target import Target, cache_response, renew_lease
 from pkgrepo.formats.container.trust.visibility import View
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
@@ -18,7 +18,7 @@ from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
 from pkgrepo.repositories.downloads import ImagePull
-from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, promise_manifest
+from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, lease_manifest
 from pkgrepo.repositories.images.push import TagImmutable
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, is_listed
 from pkgrepo.storage.catalog.images.trust import Keys
@@ -51,8 +51,8 @@ async def get_manifest(
     found = await _find_manifest(context, target, reference, view)
     if by_digest and request.method == b"HEAD":
         client = await context.authorization.pushing_client(request, identity, target)
-        if not await renew_promise(
-            services, repository, promise_manifest, found.package_id, found.digest, found.touched_ms, client
+        if not await renew_lease(
+            services, repository, lease_manifest, found.package_id, found.digest, found.touched_ms, client
         ):
             raise unknown(found.digest)
     public = len(view.audiences) == 1 or await services.catalog.look(_is_public, target, reference, view, found)

@@ -503,14 +503,14 @@ CREATE INDEX tag_served ON tag (package_id, served) WHERE served IS NOT NULL;
 CREATE INDEX tag_expiry ON tag (expires_at) WHERE expires_at IS NOT NULL;
 
 -- What a client was told is there, for a push that it has not completed: garbage collection leaves that alone.
-CREATE TABLE promise (
+CREATE TABLE push_lease (
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
     digest TEXT NOT NULL,                       -- of a blob, always sha256, or of a manifest
     client TEXT NOT NULL,                       -- the bearer token or connection of one client; '' for any
     made_at INTEGER NOT NULL,
     PRIMARY KEY (package_id, digest, client)
 ) WITHOUT ROWID;
-CREATE INDEX promise_age ON promise (made_at);
+CREATE INDEX push_lease_age ON push_lease (made_at);
 
 -- When manifests of upstreams were first seen: registries do not say when an image was published.
 CREATE TABLE first_sight (

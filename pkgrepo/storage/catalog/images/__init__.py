@@ -1,1 +1,1 @@
-"""Container images: manifests, linked blobs, signatures, trust, promises and garbage collection."""
+"""Container images: manifests, linked blobs, signatures, trust, leases and garbage collection."""

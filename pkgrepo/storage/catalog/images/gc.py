@@ -8,7 +8,7 @@ manifest   a tag points to it, or did so when it went to the trash, or serves it
            or a needed index lists it; or its subject is a needed manifest (signatures and other referrers). A tag that
            cosign made about another manifest of the image counts only while that one is needed
 blob       a manifest of the image refers to it
-both       touched within the grace period, or promised to a client (see L{linked_blobs}): clients push blobs before the
+both       touched within the grace period, or leased to a client (see L{linked_blobs}): clients push blobs before the
            manifest, and manifests before the index
 =========  ============================================================================================================
 
@@ -24,7 +24,7 @@ from graphlib import CycleError, TopologicalSorter
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.images.linked_blobs import is_promised, list_promised
+from pkgrepo.storage.catalog.images.linked_blobs import is_leased, list_leased
 from pkgrepo.storage.catalog.images.summaries import subject_of_tag
 from pkgrepo.storage.catalog.rows import scalar
 
@@ -55,7 +55,7 @@ class ImagePlan:
 
     ``contents`` are the sha256 of the manifests' own blobs. ``manifests_seen`` and ``blobs_seen`` count all objects of
     the image. ``young`` counts unneeded objects that were touched within the grace period, with the time of the latest
-    touch; ``promised`` those with a promise, with the time when the last promise ends. ``untagged`` counts unneeded
+    touch; ``leased`` those with a lease, with the time when the last lease ends. ``untagged`` counts unneeded
     manifests that stay because the option ``untagged`` is not set.
     """
 
@@ -65,7 +65,7 @@ class ImagePlan:
     manifests_seen: int
     blobs_seen: int
     young: Kept
-    promised: Kept
+    leased: Kept
     untagged: int
 
 
@@ -83,17 +83,17 @@ def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untag
     """
     Plan what can be removed from an image: unneeded blobs and, with ``untagged``, unneeded manifests.
 
-    Objects touched at or after ``before_ms``, or with a promise, are kept. Reads all rows of the image: call it on a
+    Objects touched at or after ``before_ms``, or with a lease, are kept. Reads all rows of the image: call it on a
     reader thread.
     """
     found = _manifests(r, package_id)
     tagged, about = _tagged(r, package_id, found)
-    promised = list_promised(r, package_id, now_ms)
+    leased = list_leased(r, package_id, now_ms)
     in_use = _reachable(found, about, tagged)
     needed = in_use if untagged else set(found)
     touched = {name: each.touched_ms for name, each in found.items() if each.touched_ms >= before_ms}
     young = _reachable(found, about, needed | _with_subjects(touched, about)) if untagged else needed
-    held = _with_subjects(promised.keys() & found.keys(), about)
+    held = _with_subjects(leased.keys() & found.keys(), about)
     kept = _reachable(found, about, young | held) if untagged else needed
     removable = _parents_first({name: each for name, each in found.items() if name not in kept}, about)
     referenced = set().union(*(found[name].references for name in kept))
@@ -104,8 +104,8 @@ def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untag
         if f"sha256:{sha256.hex()}" not in referenced and (sha512 is None or f"sha512:{sha512.hex()}" not in referenced)
     }
     young_blobs = [name for name, touched_ms in unreferenced.items() if touched_ms >= before_ms]
-    promised_blobs = [name for name in unreferenced if name in promised and name not in young_blobs]
-    kept_blobs = {*young_blobs, *promised_blobs}
+    leased_blobs = [name for name in unreferenced if name in leased and name not in young_blobs]
+    kept_blobs = {*young_blobs, *leased_blobs}
     return ImagePlan(
         manifests=removable,
         blobs=tuple(name.partition(":")[2] for name in unreferenced if name not in kept_blobs),
@@ -113,7 +113,7 @@ def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untag
         manifests_seen=len(found),
         blobs_seen=len(links),
         young=_kept([*(young - needed), *young_blobs], {**touched, **unreferenced}),
-        promised=_kept([*(kept - young), *promised_blobs], promised),
+        leased=_kept([*(kept - young), *leased_blobs], leased),
         untagged=0 if untagged else len(found.keys() - in_use),
     )
 
@@ -135,15 +135,15 @@ def find_loss(r: Reader, storage_id: int, package_id: int, doomed: Collection[st
     """
     What an image loses with some manifests: these, and their children and referrers that nothing else needs.
 
-    Other manifests stay with all they need, and so does what is promised. In the order of removal: indexes before their
+    Other manifests stay with all they need, and so does what is leased. In the order of removal: indexes before their
     children, subjects before their referrers.
     """
     found = _manifests(r, package_id)
     tagged, about = _tagged(r, package_id, found)
     reached = {name: _reachable(found, about, [name]) for name in doomed}
     going = set[str]().union(*reached.values())
-    promised = list_promised(r, package_id, now_ms)
-    kept = _reachable(found, about, (found.keys() - going) | (tagged - set(doomed)) | promised.keys())
+    leased = list_leased(r, package_id, now_ms)
+    kept = _reachable(found, about, (found.keys() - going) | (tagged - set(doomed)) | leased.keys())
     causes = {name: cause for cause, names in reached.items() for name in names if name not in kept}
     causes |= {name: name for name in doomed if name in causes}
     needed = set[str]().union(*(each.references for name, each in found.items() if name not in causes))
@@ -181,7 +181,7 @@ def may_remove_manifest(
     if (
         touched_ms >= before_ms
         or _is_tagged(tx, package_id, digest, planned)
-        or is_promised(tx, package_id, digest, now_ms)
+        or is_leased(tx, package_id, digest, now_ms)
     ):
         return False
     parents = tx.all(
@@ -200,11 +200,11 @@ def may_remove_blob(tx: Transaction, package_id: int, sha256: str, before_ms: in
     """
     Whether a blob of a plan is still unneeded, now that it is to be removed.
 
-    That is: the image has it, it was last touched before ``before_ms``, it has no promise, no manifest refers to it.
+    That is: the image has it, it was last touched before ``before_ms``, it has no lease, no manifest refers to it.
     """
     sql = "SELECT touched_at FROM package_blob WHERE package_id = ? AND sha256 = ?"
     touched_ms = scalar(tx, sql, (package_id, bytes.fromhex(sha256)))
-    if touched_ms is None or touched_ms >= before_ms or is_promised(tx, package_id, f"sha256:{sha256}", now_ms):
+    if touched_ms is None or touched_ms >= before_ms or is_leased(tx, package_id, f"sha256:{sha256}", now_ms):
         return False
     return not is_needed(tx, package_id, sha256)
 

@@ -1,23 +1,23 @@
 """
-The blobs that an image serves, because they were pushed to it or mounted from another image, and promises of them.
+The blobs that an image serves, because they were pushed to it or mounted from another image, and leases of them.
 
 A mount requires that the client can read the other image. A digest is written ``algorithm:hex``, with the algorithms
 ``sha256`` and ``sha512``. A blob is stored once, under its sha256; a sha512 digest is a second key of the same link.
 
 A client uploads or mounts a blob, or asks whether the image has it, before it pushes a manifest that refers to it. It
-pushes a manifest by digest before it pushes an index or a tag that refers to it. A promise protects such a blob or
+pushes a manifest by digest before it pushes an index or a tag that refers to it. A lease protects such a blob or
 manifest from garbage collection during the push, whatever the grace period is:
 
 =========  ============================================================================================================
-promise    when
+lease      when
 =========  ============================================================================================================
 made       a response tells the client that the image has the blob or manifest
 renewed    such a response is sent again, after ``FRESH_MS``
 ended      the client pushes a manifest or a tag that refers to the object; at the latest after ``LASTS_MS``
 =========  ============================================================================================================
 
-A promise is a row per image, digest and client, and survives a crash. A client is one run of a program: its push ends
-its own promises, not those to other clients that push the same content.
+A lease is a row per image, digest and client, and survives a crash. A client is one run of a program: its push ends
+its own leases, not those to other clients that push the same content.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _IMAGES_BY = {
     for each in ALGORITHMS
 }
 LASTS_MS = 15 * 60_000
-FRESH_MS = 60_000  # minimum time between two writes of one promise
-MAX_CLIENTS = 16  # clients with a promise of their own for one blob or manifest; the others share one
-ANY_CLIENT = ""  # client of a shared promise, or of a client without an id; only expiry ends it
+FRESH_MS = 60_000  # minimum time between two writes of one lease
+MAX_CLIENTS = 16  # clients with a lease of their own for one blob or manifest; the others share one
+ANY_CLIENT = ""  # client of a shared lease, or of a client without an id; only expiry ends it
 
 
 @frozen
@@ -163,62 +163,64 @@ def split_digest(digest: str) -> tuple[str, bytes]:
 
 
 def valid_since_ms(now_ms: int) -> int:
-    """The earliest time at which a promise that is still valid was made."""
+    """The earliest time at which a lease that is still valid was made."""
     return now_ms - LASTS_MS - FRESH_MS
 
 
 def is_fresh(r: Reader, package_id: int, digest: str, client: str, now_ms: int) -> bool:
-    """Whether a promise to this client was written within ``FRESH_MS``, so it need not be renewed."""
-    sql = "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND client IN (?, ?) AND made_at >= ?"
+    """Whether a lease to this client was written within ``FRESH_MS``, so it need not be renewed."""
+    sql = "SELECT 1 FROM push_lease WHERE package_id = ? AND digest = ? AND client IN (?, ?) AND made_at >= ?"
     return exists(r, sql, (package_id, digest, client, ANY_CLIENT, now_ms - FRESH_MS))
 
 
-def promise(tx: Transaction, package_id: int, digest: str, client: str, now_ms: int) -> None:
-    """Insert or renew the promise of a blob or manifest to a client."""
+def lease(tx: Transaction, package_id: int, digest: str, client: str, now_ms: int) -> None:
+    """Insert or renew the lease of a blob or manifest to a client."""
     if is_fresh(tx, package_id, digest, client, now_ms):
         return
     others = tx.all(
-        "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND client <> ? LIMIT ?",
+        "SELECT 1 FROM push_lease WHERE package_id = ? AND digest = ? AND client <> ? LIMIT ?",
         (package_id, digest, client, MAX_CLIENTS),
     )
     tx.send(
         """
-        INSERT INTO promise (package_id, digest, client, made_at) VALUES (?, ?, ?, ?)
+        INSERT INTO push_lease (package_id, digest, client, made_at) VALUES (?, ?, ?, ?)
         ON CONFLICT (package_id, digest, client) DO UPDATE SET made_at = excluded.made_at
         """,
         (package_id, digest, client if len(others) < MAX_CLIENTS else ANY_CLIENT, now_ms),
     )
 
 
-def end_promises(tx: Transaction, package_id: int, digests: Iterable[str], client: str) -> None:
-    """End a client's promises for some blobs and manifests, to which its pushed manifest or tag now refers."""
+def end_leases(tx: Transaction, package_id: int, digests: Iterable[str], client: str) -> None:
+    """End a client's leases for some blobs and manifests, to which its pushed manifest or tag now refers."""
     if client == ANY_CLIENT:
         return
     for digest in digests:
-        tx.send("DELETE FROM promise WHERE package_id = ? AND digest = ? AND client = ?", (package_id, digest, client))
+        tx.send(
+            "DELETE FROM push_lease WHERE package_id = ? AND digest = ? AND client = ?", (package_id, digest, client)
+        )
 
 
-def list_promised(r: Reader, package_id: int, now_ms: int) -> dict[str, int]:
-    """The digests of an image's blobs and manifests with a valid promise, each with the ms when its last one ends."""
+def list_leased(r: Reader, package_id: int, now_ms: int) -> dict[str, int]:
+    """The digests of an image's blobs and manifests with a valid lease, each with the ms when its last one ends."""
     rows = r.all(
-        "SELECT digest, MAX(made_at) FROM promise WHERE package_id = ? AND made_at >= ? GROUP BY digest",
+        "SELECT digest, MAX(made_at) FROM push_lease WHERE package_id = ? AND made_at >= ? GROUP BY digest",
         (package_id, valid_since_ms(now_ms)),
     )
     return {digest: made_ms + now_ms - valid_since_ms(now_ms) for digest, made_ms in rows}
 
 
-def is_promised(r: Reader, package_id: int, digest: str, now_ms: int) -> bool:
-    """Whether a blob or manifest of an image has a valid promise to any client."""
-    sql = "SELECT 1 FROM promise WHERE package_id = ? AND digest = ? AND made_at >= ? LIMIT 1"
+def is_leased(r: Reader, package_id: int, digest: str, now_ms: int) -> bool:
+    """Whether a blob or manifest of an image has a valid lease to any client."""
+    sql = "SELECT 1 FROM push_lease WHERE package_id = ? AND digest = ? AND made_at >= ? LIMIT 1"
     return exists(r, sql, (package_id, digest, valid_since_ms(now_ms)))
 
 
-def remove_expired_promises(tx: Transaction, now_ms: int, limit: int) -> int:
-    """Remove at most ``limit`` expired promises; returns the number of removed ones."""
+def remove_expired_leases(tx: Transaction, now_ms: int, limit: int) -> int:
+    """Remove at most ``limit`` expired leases; returns the number of removed ones."""
     return tx.execute(
         """
-        DELETE FROM promise WHERE (package_id, digest, client) IN (
-            SELECT package_id, digest, client FROM promise WHERE made_at < ? ORDER BY made_at LIMIT ?
+        DELETE FROM push_lease WHERE (package_id, digest, client) IN (
+            SELECT package_id, digest, client FROM push_lease WHERE made_at < ? ORDER BY made_at LIMIT ?
         )
         """,
         (valid_since_ms(now_ms), limit),

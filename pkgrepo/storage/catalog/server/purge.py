@@ -25,7 +25,7 @@ _ROWS_OF_PACKAGE = (
     _delete_some("version", "id", "package_id"),
     _delete_some("fragment", "package_id, kind, sort, key", "package_id"),
     _delete_some("package_blob", "package_id, sha256", "package_id"),
-    _delete_some("promise", "package_id, digest, client", "package_id"),
+    _delete_some("push_lease", "package_id, digest, client", "package_id"),
     _delete_some("tag", "package_id, name", "package_id"),
     _delete_some("package_spelling", "package_id", "package_id"),
 )

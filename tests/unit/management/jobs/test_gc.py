@@ -16,11 +16,11 @@ from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs
 from pkgrepo.storage.catalog.images.linked_blobs import FRESH_MS, LASTS_MS
 from tests.support.images import Image, Registry, digest_of, make_artifact, make_image, make_index
-from tests.support.memory_server import Stack
+from tests.support.memory_server import WITHOUT_CONDA, Stack
 
 GC = "/repository/main%2Fimages/gc"
 LATER_MS = 48 * 3_600_000  # much longer than the default grace period
-LAST_MS = LASTS_MS + FRESH_MS + 1  # when promises are over
+LAST_MS = LASTS_MS + FRESH_MS + 1  # when leases are over
 
 
 @pytest_twisted.async_yield_fixture
@@ -164,7 +164,7 @@ async def test_unfinished_uploads_are_removed_earlier_if_they_were_idle_for_a_gi
 
 
 async def test_blobs_that_other_repositories_and_formats_use_stay(registry: Registry) -> None:
-    await registry.stack.add_repository()
+    await registry.stack.add_repository(config=WITHOUT_CONDA)
     await registry.stack.publish("main/py", "demo", "1.0")
     await registry.stack.add_repository("second", format="docker")
     image = make_image("both")
@@ -398,14 +398,14 @@ async def test_rows_of_many_clients_are_bounded_and_expire(registry: Registry) -
     catalog, digest = registry.stack.assembly.core.catalog, await registry.push_blob(b"wanted by many")
 
     def rows() -> int:
-        return int(catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM promise"))[0])
+        return int(catalog.peek(lambda r: r.one("SELECT COUNT(*) FROM push_lease"))[0])
 
     now_ms = registry.stack.assembly.core.clock.now_ms()
     for number in range(3 * linked_blobs.MAX_CLIENTS):
-        await catalog.write(linked_blobs.promise, 1, digest, f"client {number}", now_ms)
+        await catalog.write(linked_blobs.lease, 1, digest, f"client {number}", now_ms)
     assert rows() <= linked_blobs.MAX_CLIENTS + 1
-    await catalog.write(linked_blobs.end_promises, 1, [digest], "client 40")
-    assert catalog.peek(linked_blobs.is_promised, 1, digest, now_ms)
+    await catalog.write(linked_blobs.end_leases, 1, [digest], "client 40")
+    assert catalog.peek(linked_blobs.is_leased, 1, digest, now_ms)
     advance(registry.stack, LAST_MS)
     await collect(registry)
     assert rows() == 0

@@ -113,8 +113,8 @@ def list_in_an_index(scene: Scene) -> None:
     scene.catalog.do(manifests.touch_manifest, scene._package().id, digest_of(b"untagged"), NOW)
 
 
-def promise_manifest(scene: Scene) -> None:
-    scene.catalog.do(linked_blobs.promise, scene._package().id, digest_of(b"untagged"), "client 1", LATER)
+def lease_manifest(scene: Scene) -> None:
+    scene.catalog.do(linked_blobs.lease, scene._package().id, digest_of(b"untagged"), "client 1", LATER)
 
 
 def tag_manifest(scene: Scene) -> None:
@@ -125,7 +125,7 @@ CHANGES: dict[str, Callable[[Scene], None]] = {
     "touched": touch_manifest,
     "tagged": tag_manifest,
     "listed in an index": list_in_an_index,
-    "promised": promise_manifest,
+    "leased": lease_manifest,
 }
 
 
@@ -202,8 +202,8 @@ def test_a_signature_stays_whose_subject_is_needed_after_the_plan(scene: Scene, 
 
 BLOB_CHANGES: dict[str, Callable[[Scene], object]] = {
     "touched": lambda scene: scene.link("unused", now_ms=LATER),
-    "promised": lambda scene: scene.catalog.do(
-        linked_blobs.promise, scene._package().id, digest_of(b"unused"), "client 1", LATER
+    "leased": lambda scene: scene.catalog.do(
+        linked_blobs.lease, scene._package().id, digest_of(b"unused"), "client 1", LATER
     ),
     "referred to": lambda scene: scene.put("of unused", "unused", tag="v2", now_ms=NOW),
 }
