@@ -240,7 +240,7 @@ class Proofs:
             assert "Server Shut Down" in lines
             assert "Unable to write" not in lines
         finally:
-            run("podman", "rm", "--force", uid)
+            run("podman", "rm", "--force", "--volumes", uid)
 
     def _podman_options(self, name: str) -> Sequence[str]:
         """The first options with which a container runs here."""

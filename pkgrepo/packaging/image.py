@@ -290,9 +290,14 @@ def _write_layout(sources: Sources, layers: Sequence[tuple[Sequence[Entry], str]
     }
     described = _add(blobs, manifest, f"{_OCI}.manifest.v1+json")
     described["platform"] = {"architecture": ARCHITECTURE, "os": "linux"}
-    described["annotations"] = {"org.opencontainers.image.ref.name": f"localhost/pkgrepo:{sources.version}"}
+    name = f"localhost/pkgrepo:{sources.version}"
+    described["annotations"] = {"org.opencontainers.image.ref.name": name}
     index = {"schemaVersion": 2, "mediaType": f"{_OCI}.index.v1+json", "manifests": [described]}
+    # `docker load` before Docker 25 reads no layout, but this list; docker save of later versions writes both.
+    paths = [f"blobs/{each['digest'].replace(':', '/')}" for each in (config, *descriptors)]
+    listed = [{"Config": paths[0], "RepoTags": [name], "Layers": paths[1:]}]
     entries = [
+        Entry("manifest.json", 0o644, json.dumps(listed).encode()),
         Entry("oci-layout", 0o644, b'{"imageLayoutVersion":"1.0.0"}'),
         Entry("index.json", 0o644, json.dumps(index, sort_keys=True).encode()),
         Entry("blobs"),

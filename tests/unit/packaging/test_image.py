@@ -34,6 +34,11 @@ def test_every_digest_is_that_of_its_blob(tmp_path: Path) -> None:
     manifest = json.loads(blobs[described["digest"].removeprefix("sha256:")])
     config = json.loads(blobs[manifest["config"]["digest"].removeprefix("sha256:")])
     assert config["created"] == "2023-11-14T22:13:20Z"
+    (listed,) = json.loads(content["manifest.json"])  # for docker load before Docker 25
+    assert listed["RepoTags"] == ["localhost/pkgrepo:1.2.3"]
+    assert [listed["Config"], *listed["Layers"]] == [
+        f"blobs/sha256/{each['digest'].removeprefix('sha256:')}" for each in (manifest["config"], *manifest["layers"])
+    ]
     for layer, diff in zip(manifest["layers"], config["rootfs"]["diff_ids"], strict=True):
         packed = blobs[layer["digest"].removeprefix("sha256:")]
         assert layer["size"] == len(packed)
