@@ -11,6 +11,7 @@ from twisted.application.service import IService
 from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
+from pkgrepo.composition.advisories import Mirror, make_known, make_refresh
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.events import make_events
 from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
@@ -37,6 +38,7 @@ from pkgrepo.management.metrics.exposition import ProcessMetrics, UpstreamMetric
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
+from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
 from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.retention.schedule import RetentionSchedule
 from pkgrepo.repositories.search import SearchIndexCache
@@ -102,6 +104,8 @@ class Assembly:
         self._events = await make_events(core, config, identification.authorizer, reactor)
         self._proxies = ProxyParts(core, config, reactor)
         self._proxies.check_settings()
+        self._mirror = Mirror(core, config, reactor)
+        self._refresh = make_refresh(core, config, self._mirror)
         services = self._services(identification, self._proxies)
         mounts = Mounts(services=services, formats=core.formats)
         lag = ReactorLag(reactor)
@@ -131,7 +135,7 @@ class Assembly:
             core.follower,
             self._proxies.upkeep(),
             self._events.sender,
-            *maintenance(core, identification, config, reactor),
+            *maintenance(core, identification, config, self._refresh, reactor),
             *(service for each in formats for service in each.background(services, reactor)),
             *self._commit_watch(),
         ):
@@ -168,6 +172,7 @@ class Assembly:
         if self._running.running:
             await self._running.stopService()
             await self._proxies.stop()
+            await self._mirror.close()
             await self._events.poster.close()
             await self._identification.documents.close()
             if stop_receiving is not None:
@@ -242,6 +247,7 @@ class Assembly:
             ),
             formats=core.formats,
             pipelines=identification.pipelines,
+            advisories=make_known(core, config),
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )
@@ -284,6 +290,7 @@ class Assembly:
                 collector=core.collector,
                 retention=core.retention,
                 jobs=core.jobs,
+                advisory_refresh=self._refresh,
                 cache_purge=self._proxies.purge,
                 authenticator=identification.authenticator,
                 authorizer=identification.authorizer,
@@ -306,8 +313,10 @@ class Assembly:
         )
 
 
-def maintenance(core: Core, identification: Identification, config: Config, reactor: Any) -> Iterator[IService]:
-    """Housekeeping, the removal of sessions that ended, and the daily garbage collection unless it is off."""
+def maintenance(
+    core: Core, identification: Identification, config: Config, refresh: AdvisoryRefresh, reactor: Any
+) -> Iterator[IService]:
+    """Housekeeping, the removal of sessions that ended, retention, refreshes, and the daily garbage collection."""
     yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
     yield PeriodicTask(identification.pipelines.remove_old, reactor, every_s=SESSIONS_S, what="removing old tokens")
     yield Housekeeping(
@@ -318,6 +327,9 @@ def maintenance(core: Core, identification: Identification, config: Config, reac
         reactor=reactor,
     )
     yield RetentionSchedule(core.context, work=core.retention, jobs=core.jobs, reactor=reactor)
+    if refresh.source:
+        every_s = config.advisories.refresh_s
+        yield RefreshSchedule(core.context, refresh=refresh, jobs=core.jobs, every_s=every_s, reactor=reactor)
     if config.gc.daily:
         yield DailyCollection(core.context, collector=core.collector, jobs=core.jobs, reactor=reactor)
 

@@ -60,6 +60,7 @@ COMMANDS = {
     "events": ("remote.events", "events"),
     "host": ("remote.hosts", "host"),
     "quota": ("remote.quotas", "quota"),
+    "advisories": ("remote.advisories", "advisories"),
     "stats": ("remote.server", "stats"),
     "jobs": ("remote.server", "jobs"),
     "audit": ("remote.server", "audit"),

@@ -24,8 +24,8 @@ from .source import Source
 _END = struct.Struct("<4s4H2IH")  # 4.3.16
 _END64 = struct.Struct("<4sQ2H2I4Q")  # 4.3.14
 _LOCATOR64 = struct.Struct("<4sIQI")  # 4.3.15
-_CENTRAL = struct.Struct("<4s6H3I5H2I")  # 4.3.12
-_LOCAL = struct.Struct("<4s5H3I2H")  # 4.3.7
+CENTRAL = struct.Struct("<4s6H3I5H2I")  # 4.3.12
+LOCAL = struct.Struct("<4s5H3I2H")  # 4.3.7
 _EXTRA = struct.Struct("<2H")  # 4.5.1
 
 _FULL16: Final = 0xFFFF
@@ -68,14 +68,16 @@ class Entry:
 
 
 @frozen
-class _Directory:
+class Directory:
+    """The central directory: offset, size in bytes, and number of entries."""
+
     start: int
     size: int
     count: int
 
 
 @frozen
-class _Extra:
+class Extra:
     """Sizes and offset of an entry, with the values of its zip64 extra field."""
 
     packed: int
@@ -95,7 +97,7 @@ class ZipArchive:
 
     def __init__(self, source: Source, select: Callable[[Mapping[str, Entry]], Collection[str]] | None = None) -> None:
         self._source = source
-        directory = _find_directory(source)
+        directory = find_directory(source)
         self.entries = _read_entries(source, directory)
         _check_sizes(source, self.entries)
         selected = None if select is None else select(self.entries)
@@ -194,7 +196,12 @@ def is_zip(source: Source) -> bool:
     return bool(at + _END.size + comment <= len(tail) and (size == _FULL32 or size <= before))
 
 
-def _find_directory(source: Source) -> _Directory:
+def find_directory(source: Source, most: int = 0) -> Directory:
+    """
+    The central directory of at most ``most`` entries; 0: as many as the size of the file allows.
+
+    :raises Invalid: it is not where the records at the end of the file say, or is too large
+    """
     length = min(source.size, _END.size + LONGEST_COMMENT)
     tail = source.read(source.size - length, length)
     at = tail.rfind(b"PK\x05\x06")
@@ -206,10 +213,10 @@ def _find_directory(source: Source) -> _Directory:
     if disk or first_disk or here != count:
         raise source.refuse("is one part of a zip archive in several")
     end = source.size - length + at
-    found = _Directory(start, size, count)
+    found = Directory(start, size, count)
     if end >= _LOCATOR64.size + _END64.size:
         found, end = _apply_zip64(source, found, end)
-    most = entries_budget(source)
+    most = most or entries_budget(source)
     if found.count > most:
         raise source.refuse(f"has more than {most} entries")
     if found.size > DIRECTORY_SIZE:
@@ -219,7 +226,7 @@ def _find_directory(source: Source) -> _Directory:
     return found
 
 
-def _apply_zip64(source: Source, short: _Directory, end: int) -> tuple[_Directory, int]:
+def _apply_zip64(source: Source, short: Directory, end: int) -> tuple[Directory, int]:
     """The directory and the offset of its end records, according to the zip64 records if there are any."""
     signature, disk, at, disks = _LOCATOR64.unpack(source.read(end - _LOCATOR64.size, _LOCATOR64.size))
     if signature != b"PK\x06\x07":
@@ -233,29 +240,29 @@ def _apply_zip64(source: Source, short: _Directory, end: int) -> tuple[_Director
     pairs = ((short.count, count, _FULL16), (short.size, size, _FULL32), (short.start, start, _FULL32))
     if any(low not in (high, full) for low, high, full in pairs):
         raise source.refuse("has two end records that contradict each other")
-    return _Directory(start, size, count), at
+    return Directory(start, size, count), at
 
 
-def _read_entries(source: Source, directory: _Directory) -> dict[str, Entry]:
+def _read_entries(source: Source, directory: Directory) -> dict[str, Entry]:
     data = source.read(directory.start, directory.size)
     entries: dict[str, Entry] = {}
     at = 0
     for _ in range(directory.count):
-        if len(data) - at < _CENTRAL.size:
+        if len(data) - at < CENTRAL.size:
             raise source.refuse("has a central directory that ends too early")
-        fields = _CENTRAL.unpack_from(data, at)
+        fields = CENTRAL.unpack_from(data, at)
         signature, _, _, flags, method, _, _, crc, packed, size, *lengths = fields[:13]
         disk, _, attributes, offset = fields[13:]
-        name_end = at + _CENTRAL.size + lengths[0]
+        name_end = at + CENTRAL.size + lengths[0]
         extra_end = name_end + lengths[1]
         if signature != b"PK\x01\x02" or extra_end + lengths[2] > len(data):
             raise source.refuse("has a malformed central directory")
-        raw_name = data[at + _CENTRAL.size : name_end]
-        name = _decode_name(source, raw_name, flags)
-        extra = _read_extra(source, raw_name, data[name_end:extra_end], _Extra(packed, size, offset))
+        raw_name = data[at + CENTRAL.size : name_end]
+        name = decode_name(source, raw_name, flags)
+        extra = read_extra(source, raw_name, data[name_end:extra_end], Extra(packed, size, offset))
         at = extra_end + lengths[2]
         entry = Entry(name, raw_name, flags, method, crc, extra.packed, extra.size, extra.offset)
-        _check_entry(source, entry, disk)
+        check_entry(source, entry, disk)
         # 4.4.15: the upper half is a Unix mode. Installers use it even if another system wrote the archive.
         _check_type(source, entry, attributes >> 28)
         if name in entries:
@@ -266,7 +273,8 @@ def _read_entries(source: Source, directory: _Directory) -> dict[str, Entry]:
     return entries
 
 
-def _decode_name(source: Source, raw_name: bytes, flags: int) -> str:
+def decode_name(source: Source, raw_name: bytes, flags: int) -> str:
+    """The name of an entry. :raises Invalid: it is too long, is no UTF-8 or leaves the target folder"""
     if len(raw_name) > source.limits.longest_name:
         raise source.refuse(f"has an entry with a name of more than {source.limits.longest_name} bytes")
     try:
@@ -277,7 +285,7 @@ def _decode_name(source: Source, raw_name: bytes, flags: int) -> str:
     return name
 
 
-def _read_extra(source: Source, raw_name: bytes, data: bytes, short: _Extra) -> _Extra:
+def read_extra(source: Source, raw_name: bytes, data: bytes, short: Extra) -> Extra:
     """Sizes and offset; values that do not fit the header are read from the zip64 extra field (4.5.3)."""
     packed, size, offset = short.packed, short.size, short.offset
     at, seen = 0, False
@@ -302,10 +310,11 @@ def _read_extra(source: Source, raw_name: bytes, data: bytes, short: _Extra) -> 
             offset = next(values) if offset == _FULL32 else offset
         except StopIteration:
             raise source.refuse("has an entry with a zip64 field that is too short") from None
-    return _Extra(packed, size, offset)
+    return Extra(packed, size, offset)
 
 
-def _check_entry(source: Source, entry: Entry, disk: int) -> None:
+def check_entry(source: Source, entry: Entry, disk: int) -> None:
+    """Check how an entry is stored. :raises Invalid: in a way that not all programs read alike"""
     if disk:
         raise source.refuse("is one part of a zip archive in several")
     if entry.flags & _FORBIDDEN_FLAGS:
@@ -330,7 +339,7 @@ def _check_sizes(source: Source, entries: dict[str, Entry]) -> None:
 
 
 def _check_local_headers(
-    source: Source, directory: _Directory, entries: dict[str, Entry], selected: Collection[str] | None
+    source: Source, directory: Directory, entries: dict[str, Entry], selected: Collection[str] | None
 ) -> dict[str, int]:
     """
     Offset of the data of each member, or of those that are ``selected``.
@@ -345,19 +354,19 @@ def _check_local_headers(
     for entry, (at, end) in zip(ordered, pairwise(bounds), strict=True):
         if selected is not None and entry.name not in selected:
             continue
-        head = source.read(at, _LOCAL.size)
-        signature, _, flags, method, _, _, crc, packed, size, name_length, extra_length = _LOCAL.unpack(head)
-        names = source.read(at + _LOCAL.size, name_length + extra_length)
+        head = source.read(at, LOCAL.size)
+        signature, _, flags, method, _, _, crc, packed, size, name_length, extra_length = LOCAL.unpack(head)
+        names = source.read(at + LOCAL.size, name_length + extra_length)
         raw_name, extra = names[:name_length], names[name_length:]
         same = (flags ^ entry.flags) & (_FORBIDDEN_FLAGS | _HAS_DESCRIPTOR | _IS_UTF8) == 0
         if signature != b"PK\x03\x04" or not same or method != entry.method or raw_name != entry.raw_name:
             raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
-        wide = _read_extra(source, raw_name, extra, _Extra(packed, size, 0))
+        wide = read_extra(source, raw_name, extra, Extra(packed, size, 0))
         pairs = ((crc, entry.crc), (wide.packed, entry.packed), (wide.size, entry.size))
         # These values may be 0 here if a data descriptor after the data has them (4.4.4).
         if any(said != known and (said or not flags & _HAS_DESCRIPTOR) for said, known in pairs):
             raise source.refuse(f"has an entry {entry.name!r} whose local header says otherwise than the directory")
-        start = at + _LOCAL.size + len(names)
+        start = at + LOCAL.size + len(names)
         rest = end - start - entry.packed
         if rest < 0:
             raise source.refuse("has entries that overlap")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,11 +32,13 @@ from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.advisories.known import judge
 from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.startup.checks import start_problems
 from pkgrepo.startup.extras import missing_extras
 from pkgrepo.startup.host_checks import OK, PROBLEM, WARNING, Finding, host_findings, room
 from pkgrepo.storage.buckets import StorageBuckets
+from pkgrepo.storage.catalog.advisories import AdvisoryLoad, find_load
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.schema import load_schema, schema_version
 from pkgrepo.storage.catalog.server.repositories import all_repositories
@@ -50,6 +53,7 @@ class Stored:
     """What the catalog names, as far as it can be read: with an older schema nothing before the next start."""
 
     schema: int | None = None
+    advisories: AdvisoryLoad | None = None
     storages: list[Storage] = field(factory=list)
     repositories: list[Repository] = field(factory=list)
 
@@ -60,7 +64,7 @@ class Stored:
 @click.pass_obj
 def doctor(sources: Sources, *, as_json: bool, offline: bool) -> None:
     """
-    Check configuration, rights, disks, clock, memory, database, buckets, upstreams, certificate and unit.
+    Check configuration, rights, disks, clock, memory, database, advisories, buckets, upstreams, certificate and unit.
 
     Prints a line for each, with what to do about it. Nothing is changed, and a server may run. Exit code 1 if there is
     a problem; 0 with warnings alone.
@@ -70,6 +74,7 @@ def doctor(sources: Sources, *, as_json: bool, offline: bool) -> None:
     found = [*_configuration(config), *host_findings(config)]
     stored = Stored()
     found += _database(config, stored)
+    found += _advisories(config, stored)
 
     async def ask(_reactor: object) -> None:
         found.extend(await _places(config, stored))
@@ -123,6 +128,8 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
             stored.schema = schema_version(catalog, is_sqlite=config.database_path is not None)
             stored.storages = list_storages(catalog)
             stored.repositories = all_repositories(catalog)
+            if stored.schema == known:  # older ones have no table of them
+                stored.advisories = find_load(catalog)
     except CatalogUnusable as error:
         return [Finding("database", PROBLEM, str(error), "check database.url, the password and the rights")]
     if stored.schema is not None and stored.schema > known:
@@ -133,6 +140,20 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
         return [Finding("database", WARNING, sentence, "make a backup first")]
     counts = f"{len(stored.storages)} storages, {len(stored.repositories)} repositories"
     return [Finding("database", OK, f"it answers, with schema {stored.schema} and {counts}")]
+
+
+def _advisories(config: Config, stored: Stored) -> list[Finding]:
+    """Whether the advisories are loaded, and young enough."""
+    source = config.advisories.source
+    if not source or stored.schema is None:
+        return []
+    state = judge(stored.advisories, source, config.advisories.max_age_s, int(time.time() * 1000))
+    if state.problem:
+        advice = "look at the last job of the kind advisories: pkgrepo jobs list, and at what writes the export"
+        return [Finding("advisories", WARNING, state.problem, advice)]
+    counts = ", ".join(f"{count} of {name}" for name, count in sorted(state.records.items()))
+    skipped = f"; {state.unreadable} could not be read, see the log" if state.unreadable else ""
+    return [Finding("advisories", OK, f"{counts or 'none'}, exported {state.exported_at:%Y-%m-%d %H:%M} UTC{skipped}")]
 
 
 async def _places(config: Config, stored: Stored) -> list[Finding]:

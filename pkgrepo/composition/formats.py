@@ -17,5 +17,5 @@ def make_formats(config: Config) -> dict[str, Format]:
     docker = container(
         service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys
     )
-    formats = (conda(), docker, maven(), npm(config.npm.advisories), python(), ruby())
+    formats = (conda(), docker, maven(), npm(), python(), ruby())
     return {each.name: each for each in formats}

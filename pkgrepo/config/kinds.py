@@ -340,10 +340,24 @@ def show_size(count: int) -> str:
     return f"{count}B"
 
 
+def _read_place(value: object, folder: Path) -> str:
+    """An http(s) address, or an absolute path as ``_read_path`` gives it."""
+    if isinstance(value, str) and value.startswith(("http://", "https://")):
+        try:
+            return _read_base_url(value, folder)
+        except SettingError:
+            raise SettingError(f"must be {PLACE.what}") from None
+    return "" if value == "" else str(_read_path(value, folder))
+
+
+PLACE = Kind("a path, an http(s) address without credentials and query, or empty", _read_place)
+
+
 Seconds = Annotated[float, duration]
 Bytes = Annotated[int, size]
 ExistingFile = Annotated[Path, EXISTING_FILE]
 Endpoint = Annotated[str, ENDPOINT]
 BaseUrl = Annotated[str, BASE_URL]
+Place = Annotated[str, PLACE]
 Network = Annotated[str, NETWORK]
 Target = Annotated[str, TARGET]

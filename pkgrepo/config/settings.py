@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 from pkgrepo.model.structs import meaning
 
 from .keys import AUTO, Section
-from .kinds import ALIASES, HOSTS, BaseUrl, Bytes, Endpoint, ExistingFile, Network, Seconds, Secret, Target
+from .kinds import ALIASES, HOSTS, BaseUrl, Bytes, Endpoint, ExistingFile, Network, Place, Seconds, Secret, Target
 
 Name = Annotated[
     str,
@@ -273,12 +273,28 @@ class Webhooks(Section, frozen=True):
     timeout_s: Annotated[Seconds, meaning("how long a receiver may take to answer", ge=0.1, le=60)] = 10
 
 
-class Npm(Section, frozen=True):
-    """npm packages."""
+class Advisories(Section, frozen=True):
+    """Known vulnerabilities of npm, Python, Maven and Ruby packages."""
 
-    advisories: Annotated[
-        Path | None, meaning("known vulnerabilities for npm audit: a folder or zip of OSV records")
-    ] = None
+    source: Annotated[
+        Place,
+        meaning(
+            "an export of the OSV database: a folder of JSON files, a zip of them, or the address of such a zip at a "
+            "mirror, to which proxy.allow_private and the certificates of proxy.ca_file apply; empty means none"
+        ),
+    ] = ""
+    refresh_s: Annotated[
+        Seconds, meaning("how often it is looked whether the export has changed", ge=60, le=30 * 86_400)
+    ] = 6 * 3600
+    max_age_s: Annotated[
+        Seconds,
+        meaning(
+            "age of an export, by the time of its youngest file or as its server says, from which on nothing found is "
+            "not taken for free of vulnerabilities",
+            ge=3600,
+            le=3650 * 86_400,
+        ),
+    ] = 7 * 86_400
 
 
 class Container(Section, frozen=True):
@@ -458,7 +474,7 @@ class Config(Section, frozen=True):
     retention: Retention = field(default_factory=Retention)
     proxy: Proxy = field(default_factory=Proxy)
     webhooks: Webhooks = field(default_factory=Webhooks)
-    npm: Npm = field(default_factory=Npm)
+    advisories: Advisories = field(default_factory=Advisories)
     container: Container = field(default_factory=Container)
     metrics: Metrics = field(default_factory=Metrics)
     traces: Traces = field(default_factory=Traces)

@@ -11,14 +11,12 @@ from twisted.web.resource import IResource
 
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.http.responses import Response
-from pkgrepo.model import Repository, VersionAdvisory
+from pkgrepo.model import Repository
 from pkgrepo.proxy.checks import Probe
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.snippets import Snippet
-from pkgrepo.storage.pools import Pools
 
 from .services import Services
 from .uploads import Uploads
@@ -54,8 +52,7 @@ class Format(StoredFormat):
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
     They are tried in order, since some upstreams lack the first ones. ``explain`` is for a format that explains itself
-    what it serves. ``find_advisories`` finds the known vulnerabilities of a version, by key and text, or None if the
-    server has no advisories.
+    what it serves.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
     slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
@@ -72,7 +69,6 @@ class Format(StoredFormat):
     proxied: Proxied | None = None
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
     explain: Explain | None = None
-    find_advisories: Callable[[str, str, Pools, Clock], Awaitable[Sequence[VersionAdvisory] | None]] | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
     ping_responses: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()

@@ -23,6 +23,7 @@ from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.format import StoredFormat
@@ -70,6 +71,7 @@ class Services:
     proxy: Proxying
     formats: Mapping[str, StoredFormat] = field(eq=False)
     pipelines: PipelineTokens
+    advisories: KnownAdvisories
     max_upload: int
     public_url: str = ""
 

@@ -13,6 +13,7 @@ from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unroute
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.management import (
+    advisories,
     audit,
     hosts,
     quotas,
@@ -33,6 +34,7 @@ from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
+from pkgrepo.management.packages import advisories as package_advisories
 from pkgrepo.management.packages import attestations, image_contents, promotion, removal, search, statements, tags
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
@@ -64,6 +66,8 @@ ROOMS = (
     jobs,
     packages,
     image_contents,
+    package_advisories,
+    advisories,
     attestations,
     statements,
     tags,

@@ -197,7 +197,7 @@ async def ready(services: ManagementServices, request: Request) -> Response:
     identity = await services.shared.access.identify(request)
     shown = None
     if identity.admin and identity.limits is None:
-        others = (await _layout(services), await _webhooks(services))
+        others = (await _layout(services), await _webhooks(services), await _advisories(services))
         shown = {each.name: each.sentence for each in (*checks, *others)}
     health = Health(status=status, checks=shown)
     return json_response(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
@@ -206,7 +206,7 @@ async def ready(services: ManagementServices, request: Request) -> Response:
 async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
     """The status of the server, and all checks."""
     status, checks = await _checked(services)
-    return status, [*checks, await _layout(services), await _webhooks(services)]
+    return status, [*checks, await _layout(services), await _webhooks(services), await _advisories(services)]
 
 
 async def _checked(services: ManagementServices) -> tuple[str, list[Check]]:
@@ -275,3 +275,12 @@ async def _webhooks(services: ManagementServices) -> Check:
     if not names:
         return Check("webhooks")
     return Check("webhooks", DEGRADED, f"switched off because their receivers failed: {', '.join(names)}")
+
+
+async def _advisories(services: ManagementServices) -> Check:
+    """Without a source there is nothing to check; old ones keep the server from nothing but audits."""
+    try:
+        known = await services.shared.advisories.knowledge()
+    except PkgrepoError as error:
+        return Check("advisories", DEGRADED, str(error))
+    return Check("advisories", DEGRADED, known.problem) if known.problem and known.has_source else Check("advisories")

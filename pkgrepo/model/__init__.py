@@ -7,7 +7,6 @@ lower-case hex. ``key`` is the normalised form of ``name``.
 
 from __future__ import annotations
 
-from pkgrepo.model.packages import VersionAdvisory
 from pkgrepo.model.repositories import (
     Project,
     ProjectBinding,
@@ -74,7 +73,6 @@ __all__ = [
     "User",
     "UserKind",
     "Version",
-    "VersionAdvisory",
     "VersionState",
     "Visibility",
     "folder_of",

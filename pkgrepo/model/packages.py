@@ -165,22 +165,3 @@ class Document:
     modified_s: int | None = None
     digests: Mapping[str, str] = Factory(dict)
     size: int = Factory(lambda self: len(self.body), takes_self=True)
-
-
-@frozen
-class VersionAdvisory:
-    """
-    A known vulnerability of one version of a package, as its database describes it.
-
-    ``severity`` is info, low, moderate, high or critical. ``affected`` and ``fixed`` are ranges of versions in the
-    syntax of the package's own clients; an empty ``fixed`` says that no version is known to be free of it. ``aliases``
-    are its ids in other databases.
-    """
-
-    id: str
-    title: str
-    severity: str
-    url: str
-    aliases: tuple[str, ...]
-    affected: str
-    fixed: str

@@ -95,6 +95,32 @@ class VersionKinds:
     build: Callable[[Mapping[str, Any]], str | None] = lambda _attrs: None
 
 
+@frozen(kw_only=True, eq=False)
+class Ecosystem:
+    """
+    How databases of vulnerabilities name the packages and versions of a format.
+
+    ``name`` is OSV's word for the format. ``package_key`` is the key of a package by its name there. ``sort`` is the
+    sort key of a version that bounds a range. ``builds`` are the sort keys that all builds of a listed version have:
+    from the first, to the second (exclusive). All three raise C{Invalid}.
+    """
+
+    name: str
+    package_key: Callable[[str], str]
+    sort: Callable[[str], bytes]
+    builds: Callable[[str], tuple[bytes, bytes]]
+
+
+def only_key(sort: Callable[[str], bytes]) -> Callable[[str], tuple[bytes, bytes]]:
+    """The ``builds`` of an ecosystem in which all builds of a version have one sort key."""
+
+    def builds(text: str) -> tuple[bytes, bytes]:
+        key = sort(text)
+        return key, key + b"\0"  # no key is the beginning of another one
+
+    return builds
+
+
 def _index_nothing(index: PackageIndex, change: Change) -> None:
     """Every list is read from the catalog on request."""
 
@@ -110,7 +136,7 @@ class StoredFormat:
     sentence; None if they do. ``warnings`` are sentences about surprising effects of a repository's configuration.
 
     ``index_removed`` updates the index after the removal of many versions, which ``index`` does one by one.
-    ``versions`` is None for images.
+    ``versions`` is None for images; ``ecosystem`` for formats that databases of vulnerabilities have no records of.
 
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
     those about no single package, of what a proxy keeps; they raise C{Invalid} if one would be too large. ``compact``
@@ -130,6 +156,7 @@ class StoredFormat:
     tree: Tree | None = None
     images: Images | None = None
     versions: VersionKinds | None = None
+    ecosystem: Ecosystem | None = None
     index_removed: VersionsIndexer | None = None
     companion: Companion | None = None
     restore_documents: Callable[[Reader, Package], Sequence[Made]] | None = None

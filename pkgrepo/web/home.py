@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pkgrepo.http.responses import Response
+from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.web.tables import Columns, PageTable, page_of_rows
 from pkgrepo.web.visits import Visit
 
@@ -12,7 +12,7 @@ MOST_LISTED: Final = 1000  # repositories; more are found by the filter
 PER_PAGE: Final = 30  # repositories; a row takes 1.2 KB
 HITS: Final = 50
 CHANGED: Final = 10
-CHOICES: Final = ("format", "repository", "license", "source", "withdrawn")  # of a search
+CHOICES: Final = ("format", "repository", "license", "source", "withdrawn", "vulnerable", "severity")  # of a search
 
 COLUMNS: Final[Columns[Any]] = {
     "name": lambda each: (each.storage_name, each.name),
@@ -56,8 +56,11 @@ async def search(visit: Visit) -> Response:
     """Packages of all repositories with the words in their names or in what they say of themselves."""
     text = visit.query("q").strip()
     query = {name: visit.query(name) for name in CHOICES if visit.query(name)}
-    hits = None
+    hits, error = None, ""
     if text or query:
         asked: dict[str, Any] = {**query, "q": text, "limit": HITS, "facets": True}
-        hits = await visit.api("GET", "/search/packages", query=asked)
-    return visit.page("home/search.html", text=text, hits=hits, chosen=query)
+        try:
+            hits = await visit.api("GET", "/search/packages", query=asked)
+        except Refusal as refused:  # of vulnerabilities nothing is known
+            error = refused.sentence
+    return visit.page("home/search.html", text=text, hits=hits, chosen=query, error=error)

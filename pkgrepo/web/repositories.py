@@ -147,6 +147,22 @@ async def show_upstreams(visit: Visit, storage: str, name: str) -> Response:
     )
 
 
+@pages.get("/repositories/<storage>/<name>/vulnerabilities")
+async def show_vulnerabilities(visit: Visit, storage: str, name: str) -> Response:
+    """The known vulnerabilities of versions that are stored in the repository, or in its members."""
+    repository = await find_repository(visit, storage, name)
+    query: dict[str, Any] = {"repository": f"{storage}/{name}", "limit": PER_PAGE}
+    query |= {each: visit.query(each) for each in ("cursor", "severity", "sort") if visit.query(each)}
+    return visit.page(
+        "repositories/vulnerabilities.html",
+        repository=repository,
+        tab="vulnerabilities",
+        found=await visit.api("GET", "/advisories", query=query),
+        chosen=visit.query("severity"),
+        order=visit.query("sort") or "-severity",
+    )
+
+
 async def _own_page(visit: Visit, place: str) -> Markup | None:
     """The page that the configuration of the repository has, rendered; None without one, and below other lists."""
     if visit.query("q") or visit.query("cursor"):

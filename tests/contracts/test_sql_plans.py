@@ -23,6 +23,8 @@ WITHOUT: Final = tuple(
 # Tables that grow with the packages and their use. The others have some thousand rows on a large server.
 LARGE: Final = frozenset(
     {
+        "advisory",
+        "advisory_range",
         "appended_line",
         "blob",
         "checksum_claim",
@@ -62,6 +64,7 @@ WHOLE: Final = {
     ("images/trust.py", "package"): "joins those rows",
     ("packages/events.py", "event"): "the rows of a partial index",
     ("server/statistics.py", "manifest"): "the statistics of one repository, over all images",
+    ("catalog/advisories.py", "advisory"): "counts all records after a refresh",
     ("catalog/usage_counts.py", "event"): "from the newest one back to the first that is old enough",
 }
 

@@ -29,7 +29,7 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Tree, VersionKinds
+from pkgrepo.repositories.format import Ecosystem, Tree, VersionKinds, only_key
 
 from .configuration import CONFIGURATIONS
 from .names import (
@@ -61,6 +61,7 @@ def maven() -> Format:
         refuses=refuses,
         index=index_artifact,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease, snapshot=is_literal_snapshot, build=build_of),
+        ecosystem=Ecosystem(name="Maven", package_key=parse_package_key, sort=sort_key, builds=only_key(sort_key)),
         tree=Tree(
             directory=_directory,
             document=render_directory,

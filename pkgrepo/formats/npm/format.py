@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-
-from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm import names, paths
-from pkgrepo.formats.npm.audit.export import AdvisoryCache
-from pkgrepo.formats.npm.audit.matching import find_advisories
+from pkgrepo.formats.npm import paths
+from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.document_requests import take_file
 from pkgrepo.formats.npm.packument.document import SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
@@ -21,10 +16,10 @@ from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout, VersionKinds
-from pkgrepo.untrusted.text import quoted
 
 from .configuration import CONFIGURATIONS
 from .indexing import index_package, index_removed
+from .names import package_key
 from .routes import ROUTES
 from .semver import padded, parse_version
 from .setup import install_snippets, snippets
@@ -32,9 +27,9 @@ from .setup import install_snippets, snippets
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done", NPM_EXCHANGE)
 
 
-def npm(advisories: Path | None = None) -> Format:
-    """``advisories`` is the path of an OSV export: a folder or a zip of records. With None audits find nothing."""
-    caches = Caches(make_packuments(), AdvisoryCache(advisories))
+def npm() -> Format:
+    """The format with its caches."""
+    caches = Caches(make_packuments())
     return Format(
         name="npm",
         aliases=("node",),
@@ -46,6 +41,7 @@ def npm(advisories: Path | None = None) -> Format:
         versions=VersionKinds(
             sort=lambda text: parse_version(padded(text)).sort, prerelease=lambda text: "-" in text.partition("+")[0]
         ),
+        ecosystem=ECOSYSTEM,
         layout=Layout(path=paths.readable_path),
         resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path.startswith(LOGINS),
@@ -69,13 +65,5 @@ def npm(advisories: Path | None = None) -> Format:
         ),
         restore_documents=restored_document_of(packument_question, restore_packument),
         probes=lambda url: ((f"{url}/-/ping", (200,)), (f"{url}/", (200,))),  # mirrors of files have no ping
-        find_advisories=partial(find_advisories, caches.advisories),
         caches={"packuments": caches.packuments.kept},
     )
-
-
-def package_key(name: str) -> str:
-    """The name, which is its own key. :raises Invalid: no package has such a name"""
-    if not names.is_readable(name):
-        raise Invalid(f"{quoted(name)} is not the name of a package", "name")
-    return name

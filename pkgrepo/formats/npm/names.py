@@ -65,6 +65,13 @@ def check_new_name(name: str) -> None:
         raise Invalid(f"invalid package name: {quoted(name)} {why}", "name")
 
 
+def package_key(name: str) -> str:
+    """The name, which is its own key. :raises Invalid: no package has such a name"""
+    if not is_readable(name):
+        raise Invalid(f"{quoted(name)} is not the name of a package", "name")
+    return name
+
+
 def is_readable(name: str) -> bool:
     """Whether a text can be the name of an existing package, by today's rules or by the laxer ones of the past."""
     scope, bare = split_scope(name)

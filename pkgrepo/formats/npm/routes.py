@@ -262,9 +262,9 @@ async def _npm(context: Context[Caches], request: Request, verb: str, parts: Seq
         case ["DELETE", "tokens", "token", key]:
             return await revoke_token(context, request, key)
         case ["POST", "security", "advisories", "bulk"]:
-            return await bulk(context, request, context.caches.advisories)
+            return await bulk(context, request)
         case ["POST", "security", "audits"] | ["POST", "security", "audits", "quick"]:
-            return await quick(context, request, context.caches.advisories)
+            return await quick(context, request)
     raise _nothing(context, request)
 
 

@@ -25,7 +25,7 @@ from pkgrepo.gateway.pipelines import PYTHON_EXCHANGE
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, Proxied, merge_fragments
-from pkgrepo.repositories.format import Layout, VersionKinds
+from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS
@@ -45,6 +45,7 @@ def python() -> Format:
         version_key=names.version_key,
         index=index_project,
         versions=VersionKinds(sort=lambda text: names.parse_version(text)[1], prerelease=names.is_prerelease),
+        ecosystem=Ecosystem(name=names.ECOSYSTEM, package_key=normalise, sort=names.bound_key, builds=names.builds),
         layout=Layout(path=names.readable_path),
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),
         needs_no_credentials=lambda path: path.startswith(PYTHON_EXCHANGE),

@@ -16,6 +16,7 @@ from pkgrepo.untrusted.text import quoted
 
 Kind = Literal["bdist_wheel", "sdist"]
 
+ECOSYSTEM = "PyPI"  # as databases of vulnerabilities name the format
 LONGEST_FILENAME = 255  # bytes; the limit of file systems
 LONGEST_VERSION = 255  # characters; longer texts are not parsed, so that a number's length fits in one byte of the key
 
@@ -347,6 +348,26 @@ def sort_key(version: Version) -> bytes:
     parts.append(b"\x01" if version.dev is None else b"\x00" + _number(version.dev))
     parts.append(b"\x00" if version.local is None else b"\x01" + _local(version.local))
     return b"".join(parts)
+
+
+def bound_key(text: str) -> bytes:
+    """The sort key of a version that bounds a range. :raises Invalid: PEP 440 does not allow the text"""
+    version = find_version(text)
+    if version is None:
+        raise Invalid(f"{quoted(text)} is not a version as PEP 440 has it", "version")
+    return sort_key(version)
+
+
+def builds(text: str) -> tuple[bytes, bytes]:
+    """
+    The sort keys of a version, and of its local versions if it is none, to the second (exclusive).
+
+    PEP 440, version matching: a version without a local part matches whatever local part a candidate has.
+    """
+    version, key = find_version(text), parse_version(text)[1]
+    if version is None or version.local is not None:
+        return key, key + b"\0"
+    return key, key[:-1] + b"\x02"  # above the mark 01 of all local parts
 
 
 def legacy_sort_key(text: str) -> bytes:

@@ -20,11 +20,11 @@ from pkgrepo.gateway.pipelines import GEM_EXCHANGE
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Layout, VersionKinds
+from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
 
 from .configuration import CONFIGURATIONS
 from .indexer import apply_change
-from .names import check_full_version, check_name, is_prerelease, order_key
+from .names import bound_key, builds, check_full_version, check_name, is_prerelease, order_key
 from .routes import ROUTES
 from .setup import install_snippets, snippets
 
@@ -43,6 +43,7 @@ def ruby() -> Format:
             sort=lambda text: order_key(text.partition("-")[0]),
             prerelease=lambda text: is_prerelease(text.partition("-")[0]),
         ),
+        ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path == GEM_EXCHANGE,

@@ -170,6 +170,17 @@ def sort_key(number: str, platform: str) -> bytes:
     return order_key(number) + platform.encode("ascii")
 
 
+def bound_key(text: str) -> bytes:
+    """The sort key of a version that bounds a range, for all platforms. :raises Invalid: it is no version"""
+    return order_key(check_full_version(text).partition("-")[0])
+
+
+def builds(text: str) -> tuple[bytes, bytes]:
+    """The sort keys of a version on all platforms, to the second (exclusive). :raises Invalid: it is no version"""
+    key = bound_key(text)
+    return key, key + b"\xff"  # above every platform, which is ASCII
+
+
 def _number(value: int) -> bytes:
     size = (value.bit_length() + 7) // 8
     return bytes((size,)) + value.to_bytes(size, "big")

@@ -18,6 +18,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
 from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.proxy.purge import CachePurge
+from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.publisher import ChangeListener
@@ -88,6 +89,7 @@ class ManagementServices:
     collector: GarbageCollector
     retention: RetentionWork
     jobs: Jobs
+    advisory_refresh: AdvisoryRefresh
     cache_purge: CachePurge
     authenticator: Authenticator
     authorizer: Authorizer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -53,12 +53,23 @@ async def run_job(call: Call, *, kind: str, key: str, data: Mapping[str, Any], w
     Returns the job when it is done, or the answer 202 with its address while it runs; to a request that does not wait
     always that. ``data`` has the place ``on`` which it works.
 
+    :raises Refusal: see ``answer_job``
+    """
+    details = {**data, "repository": call.repository.uid, "by": call.actor.name}
+    return await answer_job(call, partial(call.services.jobs.begin, kind, key, details, work), call.repository)
+
+
+async def answer_job(
+    call: Call, begin: Callable[[], Awaitable[str]], repository: Repository | None = None
+) -> Job | Response:
+    """
+    What ``run_job`` returns, for a job that ``begin`` starts, also one about no repository.
+
     :raises Refusal: 409 if a job of this kind and key runs already, 503 if the job failed
     """
     seconds = _wait_s(call)
-    details = {**data, "repository": call.repository.uid, "by": call.actor.name}
     try:
-        uid = await call.services.jobs.begin(kind, key, details, work)
+        uid = await begin()
     except JobRunning as error:
         raise Refusal(
             409,
@@ -72,7 +83,7 @@ async def run_job(call: Call, *, kind: str, key: str, data: Mapping[str, Any], w
         return job
     if job.ended and seconds:
         raise Refusal(503, "; ".join(job.result.get("errors", ())) or "the job failed", "unavailable")
-    return json_response(job_record(job, call.repository), 202, headers=((b"Location", _address(job)), *NO_STORE))
+    return json_response(job_record(job, repository), 202, headers=((b"Location", _address(job)), *NO_STORE))
 
 
 def _address(job: Job) -> bytes:

@@ -30,6 +30,7 @@ from pkgrepo.management.metrics.sums import AllMetrics, Families, summed
 from pkgrepo.model import Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.advisories.known import Knowledge
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
@@ -78,6 +79,8 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     repositories = await services.shared.catalog.scan(all_repositories)
     counts = await services.shared.catalog.scan(all_cache_counts)
     behind = await services.shared.catalog.scan(backlog)
+    known = await services.shared.advisories.knowledge()
+    ecosystems = sorted(each.ecosystem.name for each in services.formats.values() if each.ecosystem is not None)
     await services.shared.registry.refresh()
     stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
     families: list[Families] = [
@@ -86,6 +89,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _storages(stores),
         lambda: _layout([each for each, _ in stores], behind),
         lambda: _proxies(counts),
+        lambda: _advisories(known, ecosystems),
     ]
     body = await processes.render(families)
     return Response(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
@@ -124,6 +128,19 @@ def family(
 
 gauge = partial(family, GaugeMetricFamily)
 counter = partial(family, CounterMetricFamily)
+
+
+def _advisories(known: Knowledge, ecosystems: Sequence[str]) -> Iterator[Metric]:
+    complete: list[tuple[list[str], float]] = [([], int(known.complete))] if known.has_source else []
+    text = "1 if the advisories are loaded and young enough, else 0."
+    yield gauge("pkgrepo_advisories_complete", text, [], complete)
+    exported: list[tuple[list[str], float]] = []
+    if known.exported_at is not None:
+        exported = [([], known.exported_at.timestamp())]
+    text = "Time of the export of advisories (Unix time)."
+    yield gauge("pkgrepo_advisories_exported_timestamp_seconds", text, [], exported)
+    records = [([name], known.records.get(name, 0)) for name in ecosystems]
+    yield gauge("pkgrepo_advisories_records", "Stored advisories.", ["ecosystem"], records)
 
 
 def _build() -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""The routes that show packages, versions, files and known vulnerabilities, and list them in one of several orders."""
+"""The routes that show packages, versions and files, and list them in one of several orders."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.packages import images
+from pkgrepo.management.packages.advisories import known_of_package, worst_of, worst_of_packages
 from pkgrepo.management.packages.contents import TreeEntry
 from pkgrepo.management.packages.image_contents import Platforms, platforms_of
 from pkgrepo.management.packages.records import file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.schema import (
-    Advisories,
-    AdvisoryRecord,
     DailyDownloads,
     DayDownloads,
     FileRecord,
@@ -31,7 +30,7 @@ from pkgrepo.management.packages.schema import (
     VersionRecord,
     VersionSummaryRecord,
 )
-from pkgrepo.model import Action, File, Version, VersionAdvisory
+from pkgrepo.model import Action, File, Version
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.packages import files, packages, tags
 from pkgrepo.storage.catalog.packages.dependencies import read_dependencies
@@ -39,6 +38,7 @@ from pkgrepo.storage.catalog.packages.files import FILE_ORDERS, count_files_of_v
 from pkgrepo.storage.catalog.packages.summaries import (
     PACKAGE_ORDERS,
     VERSION_ORDERS,
+    VersionSummary,
     count_packages,
     count_versions,
     find_package_summary,
@@ -64,8 +64,6 @@ EPOCH = date(1970, 1, 1)
 
 table = Table("packages")
 MOST_PAGES: Final = 10_000
-MOST: Final = 200  # of a version that are shown
-SEVERITIES: Final = ("critical", "high", "moderate", "low", "info")
 
 
 @table.get("/package/<repository>/<package>", CONTENT_READERS, "Show a package")
@@ -74,7 +72,7 @@ async def show_package(call: Call) -> PackageRecord:
     found = await call.catalog.scan(find_package_summary, call.repository.id, call.package or "")
     if found is None:
         raise NotFound("package", call.package or "")
-    return PackageRecord.of(found)
+    return PackageRecord.of(found, known=(await worst_of_packages(call, [found.key])).get(found.key))
 
 
 @table.get(
@@ -203,7 +201,8 @@ async def list_packages(call: Call) -> Page[PackageRecord]:
         order=order.name,
     )
     total = await call.catalog.scan(count_packages, repository_id, search) if page_request.count else None
-    return page_request.page(found, order.place, PackageRecord.of, total)
+    known = await worst_of_packages(call, [each.key for each in found])
+    return page_request.page(found, order.place, lambda each: PackageRecord.of(each, known=known.get(each.key)), total)
 
 
 @table.get(
@@ -235,12 +234,18 @@ async def list_versions(call: Call) -> Page[VersionSummaryRecord]:
                     each.statements = sorted({*each.statements, "attestation"})
         return listed
     search, kinds = call.query("q"), call.format.versions
+    advisories = await known_of_package(call, package.key)
+
+    def show(each: VersionSummary) -> VersionSummaryRecord:
+        prerelease = kinds is not None and kinds.prerelease(each.text)
+        return VersionSummaryRecord.of(each, prerelease=prerelease, known=worst_of(advisories, each.sort))
+
     return await call.page(
         list_version_summaries,
         package.id,
         search=search,
         by=call.order(VERSION_ORDERS, "-version"),
-        show=lambda each: VersionSummaryRecord.of(each, prerelease=kinds is not None and kinds.prerelease(each.text)),
+        show=show,
         count=(count_versions, package.id, search),
     )
 
@@ -314,39 +319,4 @@ def _file(file: File, address: str) -> TreeEntry:
         modified_at=file.created_at,
         url=file_url(address, file.path),
         upstream=OriginRecord.of(file.origin, shows_url=False),
-    )
-
-
-@table.get(
-    "/package/<repository>/<package>/versions/<version>/advisories",
-    CONTENT_READERS,
-    "Show the known vulnerabilities of a version",
-)
-async def list_advisories(call: Call, version: str) -> Advisories:
-    """
-    From the export of the OSV database that the server was given, the worst first.
-
-    checked is false if there is none for this format: then nothing is known of any version.
-    """
-    package, found = await call.find_version(version)
-    format_ = call.format
-    known = None
-    if format_.find_advisories is not None:
-        shared = call.shared
-        known = await format_.find_advisories(package.key, found.text, shared.pools, shared.clock)
-    if known is None:
-        return Advisories(items=[], total=0, checked=False)
-    worst = sorted(known, key=lambda each: (SEVERITIES.index(each.severity), each.id))
-    return Advisories(items=[_record(each) for each in worst[:MOST]], total=len(worst), checked=True)
-
-
-def _record(advisory: VersionAdvisory) -> AdvisoryRecord:
-    return AdvisoryRecord(
-        id=advisory.id,
-        title=advisory.title,
-        severity=advisory.severity,
-        url=advisory.url,
-        aliases=list(advisory.aliases),
-        affected=advisory.affected,
-        fixed=advisory.fixed,
     )

@@ -14,6 +14,8 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
 from pkgrepo.storage.catalog.rows import at, at_or_none
 
+Worst = tuple[int, str | None]  # the number of vulnerabilities, and the worst severity
+
 
 class PackageFlags(Record):
     """Numbers of yanked and of deprecated versions."""
@@ -27,6 +29,8 @@ class PackageRecord(Record):
     A package with the totals of its versions and files; size in bytes.
 
     source is hosted or cached; route and fetched_at are those of the last fetch from an upstream, null without any.
+    vulnerabilities is the number of known ones of all its versions, severity the worst of them; null if they are not
+    known, see the advisories of a version.
     """
 
     name: str
@@ -42,18 +46,23 @@ class PackageRecord(Record):
     created_at: datetime
     updated_at: datetime
     flags: PackageFlags
+    vulnerabilities: int | None = None
+    severity: str | None = None
 
     measured = frozenset({"downloads"})
 
     @classmethod
-    def of(cls, summary: PackageSummary, /, **more: str) -> Self:
+    def of(cls, summary: PackageSummary, /, *, known: Worst | None = None, **more: str) -> Self:
         """The record of a package; ``more`` are fields of a subclass."""
         flags = PackageFlags(yanked=summary.withdrawn, deprecated=summary.deprecated)
         source = "hosted" if summary.route is None else "cached"
-        return cls.from_attributes(summary, source=source, flags=flags, **more)
+        count, severity = known or (None, None)
+        return cls.from_attributes(
+            summary, source=source, flags=flags, vulnerabilities=count, severity=severity, **more
+        )
 
 
-class PackageHit(PackageRecord):
+class PackageHit(PackageRecord, kw_only=True):
     """
     A package in a search result, with its repository.
 
@@ -79,7 +88,9 @@ class Facets(Record):
     How many of the hits have which values, the most frequent ones first, at most 30 of each.
 
     hits is their number; complete is false if there are more, since the best 200 are counted. sources are hosted and
-    cached. withdrawn are those with yanked or deprecated versions.
+    cached. withdrawn are those with yanked or deprecated versions, vulnerable those with known vulnerabilities, which
+    severities tells apart by the worst of them; vulnerable is null if nothing is known of any format. unchecked are the
+    formats of which nothing is known, or too little to say that a package has none.
     """
 
     hits: int
@@ -89,6 +100,9 @@ class Facets(Record):
     licenses: list[Facet]
     sources: list[Facet]
     withdrawn: int
+    vulnerable: int | None
+    severities: list[Facet]
+    unchecked: list[str]
 
 
 class Hits(Record):
@@ -112,7 +126,8 @@ class VersionSummaryRecord(Record):
     pulled_on. statements are the kinds of manifests about it: signature, attestation, SBOM or another type; signed_by
     are the ids of the keys that the repository trusts, and whose signatures the server has verified. platforms is null
     unless the request has platforms. prerelease says whether the format takes the version for one that comes before a
-    release. route and fetched_at are those of the last fetch of a file from an upstream.
+    release. route and fetched_at are those of the last fetch of a file from an upstream. vulnerabilities is the number
+    of known ones, severity the worst of them; null if they are not known.
     """
 
     version: str
@@ -132,11 +147,16 @@ class VersionSummaryRecord(Record):
     prerelease: bool = False
     route: str | None = None
     fetched_at: datetime | None = None
+    vulnerabilities: int | None = None
+    severity: str | None = None
 
     @classmethod
-    def of(cls, summary: VersionSummary, *, prerelease: bool) -> Self:
+    def of(cls, summary: VersionSummary, *, prerelease: bool, known: Worst | None) -> Self:
         """The record of a version of anything but an image."""
-        return cls.from_attributes(summary, version=summary.text, prerelease=prerelease)
+        count, severity = known or (None, None)
+        return cls.from_attributes(
+            summary, version=summary.text, prerelease=prerelease, vulnerabilities=count, severity=severity
+        )
 
 
 class ReleaseRecord(Record):
@@ -364,28 +384,3 @@ class Attestations(Record):
 
     items: list[AttestationRecord]
     complete: bool
-
-
-class AdvisoryRecord(Record):
-    """
-    A known vulnerability of a version.
-
-    affected and fixed are ranges of versions in the syntax of the package's clients; an empty fixed says that no
-    version is known to be free of it. aliases are its ids in other databases.
-    """
-
-    id: str
-    title: str
-    severity: str
-    url: str
-    aliases: list[str]
-    affected: str
-    fixed: str
-
-
-class Advisories(Record):
-    """The known vulnerabilities of a version, of total; checked is false if the server has no data for its format."""
-
-    items: list[AdvisoryRecord]
-    total: int
-    checked: bool

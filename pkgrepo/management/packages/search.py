@@ -13,6 +13,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
 from pkgrepo.management.api.call import Call
@@ -20,6 +21,8 @@ from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT, Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.model.advisories import SEVERITIES
+from pkgrepo.storage.catalog.advisories import severities_of_packages, vulnerable_packages
 from pkgrepo.storage.catalog.packages import dependencies
 from pkgrepo.storage.catalog.packages.dependencies import spelling_of
 from pkgrepo.storage.catalog.packages.events import Event, last_published
@@ -27,7 +30,8 @@ from pkgrepo.storage.catalog.packages.facts import NONE, Facts, facts_of
 from pkgrepo.storage.catalog.packages.name_search import find_hits, search_packages
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, summaries_of
 
-from .schema import DependentRecord, Facet, Facets, Hits, PackageHit, ReleaseRecord
+from .advisories import KnownPlace, known_places, said
+from .schema import DependentRecord, Facet, Facets, Hits, PackageHit, ReleaseRecord, Worst
 
 MOST_WORDS = 8
 MOST_EVENTS = 1000  # of a repository that are read for its last versions
@@ -41,9 +45,12 @@ WHERE = (
 SOURCES: Final = ("hosted", "cached")
 MOST_COUNTED: Final = 200  # hits; 1000 took up to 50 ms in a repository of 100,000 packages
 MOST_VALUES: Final = 30
+MOST_SEARCHED: Final = 20_000  # packages with known vulnerabilities
+VULNERABLE: Final = "is:vulnerable"  # as a word
 
 Found = list[tuple[int, PackageSummary]]
 Visible = Mapping[int, Repository]  # by catalog key
+Places = Mapping[int, KnownPlace]
 
 
 @frozen
@@ -53,13 +60,18 @@ class Chosen:
     license: str = ""
     source: str = ""
     withdrawn: bool = False
+    vulnerable: bool = False
+    severity: str = ""
 
-    def fits(self, repository: Repository, facts: Facts) -> bool:
-        """Whether a package of a repository is so."""
+    def fits(self, repository: Repository, facts: Facts, known: Worst | None) -> bool:
+        """Whether a package of a repository is so; what is not known of its vulnerabilities is taken for none."""
+        count, severity = known or (0, None)
         return (
             self.license in ("", facts.license)
             and self.source in ("", source_of(repository))
             and (facts.withdrawn or not self.withdrawn)
+            and (count > 0 or not self.vulnerable)
+            and self.severity in ("", severity)
         )
 
 
@@ -70,6 +82,7 @@ class Result:
     found: Found
     more: bool
     facts: Mapping[tuple[int, str], Facts]
+    known: Mapping[tuple[int, str], Worst]
     facets: Facets | None = None
 
 
@@ -86,6 +99,8 @@ table = Table("packages")
         Parameter("license", "Only packages whose highest version declares this licence, as it is written."),
         Parameter("source", "Only packages of hosted repositories, or what proxies have cached: hosted or cached."),
         Parameter("withdrawn", "Only packages that have yanked or deprecated versions.", "boolean"),
+        Parameter("vulnerable", "Only packages that have versions with known vulnerabilities.", "boolean"),
+        Parameter("severity", "Only packages whose worst known vulnerability has this severity."),
         Parameter("facets", "Whether to count the hits by format, repository, licence and so on.", "boolean"),
     ),
 )
@@ -100,17 +115,33 @@ async def find_packages(call: Call) -> Hits:
     version); of equals, the one with the most downloads. In a repository with more than 1000 packages, words that
     many descriptions have are looked for in those of the most downloaded packages.
 
-    license, source and withdrawn choose among the best 200 of these, which are also those that facets count.
+    The word is:vulnerable in q is the same as vulnerable. With it, or with severity, all packages with known
+    vulnerabilities are looked through for those whose name or summary has all words, the worst first.
+
+    The others choose among the best 200 of these, which are also those that facets count.
     """
-    words = tuple(call.query("q").lower().split()[:MOST_WORDS])
-    chosen = Chosen(license=call.query("license"), source=call.query("source"), withdrawn=call.flag("withdrawn"))
+    given = call.query("q").lower().split()
+    words = tuple(each for each in given if each != VULNERABLE)[:MOST_WORDS]
+    severity = call.query("severity")
+    if severity and severity not in SEVERITIES:
+        raise Invalid(f"severity is one of {', '.join(SEVERITIES[::-1])}", "severity")
+    chosen = Chosen(
+        license=call.query("license"),
+        source=call.query("source"),
+        withdrawn=call.flag("withdrawn"),
+        vulnerable=call.flag("vulnerable") or severity != "" or VULNERABLE in given,
+        severity=severity,
+    )
     if chosen.source not in ("", *SOURCES):
         raise Invalid(f"source is {' or '.join(SOURCES)}", "source")
     repositories, derived = await _searched(call)
     limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     counts = call.flag("facets") or chosen != Chosen()
     find = _find_counted if counts else _find
-    result = await call.catalog.scan(find, repositories, words, limit, chosen, derived=derived)
+    places = await known_places(call, repositories.values())
+    if chosen.vulnerable and not places:
+        raise Refusal(503, "nothing is known of vulnerabilities of these packages: see the advisories of the server")
+    result = await call.catalog.scan(find, repositories, places, words, limit, chosen, derived=derived)
     return _record(result, repositories, facets=call.flag("facets"))
 
 
@@ -119,7 +150,8 @@ async def list_activity(call: Call) -> Hits:
     """Of all repositories that a search would look at; the latest change first."""
     repositories, derived = await _searched(call)
     limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    result = await call.catalog.scan(_find_changed, repositories, limit, derived=derived)
+    places = await known_places(call, repositories.values())
+    result = await call.catalog.scan(_find_changed, repositories, places, limit, derived=derived)
     return _record(result, repositories, facets=False)
 
 
@@ -128,40 +160,88 @@ def source_of(repository: Repository) -> str:
     return SOURCES[repository.type is RepositoryType.PROXY]
 
 
-def _find_changed(r: Reader, repositories: Visible, limit: int, *, derived: bool) -> Result:
-    return _cut(r, last_changed_packages(r, sorted(repositories), limit + 1, derived=derived), limit)
+def _find_changed(r: Reader, repositories: Visible, places: Places, limit: int, *, derived: bool) -> Result:
+    return _cut(r, last_changed_packages(r, sorted(repositories), limit + 1, derived=derived), places, limit)
 
 
 def _find(
-    r: Reader, repositories: Visible, words: Sequence[str], limit: int, _chosen: Chosen, *, derived: bool
+    r: Reader,
+    repositories: Visible,
+    places: Places,
+    words: Sequence[str],
+    limit: int,
+    _chosen: Chosen,
+    *,
+    derived: bool,
 ) -> Result:
-    return _cut(r, search_packages(r, sorted(repositories), words, limit + 1, derived=derived), limit)
+    found = search_packages(r, sorted(repositories), words, limit + 1, derived=derived)
+    return _cut(r, found, places, limit)
 
 
-def _cut(r: Reader, found: Found, limit: int) -> Result:
+def _cut(r: Reader, found: Found, places: Places, limit: int) -> Result:
     shown = found[:limit]
-    return Result(shown, len(found) > limit, facts_of(r, [(owner, each.key) for owner, each in shown]))
+    keys = [(owner, each.key) for owner, each in shown]
+    return Result(shown, len(found) > limit, facts_of(r, keys), _known_of(r, places, keys))
 
 
 def _find_counted(
-    r: Reader, repositories: Visible, words: Sequence[str], limit: int, chosen: Chosen, *, derived: bool
+    r: Reader, repositories: Visible, places: Places, words: Sequence[str], limit: int, chosen: Chosen, *, derived: bool
 ) -> Result:
     """The hits that are as chosen, and the counts of their values."""
-    hits = find_hits(r, sorted(repositories), words, MOST_COUNTED + 1, derived=derived)
+    if chosen.vulnerable:
+        hits = _find_vulnerable(r, repositories, places, words)
+    else:
+        hits = find_hits(r, sorted(repositories), words, MOST_COUNTED + 1, derived=derived)
     facts = facts_of(r, hits[:MOST_COUNTED])
-    kept = [each for each in hits if each in facts and chosen.fits(repositories[each[0]], facts[each])]
+    known = _known_of(r, places, list(facts))
+    kept = [each for each in hits if each in facts and chosen.fits(repositories[each[0]], facts[each], known.get(each))]
     complete = len(hits) <= MOST_COUNTED
-    places = [repositories[owner] for owner, _ in kept]
+    owners = [repositories[owner] for owner, _ in kept]
+    severities = [known[each][1] for each in kept if each in known]
     facets = Facets(
         hits=len(kept),
         complete=complete,
-        formats=_facet(each.format for each in places),
-        repositories=_facet(each.path for each in places),
+        formats=_facet(each.format for each in owners),
+        repositories=_facet(each.path for each in owners),
         licenses=_facet(facts[each].license for each in kept),
-        sources=_facet(source_of(each) for each in places),
+        sources=_facet(source_of(each) for each in owners),
         withdrawn=sum(facts[each].withdrawn for each in kept),
+        vulnerable=sum(each is not None for each in severities) if places else None,
+        severities=_facet(each or "" for each in severities),
+        unchecked=_unchecked(repositories, places),
     )
-    return Result(summaries_of(r, kept[:limit]), len(kept) > limit or not complete, facts, facets)
+    return Result(summaries_of(r, kept[:limit]), len(kept) > limit or not complete, facts, known, facets)
+
+
+def _find_vulnerable(r: Reader, repositories: Visible, places: Places, words: Sequence[str]) -> list[tuple[int, str]]:
+    """The packages with known vulnerabilities whose name or summary has all words, ``MOST_COUNTED`` and one at most."""
+    every = vulnerable_packages(
+        r, [(owner, places[owner].ecosystem) for owner in repositories if owner in places], MOST_SEARCHED
+    )
+    if not words:
+        return every[: MOST_COUNTED + 1]
+    facts = facts_of(r, every)
+    texts = {each: f"{each[1]} {facts.get(each, NONE).summary}".lower() for each in every}
+    return [each for each in every if all(word in texts[each] for word in words)][: MOST_COUNTED + 1]
+
+
+def _known_of(r: Reader, places: Places, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Worst]:
+    """The vulnerabilities of packages in repositories of which something is known."""
+    found: dict[tuple[int, str], Worst] = {}
+    for owner in {owner for owner, _ in keys if owner in places}:
+        here = [key for place, key in keys if place == owner]
+        counted = severities_of_packages(r, (owner, places[owner].ecosystem), here)
+        for key in here:
+            worst = said(counted.get(key, {}), complete=places[owner].complete)
+            if worst is not None:
+                found[owner, key] = worst
+    return found
+
+
+def _unchecked(repositories: Visible, places: Places) -> list[str]:
+    """The formats of which too little is known; companions have what is made of packages of others."""
+    complete = {key for key, each in places.items() if each.complete}
+    return sorted({each.format for key, each in repositories.items() if key not in complete and each.parent is None})
 
 
 def _facet(values: Iterable[str]) -> list[Facet]:
@@ -268,6 +348,7 @@ def _record(result: Result, repositories: Visible, *, facets: bool) -> Hits:
         items.append(
             PackageHit.of(
                 summary,
+                known=result.known.get((owner, summary.key)),
                 repository_id=repository.uid,
                 repository=repository.path,
                 format=repository.format,

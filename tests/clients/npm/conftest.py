@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.advisories import wait_for_advisories
 from tests.support.configurations import PRIVATE, hosted
 from tests.support.container_clients import ok
 from tests.support.http_client import HttpClient
@@ -32,14 +33,16 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two npm repositories and one vulnerability."""
     advisories = tmp_path_factory.mktemp("osv")
     (advisories / "one.json").write_text(json.dumps(ADVISORY))
-    return f'[npm]\nadvisories = "{advisories}"\n' + hosted("npm", "npm", private=PRIVATE)
+    return f'[advisories]\nsource = "{advisories}"\n' + hosted("npm", "npm", private=PRIVATE)
 
 
 @pytest.fixture(scope="module")
 def server(server: ServerProcess) -> ServerProcess:
-    """The server, with the user bob, who has no permissions."""
+    """The server, with its advisories loaded, and with the user bob, who has no permissions."""
     bob = {"username": "bob", "password": "bob keeps bees at home", "email": "bob@example.org"}
-    ok(HttpClient(f"{server.url}/api", (USER, PASSWORD)).post_json("/users", bob))
+    api = HttpClient(f"{server.url}/api", (USER, PASSWORD))
+    ok(api.post_json("/users", bob))
+    wait_for_advisories(api)
     return server
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.advisories import wait_for_advisories
 from tests.support.configurations import PRIVATE, config
 from tests.support.container_clients import ok
 from tests.support.format_worlds import Plan
@@ -53,9 +54,11 @@ ADVISORY = {
 
 
 def add_bob(server: ServerProcess) -> None:
-    """Add a user without permissions."""
+    """Add a user without permissions, and wait until the advisories are loaded."""
     bob = {"username": BOB[0], "password": BOB[1], "email": "bob@example.org"}
-    ok(HttpClient(f"{server.url}/api", (USER, PASSWORD)).post_json("/users", bob))
+    api = HttpClient(f"{server.url}/api", (USER, PASSWORD))
+    ok(api.post_json("/users", bob))
+    wait_for_advisories(api)
 
 
 PLAN = Plan(
@@ -63,7 +66,7 @@ PLAN = Plan(
     REPOSITORIES,
     TOKENS,
     MAX_UPLOAD,
-    lines='server.trusted_proxies = ["127.0.0.1"]\nnpm.advisories = "osv"\n',
+    lines='server.trusted_proxies = ["127.0.0.1"]\nadvisories.source = "osv"\n',
     files={"osv/one.json": json.dumps(ADVISORY)},
     begin=add_bob,
 )

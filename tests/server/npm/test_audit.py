@@ -57,13 +57,21 @@ def test_a_version_shows_its_advisories(publish, format_server):
             "id": ADVISORY["id"],
             "title": "It bites",
             "severity": "high",
+            "score": None,
             "url": known["items"][0]["url"],
             "aliases": [],
             "affected": ">=1.0.0 <1.2.0",
             "fixed": ">=1.2.0",
+            "fixed_versions": ["1.2.0"],
+            "published_at": "2026-01-01T00:00:00Z",
         }
     ]
-    assert api.get(f"{place}/1.2.0/advisories").json == {"items": [], "total": 0, "checked": True}
+    assert api.get(f"{place}/1.2.0/advisories").json == {
+        "items": [],
+        "total": 0,
+        "checked": True,
+        "problem": "",
+    }
     assert api.get(f"{place}/9.0.0/advisories").status == 404
     pages = HttpClient(f"{format_server.url}/ui/repositories/main/npm/packages/biter/versions")
     assert "It bites" in pages.get("/1.0.0").body.decode()

@@ -57,6 +57,7 @@ async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
         "storage main": "ok",
         "readable layout": "ok",
         "webhooks": "ok",
+        "advisories": "ok",
     }
 
 

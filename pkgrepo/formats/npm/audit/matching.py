@@ -7,24 +7,33 @@ a "quick" request with the whole dependency tree, and expect the paths to each a
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from attrs import Factory, define, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.audit.export import AdvisoriesUnreadable, AdvisoryCache
 from pkgrepo.formats.npm.limits import AUDIT, AuditLimits
-from pkgrepo.formats.npm.names import is_readable
-from pkgrepo.model import VersionAdvisory
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.pools import Pools
+from pkgrepo.formats.npm.names import is_readable, package_key
+from pkgrepo.model.advisories import Advisory, distinct
+from pkgrepo.repositories.format import Ecosystem, only_key
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
-from .advisories import SEVERITIES, UNFIXED, Advisory, affecting
-from .export import AdvisoryIndex
+SEVERITIES: Final = ("info", "low", "moderate", "high", "critical")  # that clients know
+UNSAID: Final = "moderate"  # what they are told for a severity that nothing says
+UNFIXED: Final = "<0.0.0"  # the range of fixed versions when there are none, in npm's syntax
+
+Index = Mapping[str, Sequence[Advisory]]  # advisories by package
+
+
+def _bound(text: str) -> bytes:
+    return semver.parse_version(semver.padded(text)).sort
+
+
+ECOSYSTEM: Final = Ecosystem(name="npm", package_key=package_key, sort=_bound, builds=only_key(_bound))
 
 
 def read_bulk(body: bytes, limits: AuditLimits = AUDIT) -> Mapping[str, list[str]]:
@@ -38,7 +47,7 @@ def read_bulk(body: bytes, limits: AuditLimits = AUDIT) -> Mapping[str, list[str
 
 
 def bulk_response(
-    asked: Mapping[str, list[str]], index: AdvisoryIndex, limits: AuditLimits = AUDIT
+    asked: Mapping[str, list[str]], index: Index, limits: AuditLimits = AUDIT
 ) -> dict[str, list[dict[str, Any]]]:
     """
     The advisories by package; packages without any are left out.
@@ -48,41 +57,27 @@ def bulk_response(
     work = _WorkLimit(limits)
     response: dict[str, list[dict[str, Any]]] = {}
     for name, versions in asked.items():
-        entries = [_bulk_entry(each) for each in work.affecting(index.of(name), list(dict.fromkeys(versions)))]
+        entries = [_bulk_entry(each) for each in work.affecting(index.get(name, ()), list(dict.fromkeys(versions)))]
         if entries:
             response[name] = entries
     return response
 
 
-async def find_advisories(
-    advisories: AdvisoryCache, package_key: str, version: str, pools: Pools, clock: Clock
-) -> Sequence[VersionAdvisory] | None:
-    """The known vulnerabilities of a version, by its text; None if the server has no advisories that it can read."""
-    if not advisories.has_export:
-        return None
-    try:
-        index = await advisories.index(pools, clock)
-    except AdvisoriesUnreadable:
-        return None
-    # An advisory may list thousands of versions, which are parsed and sorted for the range that is shown.
-    found: list[VersionAdvisory] = await pools.cpu(advisories_of_version, index, package_key, version)
-    return found
+def affecting(found: Sequence[Advisory], versions: Sequence[str]) -> Sequence[Advisory]:
+    """The advisories that affect any of these versions of their package; texts that are no versions are ignored."""
+    sorts = [version.sort for version in map(semver.find_version, versions) if version is not None]
+    return distinct(each for each in found if each.affects_any(sorts))
 
 
-def advisories_of_version(index: AdvisoryIndex, package: str, version: str) -> list[VersionAdvisory]:
-    """The advisories that affect a version of a package."""
-    return [
-        VersionAdvisory(
-            id=each.id,
-            title=each.title,
-            severity=each.severity,
-            url=each.url,
-            aliases=each.aliases,
-            affected=each.vulnerable_versions,
-            fixed="" if each.patched_versions == UNFIXED else each.patched_versions,
-        )
-        for each in affecting(index.of(package), [version])
-    ]
+def number_of(id: str) -> int:
+    """The number of an advisory with this id, for clients that need one."""
+    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:6], "big")
+
+
+def patched_versions(advisory: Advisory) -> str:
+    """The fixed versions as a range in npm's syntax; ``UNFIXED`` when there is no fix."""
+    fixed = advisory.fixed_versions
+    return UNFIXED if not fixed or advisory.has_open_end else f">={max(fixed, key=_order)}"
 
 
 class _WorkLimit:
@@ -93,12 +88,12 @@ class _WorkLimit:
         self._compared = 0
         self._answered: set[str] = set()
 
-    def affecting(self, advisories: Sequence[Advisory], versions: Sequence[str]) -> list[Advisory]:
+    def affecting(self, advisories: Sequence[Advisory], versions: Sequence[str]) -> Sequence[Advisory]:
         """The advisories that affect one of the versions. :raises Invalid: a limit is exceeded"""
         self._compared += len(advisories) * len(versions)
         if self._compared > self._limits.compared:
             raise Invalid(f"an audit may have {self._limits.compared} versions held against advisories at most")
-        found = affecting(advisories, versions) if advisories else []
+        found = affecting(advisories, versions) if advisories else ()
         self._answered.update(each.id for each in found)
         if len(self._answered) > self._limits.advisories:
             raise Invalid(f"an audit may be told {self._limits.advisories} advisories at most; ask in parts")
@@ -177,7 +172,7 @@ def versions_in(tree: Node) -> dict[str, list[str]]:
     return {name: list(versions) for name, versions in found.items()}
 
 
-def quick_response(tree: Node, index: AdvisoryIndex, limits: AuditLimits = AUDIT) -> dict[str, Any]:
+def quick_response(tree: Node, index: Index, limits: AuditLimits = AUDIT) -> dict[str, Any]:
     """
     The advisories on a tree with the paths to the affected packages, and counts of the tree's packages.
 
@@ -190,9 +185,9 @@ def quick_response(tree: Node, index: AdvisoryIndex, limits: AuditLimits = AUDIT
     for place, node in _walk(tree, limits.nodes):
         kind = "devDependencies" if node.dev else "optionalDependencies" if node.optional else "dependencies"
         counts[kind] += 1
-        for advisory in work.affecting(index.of(place.name), [node.version]):
-            severities[advisory.severity] += 1
-            _, findings = found.setdefault(advisory.number, (advisory, {}))
+        for advisory in work.affecting(index.get(place.name, ()), [node.version]):
+            severities[_severity(advisory)] += 1
+            _, findings = found.setdefault(_number(advisory), (advisory, {}))
             room -= _add(findings.setdefault(node.version, _Finding()), place, node, limits.paths, room)
     return {
         "actions": [_action(*each) for each in found.values()],
@@ -205,7 +200,7 @@ def quick_response(tree: Node, index: AdvisoryIndex, limits: AuditLimits = AUDIT
 def _action(advisory: Advisory, findings: Mapping[str, _Finding]) -> dict[str, Any]:
     """What yarn 1 and npm 6 list: a line for each path to an affected package."""
     resolves = [
-        {"id": advisory.number, "path": path, "dev": each.dev, "optional": each.optional, "bundled": each.bundled}
+        {"id": _number(advisory), "path": path, "dev": each.dev, "optional": each.optional, "bundled": each.bundled}
         for each in findings.values()
         for path in each.paths
     ]
@@ -239,18 +234,18 @@ def _add(finding: _Finding, place: _Place, node: Node, most: int, room: int) -> 
 
 def _bulk_entry(advisory: Advisory) -> dict[str, Any]:
     return {
-        "id": advisory.number,
+        "id": _number(advisory),
         "url": advisory.url,
         "title": advisory.title,
-        "severity": advisory.severity,
-        "vulnerable_versions": advisory.vulnerable_versions,
+        "severity": _severity(advisory),
+        "vulnerable_versions": advisory.affected,
         "cwe": list(advisory.cwe),
         "cvss": {"score": advisory.score, "vectorString": advisory.vector or None},
     }
 
 
 def _quick_entry(advisory: Advisory, findings: Mapping[str, _Finding]) -> dict[str, Any]:
-    patched = advisory.patched_versions
+    patched = patched_versions(advisory)
     return {
         **_bulk_entry(advisory),
         "module_name": advisory.package,
@@ -284,3 +279,11 @@ def _quick_entry(advisory: Advisory, findings: Mapping[str, _Finding]) -> dict[s
 def _order(version: str) -> bytes:
     found = semver.find_version(version)
     return b"" if found is None else found.sort
+
+
+def _severity(advisory: Advisory) -> str:
+    return advisory.severity if advisory.severity in SEVERITIES else UNSAID
+
+
+def _number(advisory: Advisory) -> int:
+    return advisory.number or number_of(advisory.id)

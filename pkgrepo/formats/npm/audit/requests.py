@@ -4,14 +4,18 @@
 Upstreams get the bulk request only, whatever the client sent: registries have retired the one about trees. They are
 told names and versions, but neither names of packages that are our own nor that of the project.
 
-====================================  ==========================================================================
-the proxies behind the repository     the client gets
-====================================  ==========================================================================
-all answer, or there is nothing to    their advisories, and those of the server's own export
-ask them
-one fails                             502, 503 or 504; with an export of its own the server answers from that
-none of them has audits               404, or the same
-====================================  ==========================================================================
+====================================  =====================  ====================================================
+the proxies behind the repository     the server's own       the client gets
+====================================  =====================  ====================================================
+one has answered                      any                    the advisories of both
+one fails                             up to date             those of the server; the log has the failure
+one fails                             otherwise              502, 503 or 504
+none has audits, or there is none     up to date             those of the server
+none has audits                       none, not loaded       404, 503
+there is none                         none, not loaded       404, 503; of our own packages alone nobody else knows
+none has audits, or there is none     too old                what is found, with a sentence in ``npm-notice``; 503 if
+                                                             nothing is
+====================================  =====================  ====================================================
 
 A client is never told that nothing is known when no advisories were read. Installs only warn of a failed audit.
 """
@@ -28,8 +32,7 @@ from twisted.logger import Logger
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.audit import matching
-from pkgrepo.formats.npm.audit.advisories import EVERYTHING, SEVERITIES, Advisory, AffectedRange, number_of
-from pkgrepo.formats.npm.audit.export import AdvisoriesUnreadable, AdvisoryCache, AdvisoryIndex
+from pkgrepo.formats.npm.audit.matching import ECOSYSTEM, SEVERITIES, Index
 from pkgrepo.formats.npm.authorization import authorize_audit
 from pkgrepo.formats.npm.limits import AUDIT
 from pkgrepo.gateway.bodies import read_body
@@ -37,7 +40,9 @@ from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import ReadLimits, Repository, RepositoryType
+from pkgrepo.model.advisories import HIGHEST, Advisory, AffectedRange, Span
 from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private
+from pkgrepo.repositories.advisories.known import Knowledge
 from pkgrepo.untrusted.strict_json import ERRORS
 
 log = Logger()
@@ -47,31 +52,37 @@ BULK: Final = "-/npm/v1/security/advisories/bulk"
 _GHSA: Final = re.compile(r"GHSA(?:-[0-9a-z]{4}){3}")
 _PARTIAL: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _COMPARATOR: Final = re.compile(r"\s*(>=|<=|>|<|=|)\s*([^\s<>=]+)")
+EVERYTHING: Final = AffectedRange(), (b"", HIGHEST)
 Entries = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-async def bulk(context: Context[object], request: Request, advisories: AdvisoryCache) -> Response:
+async def bulk(context: Context[object], request: Request) -> Response:
     """The advisories on a list of packages and versions."""
     body, cpu = await _receive(context, request), context.services.pools.cpu
     asked = await cpu(matching.read_bulk, body)
-    index = await _index(context, advisories)
-    found = await _ask_all(context, asked, has_export=advisories.has_export)
+    known = await context.services.advisories.knowledge(ECOSYSTEM.name)
+    found = await _ask_all(context, asked, known)
+    index = await _index(context, known, asked)
     ours = await cpu(matching.bulk_response, asked, index)
-    return await cpu(_answer, {**ours, **found})
+    answer = {**ours, **(found or {})}
+    return await cpu(_answer, answer, _notice(known, found, any_found=bool(answer), asked=asked))
 
 
-async def quick(context: Context[object], request: Request, advisories: AdvisoryCache) -> Response:
+async def quick(context: Context[object], request: Request) -> Response:
     """The advisories on a tree of packages."""
     body, cpu = await _receive(context, request), context.services.pools.cpu
     try:
         tree = await cpu(matching.read_tree, body)
-        index = await _index(context, advisories)
         asked = await cpu(matching.versions_in, tree)
-        found = await _ask_all(context, asked, has_export=advisories.has_export)
+        known = await context.services.advisories.knowledge(ECOSYSTEM.name)
+        found = await _ask_all(context, asked, known)
         if asked and not tree.dependencies:
             # npm 7 to 10 with a lock file of version 3, after a bulk request that has failed.
             raise Refusal(400, "the tree has no versions of the packages that the project requires")
-        return await cpu(_quick_response, tree, index, found)
+        index = await _index(context, known, asked)
+        answer = await cpu(_quick_response, tree, index, found or {})
+        notice = _notice(known, found, any_found=bool(answer["advisories"]), asked=asked)
+        return await cpu(_answer, answer, notice)
     except RecursionError:
         raise Refusal(400, "the tree is nested too deeply") from None
 
@@ -81,15 +92,25 @@ async def _receive(context: Context[object], request: Request) -> bytes:
     return await read_body(request, AUDIT.size)
 
 
-async def _index(context: Context[object], advisories: AdvisoryCache) -> AdvisoryIndex:
-    try:
-        return await advisories.index(context.services.pools, context.services.clock)
-    except AdvisoriesUnreadable as error:
-        raise Refusal(503, str(error), "no_advisories") from None
+async def _index(context: Context[object], known: Knowledge, asked: Collection[str]) -> Index:
+    return await context.services.advisories.of(ECOSYSTEM.name, asked) if known.loaded else {}
 
 
-async def _ask_all(context: Context[object], asked: Mapping[str, Sequence[str]], *, has_export: bool) -> Entries:
-    """What the proxies behind this repository say; see the table above."""
+def _notice(known: Knowledge, found: Entries | None, *, any_found: bool, asked: Collection[str]) -> str:
+    """
+    What the client is to print beside the advisories, empty for nothing.
+
+    :raises Refusal: nothing was found, which means nothing
+    """
+    if found is not None or known.complete or not asked:
+        return ""
+    if any_found:
+        return known.problem
+    raise Refusal(503 if known.has_source else 404, f"nothing was checked: {known.problem}", "no_advisories")
+
+
+async def _ask_all(context: Context[object], asked: Mapping[str, Sequence[str]], known: Knowledge) -> Entries | None:
+    """What the proxies behind this repository say; None if none of them was asked, or has audits. See the table."""
     found: dict[str, Any] = {}
     answered, absent = False, ""
     async for proxy, private in _proxies(context, asked):
@@ -102,12 +123,12 @@ async def _ask_all(context: Context[object], asked: Mapping[str, Sequence[str]],
         except NotFound:
             absent = absent or proxy.path
         except UpstreamFailed as error:
-            if not has_export:
+            if not known.complete:
                 raise
             log.warn("an audit goes without {repository}: {error}", repository=proxy.path, error=str(error))
-    if absent and not answered and not has_export:
+    if absent and not answered and not known.has_source:
         raise Refusal(404, f"no upstream of {absent} answers audits", "no_audits")
-    return found
+    return found if answered else None
 
 
 async def _proxies(context: Context[object], names: Collection[str]) -> AsyncIterator[tuple[Repository, set[str]]]:
@@ -130,13 +151,15 @@ async def _ask(context: Context[object], proxy: Repository, told: Mapping[str, S
         raise UpstreamFailed(proxy.path, str(error)) from None
 
 
-def _quick_response(tree: matching.Node, index: AdvisoryIndex, found: Entries) -> Response:
+def _quick_response(tree: matching.Node, index: Index, found: Entries) -> dict[str, Any]:
     theirs = {name: [read_advisory(name, each) for each in entries] for name, entries in found.items()}
-    return _answer(matching.quick_response(tree, AdvisoryIndex({**index.by_package, **theirs})))
+    return matching.quick_response(tree, {**index, **theirs})
 
 
-def _answer(value: dict[str, Any]) -> Response:
-    return json_response(value, headers=NO_STORE)
+def _answer(value: dict[str, Any], notice: str) -> Response:
+    # npm prints what is in this field of any response.
+    more = ((b"Npm-Notice", notice.encode("latin-1", "replace")),) if notice else ()
+    return json_response(value, headers=(*NO_STORE, *more))
 
 
 def bulk_question(told: Mapping[str, Sequence[str]]) -> UncachedQuestion:
@@ -173,31 +196,29 @@ def read_advisory(package: str, entry: Mapping[str, Any]) -> Advisory:
     score = cvss.get("score") if isinstance(cvss, dict) else None
     vector = cvss.get("vectorString") if isinstance(cvss, dict) else None
     cwe = entry.get("cwe")
+    ranges = read_ranges(_text(entry, "vulnerable_versions"))
     return Advisory(
         id=name,
-        number=number if isinstance(number, int) else number_of(name),
+        ecosystem=ECOSYSTEM.name,
+        number=number if isinstance(number, int) else 0,
         package=package,
         title=_text(entry, "title"),
-        overview="",
         url=url,
         severity=severity if severity in SEVERITIES else SEVERITIES[-1],
         score=score if isinstance(score, int | float) else 0.0,
         vector=vector if isinstance(vector, str) else "",
         cwe=tuple(each for each in cwe if isinstance(each, str)) if isinstance(cwe, list) else (),
-        aliases=(),
-        ranges=read_ranges(_text(entry, "vulnerable_versions")),
-        versions=frozenset(),
-        published="",
-        modified="",
+        ranges=tuple(each for each, _ in ranges),
+        spans=tuple(span for _, span in ranges),
     )
 
 
-def read_ranges(text: str) -> tuple[AffectedRange, ...]:
+def read_ranges(text: str) -> Sequence[tuple[AffectedRange, Span]]:
     """The ranges in npm's syntax, as advisories have them; one that is not understood has all versions."""
-    return tuple(_read_range(each) for each in text.split("||"))
+    return [_read_range(each) for each in text.split("||")]
 
 
-def _read_range(text: str) -> AffectedRange:
+def _read_range(text: str) -> tuple[AffectedRange, Span]:
     lower = upper = ""
     included = False  # the upper end
     at = 0
@@ -215,7 +236,8 @@ def _read_range(text: str) -> AffectedRange:
             with_end = match[1] != "<"
             if not upper or (_order(version.text), with_end) < (_order(upper), included):
                 upper, included = version.text, with_end
-    return AffectedRange(lower, "" if included else upper, upper if included else "")
+    end = HIGHEST if not upper else ECOSYSTEM.builds(upper)[1] if included else _order(upper)
+    return AffectedRange(lower, "" if included else upper, upper if included else ""), (_order(lower), end)
 
 
 def _version(operator: str, text: str) -> semver.Version | None:

@@ -9,7 +9,6 @@ from attrs import Factory, evolve, frozen
 
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.npm import names, semver
-from pkgrepo.formats.npm.audit.export import AdvisoryCache
 from pkgrepo.formats.npm.authorization import authorize_read
 from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
@@ -39,7 +38,6 @@ class Caches:
     """What one process keeps in memory for all npm repositories."""
 
     packuments: SplicedDocuments
-    advisories: AdvisoryCache
     listings: Listings = Factory(Listings)
 
 

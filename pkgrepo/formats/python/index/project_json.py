@@ -19,6 +19,8 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE, format_time, quote
 from pkgrepo.formats.python.names import FileName, find_version, parse_filename
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
+from pkgrepo.model.advisories import Advisory
+from pkgrepo.repositories.advisories.known import OnPackage
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
@@ -89,25 +91,47 @@ def project_json(
     serial: int,
     selected: Release | None = None,
     simple_files: Iterable[bytes] | None = None,
+    known: OnPackage | None = None,
 ) -> bytes:
     """
     The document of a project, or of its ``selected`` version; ``releases`` are in order.
+
+    Without ``known`` it has no ``vulnerabilities``: an empty list would say that the version has none.
 
     ``base_url`` is the repository's URL without a trailing slash. ``simple_files`` are the fragments of the project's
     simple page, added under ``files``.
     """
     chosen = selected or newest(releases)
-    head = {
+    head: dict[str, Any] = {
         "info": _info(chosen, name=name, project_key=project_key, base_url=base_url),
         "last_serial": serial,
         "releases": {release.version: _files(release) for release in releases},
         "urls": [] if chosen is None else _files(chosen),
-        "vulnerabilities": [],
     }
+    found = [] if chosen is None or known is None else _vulnerabilities(known.affecting(chosen.sort))
+    if found or (known is not None and known.complete):
+        head["vulnerabilities"] = found
     body = msgspec.json.encode(head)
     if simple_files is None:
         return body
     return b"".join((body[:-1], b',"files":[', b",".join(simple_files), b"]}"))
+
+
+def _vulnerabilities(advisories: Sequence[Advisory]) -> list[dict[str, Any]]:
+    """Vulnerabilities in the form of the public index."""
+    return [
+        {
+            "id": each.id,
+            "aliases": list(each.aliases),
+            "summary": each.title,
+            "details": each.overview or each.title,
+            "fixed_in": each.fixed_versions,
+            "link": each.url,
+            "source": "osv",
+            "withdrawn": None,
+        }
+        for each in advisories
+    ]
 
 
 def _is_final(release: Release) -> bool:
@@ -220,7 +244,14 @@ def _listed_file(listed: Mapping[str, Any], name: FileName, base_url: str) -> Re
 
 
 def read_document(
-    reader: Reader, repository_id: int, project: str, version_key: str | None, base_url: str, *, simple: bool
+    reader: Reader,
+    repository_id: int,
+    project: str,
+    version_key: str | None,
+    base_url: str,
+    *,
+    simple: bool,
+    known: OnPackage | None = None,
 ) -> tuple[bytes, int]:
     """
     The document and the project's serial. With ``version_key`` it describes that version.
@@ -248,6 +279,7 @@ def read_document(
         simple_files=[each.body for each in index_documents.list_fragments(reader, package.id, JSON_PAGE)]
         if simple
         else None,
+        known=known,
     )
     return body, package.serial
 

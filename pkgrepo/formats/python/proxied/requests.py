@@ -17,7 +17,15 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, project_json, read_document, read_listed
-from pkgrepo.formats.python.names import METADATA, file_path, parse_filename, project_key, split_companion, version_key
+from pkgrepo.formats.python.names import (
+    ECOSYSTEM,
+    METADATA,
+    file_path,
+    parse_filename,
+    project_key,
+    split_companion,
+    version_key,
+)
 from pkgrepo.formats.python.proxied.upstream import read_fields
 from pkgrepo.gateway.content import choose_encoding, document_cache_control, document_response, is_private
 from pkgrepo.gateway.services import Context
@@ -78,7 +86,13 @@ async def _read_hosted(
     :raises NotFound: no such project or version
     """
     body, serial = await context.services.catalog.scan(
-        read_document, context.repository.id, project, key, base_url, simple=simple
+        read_document,
+        context.repository.id,
+        project,
+        key,
+        base_url,
+        simple=simple,
+        known=await context.services.advisories.on_package(ECOSYSTEM, project),
     )
     return render("application/json", body, serial)
 
@@ -102,6 +116,8 @@ async def _make(context: Context[object], project: str, key: str | None, base_ur
         meta = await _meta(context, project, key, spliced)
         releases[key] = evolve(releases[key], meta={**releases[key].meta, **meta})
 
+    known = await context.services.advisories.on_package(ECOSYSTEM, project)
+
     def make() -> Document:
         body = project_json(
             list(releases.values()),
@@ -111,6 +127,7 @@ async def _make(context: Context[object], project: str, key: str | None, base_ur
             serial=state.serial,
             selected=None if key is None else releases[key],
             simple_files=spliced.fragments if simple else None,
+            known=known,
         )
         return render("application/json", body, state.serial)
 

@@ -726,6 +726,32 @@ CREATE TABLE project_binding (
 CREATE INDEX project_binding_project ON project_binding (project_id);
 
 ---------------------------------------------------------------------------------------------------------------------
+-- Known vulnerabilities
+---------------------------------------------------------------------------------------------------------------------
+
+-- What a record of an advisory database says of one package. It has no link to packages: most are in no repository.
+CREATE TABLE advisory (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    record TEXT NOT NULL,                       -- its id, such as GHSA-...
+    ecosystem TEXT NOT NULL,                    -- npm, PyPI, Maven, RubyGems
+    package_key TEXT NOT NULL,
+    shown_as TEXT NOT NULL,                     -- the record that is shown for those that name each other as aliases
+    severity INTEGER NOT NULL,                  -- that of this one; see the model
+    modified TEXT NOT NULL,                     -- as the record says
+    data TEXT NOT NULL,
+    UNIQUE (record, ecosystem, package_key)
+);
+CREATE INDEX advisory_package ON advisory (ecosystem, package_key);
+
+-- The sort keys of affected versions: from low, to high (exclusive).
+CREATE TABLE advisory_range (
+    advisory_id INTEGER NOT NULL REFERENCES advisory (id) ON DELETE CASCADE,
+    low BLOB NOT NULL,
+    high BLOB NOT NULL,
+    PRIMARY KEY (advisory_id, low)
+) WITHOUT ROWID;
+
+---------------------------------------------------------------------------------------------------------------------
 -- Webhooks
 ---------------------------------------------------------------------------------------------------------------------
 

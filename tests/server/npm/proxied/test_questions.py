@@ -163,7 +163,9 @@ def test_audit_that_no_upstream_has_answered_is_not_clean(at, upstream, path, an
 def test_audit_of_own_packages_asks_nobody(at, upstream, publish):
     publish("only-own")
     upstream.misbehave(BULK, failing(500), repeat=True)
-    assert at("all").post_json(BULK, {"only-own": ["1.0.0"]}).json == {}
+    reply = at("all").post_json(BULK, {"only-own": ["1.0.0"]})
+    assert (reply.status, "nothing was checked" in reply.text) == (404, True)
+    assert at("all").post_json(BULK, {}).json == {}
     assert upstream.count(BULK) == 0
 
 

@@ -230,7 +230,12 @@ async def test_a_dry_run_deletes_no_package(filled: Stack) -> None:
     assert (await filled.ok("GET", "/package/main%2Fpy/demo"))["versions"] == 3
 
 
-NOTHING = {"items": [], "total": 0, "checked": False}
+NOTHING = {
+    "items": [],
+    "total": 0,
+    "checked": False,
+    "problem": "this server was given no advisories (advisories.source)",
+}
 
 
 @pytest.mark.parametrize("format_", ["python", "npm"])

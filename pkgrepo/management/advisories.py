@@ -1,0 +1,236 @@
+"""The routes that list known vulnerabilities of stored packages, and load the export that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.http.responses import Response
+from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, VIEWERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.pages import cursor_of
+from pkgrepo.management.api.route import Parameter, Table, sorting
+from pkgrepo.management.api.schema import Record
+from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
+from pkgrepo.management.packages.advisories import WORST, AdvisoryRecord, ecosystem_of, knowledge_of
+from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.model.advisories import SEVERITIES, Advisory
+from pkgrepo.repositories.advisories.refresh import begin_refresh
+from pkgrepo.storage.catalog import advisories
+from pkgrepo.storage.catalog.advisories import FINDING_ORDERS, Finding, Place
+
+table = Table("advisories")
+
+
+class FindingRecord(Record):
+    """
+    A vulnerability of a package in a repository.
+
+    versions are the highest of the affected versions that are stored there, at most 20 of affected_versions.
+    """
+
+    repository: str
+    repository_id: str
+    format: str
+    package: str
+    advisory: AdvisoryRecord
+    affected_versions: int
+    versions: list[str]
+
+
+class Findings(Record):
+    """
+    The vulnerabilities of stored packages: a page of them, next is the cursor of the following page.
+
+    severities counts all of them by severity, packages is the number of packages that have any. checked is false if
+    those of some repositories are not known, or of all; problems says why, by format. unsupported are the formats of
+    repositories whose packages no database has, which is a problem only for a repository that was asked for.
+    """
+
+    items: list[FindingRecord]
+    next: str | None
+    severities: dict[str, int]
+    packages: int
+    checked: bool
+    problems: dict[str, str]
+    unsupported: list[str]
+
+
+class AdvisoryData(Record):
+    """
+    The export of advisories: its source, and when it was loaded last, null if it never was.
+
+    exported_at is its own time. records are their numbers by ecosystem; unreadable were skipped.
+    problem is a sentence if "no vulnerabilities" means nothing at present, else empty.
+    """
+
+    source: str
+    loaded_at: datetime | None
+    exported_at: datetime | None
+    records: dict[str, int]
+    unreadable: int
+    problem: str
+
+
+class Refreshed(Record):
+    """The result of a refresh: how many records were changed and removed, skipped, and are stored by ecosystem."""
+
+    job_id: str
+    changed: int
+    removed: int
+    unreadable: int
+    records: dict[str, int]
+
+
+@table.get(
+    "/advisories",
+    VIEWERS,
+    "List the known vulnerabilities of stored packages",
+    query=(
+        Parameter("repository", "Only those in this repository: its id, or storage/name."),
+        Parameter("package", "With a repository, only those of this package."),
+        Parameter("severity", f"Only those of this severity: {', '.join(WORST)}."),
+        sorting(FINDING_ORDERS, "-severity"),
+    ),
+)
+async def list_findings(call: Call) -> Findings:
+    """
+    Of all versions that are stored in active repositories that the caller may see, hosted or cached; the worst first.
+
+    Of a virtual repository they are those of its members. What is not known of any format is in problems.
+    """
+    page_request, order = call.page_request, call.order(FINDING_ORDERS, "-severity")
+    severity = _severity_of(call.query("severity"))
+    repositories, package = await _searched(call)
+    states = {each.format: await knowledge_of(call, each) for each in repositories.values()}
+    places = [(each.id, ecosystem_of(call, each)) for each in repositories.values() if states[each.format].loaded]
+    found = await call.catalog.scan(
+        advisories.list_findings,
+        places,
+        after=page_request.after_position(order),
+        limit=page_request.limit + 1,
+        order=order.name,
+        package_key=package,
+        severity=severity,
+    )
+    shown = found[: page_request.limit]
+    counts, packages = await call.catalog.scan(advisories.count_findings, places, package)
+    supported = {each.format for each in repositories.values() if ecosystem_of(call, each)}
+    problems = {
+        name: state.problem
+        for name, state in states.items()
+        if state.problem and (name in supported or call.query("repository"))
+    }
+    return Findings(
+        items=await _records(call, shown, repositories, dict(places)),
+        next=cursor_of(order.place(shown[-1])) if len(found) > len(shown) else None,
+        severities={name: counts[name] for name in WORST if name in counts},
+        packages=packages,
+        checked=not problems,
+        problems=problems,
+        unsupported=sorted(states.keys() - supported),
+    )
+
+
+@table.get("/advisories/data", VIEWERS, "Show the export that advisories come from")
+async def show_data(call: Call) -> AdvisoryData:
+    """The source is empty for callers who are not system managers."""
+    known = call.shared.advisories
+    state = await known.knowledge()
+    manages = await call.services.authorizer.may_use(call.identity, "system")
+    return AdvisoryData(
+        source=known.source if manages else "",
+        loaded_at=state.loaded_at,
+        exported_at=state.exported_at,
+        records=dict(state.records),
+        unreadable=state.unreadable,
+        problem=state.problem,
+    )
+
+
+@table.post(
+    "/advisories/refresh",
+    SYSTEM_MANAGERS,
+    "Refresh the advisories from their export",
+    query=(WAIT,),
+    audit="advisories.refresh",
+    further=STILL_RUNNING,
+)
+async def refresh(call: Call) -> Refreshed | Response:
+    """
+    Reads the export (advisories.source) now, and stores what has changed; it is read every advisories.refresh anyway.
+
+    One refresh runs at a time: while another one runs, the answer is 409 with its Location.
+    """
+    work = call.services.advisory_refresh
+    if not work.source:
+        raise Invalid("the server has no source of advisories (advisories.source)")
+    call.object = "advisories"
+    job = await answer_job(call, partial(begin_refresh, call.services.jobs, work, by=call.actor.name))
+    return job if isinstance(job, Response) else msgspec.convert({**job.result, "job_id": job.uid}, Refreshed)
+
+
+def _severity_of(text: str) -> int | None:
+    if text and text not in SEVERITIES:
+        raise Invalid(f"severity is one of {', '.join(WORST)}", "severity")
+    return SEVERITIES.index(text) if text else None
+
+
+async def _searched(call: Call) -> tuple[dict[int, Repository], str | None]:
+    """The repositories that the query names and the caller may see, by catalog key, and the key of the package."""
+    place, name = call.query("repository"), call.query("package")
+    every = [each for each in call.registry.all() if each.active and (place or each.parent is None)]
+    visible = await call.services.authorizer.visible(call.identity, every)
+    if not place:
+        if name:
+            raise Invalid("package needs a repository", "package")
+        return {each.id: each for each in visible}, None
+    found = next((each for each in visible if place.casefold() in (each.uid, each.path.casefold())), None)
+    if found is None:
+        raise NotFound("repository", place)
+    chosen = [found]
+    if found.type is RepositoryType.VIRTUAL:
+        members = {each.id for each in call.shared.proxy.resolver.flat_members(found)}
+        chosen = [each for each in visible if each.id in members]
+    return {each.id: each for each in chosen}, call.services.formats[found.format].package_key(name) if name else None
+
+
+async def _records(
+    call: Call, found: Sequence[Finding], repositories: Mapping[int, Repository], ecosystems: Mapping[int, str]
+) -> list[FindingRecord]:
+    """The records of findings, without those of packages that the caller may not read."""
+    known: dict[tuple[str, str], Advisory] = {}
+    for ecosystem in sorted(set(ecosystems.values())):
+        keys = {each.key for each in found if ecosystems[each.repository_id] == ecosystem}
+        for key, on_package in (await call.shared.advisories.of(ecosystem, sorted(keys))).items():
+            known.update({(key, each.id): each for each in on_package})
+    allowed: dict[int, set[str]] = {}
+    for owner in {each.repository_id for each in found}:
+        names = [each.key for each in found if each.repository_id == owner]
+        access = call.shared.access
+        allowed[owner] = set(await access.allowed(call.identity, Action.READ, repositories[owner], names))
+    records = []
+    for each in found:
+        advisory = known.get((each.key, each.advisory))
+        if advisory is None or each.key not in allowed[each.repository_id]:
+            continue
+        repository = repositories[each.repository_id]
+        place: Place = (repository.id, ecosystems[repository.id])
+        versions: Any = await call.catalog.scan(advisories.affected_versions, place, each)
+        records.append(
+            FindingRecord(
+                repository=repository.path,
+                repository_id=repository.uid,
+                format=repository.format,
+                package=each.package,
+                advisory=AdvisoryRecord.of(advisory),
+                affected_versions=each.versions,
+                versions=versions,
+            )
+        )
+    return records

@@ -1,0 +1,11 @@
+"""Advisories of servers under test."""
+
+from __future__ import annotations
+
+from tests.support.http_client import HttpClient
+
+
+def wait_for_advisories(api: HttpClient) -> None:
+    """Ask a server until it has loaded its advisories; the test's time limit ends the wait."""
+    while api.get("/advisories/data").json["problem"]:
+        pass

@@ -1,0 +1,172 @@
+"""Known vulnerabilities by API, in searches, in the JSON of Python projects, and on pages."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest_twisted
+
+from tests.support.memory_server import Stack
+from tests.support.npm_packages import make_publish
+from tests.support.osv_records import MINIMIST, PY, REQUESTS, REQUESTS_PYSEC, write_folder
+
+
+@pytest_twisted.async_yield_fixture
+async def filled(make_stack: Any, tmp_path: Path) -> Any:
+    """Two repositories with packages, and a source that is not loaded yet."""
+    source = write_folder(tmp_path / "osv", [REQUESTS, REQUESTS_PYSEC, PY])
+    stack = await make_stack(advisories__source=str(source))
+    await stack.add_repository("py")
+    for name, version in (("requests", "2.28.1"), ("requests", "2.31.0"), ("py", "1.11.0"), ("fine", "1.0")):
+        await stack.publish("main/py", name, version)
+    await stack.add_repository("npm", format="npm")
+    path, headers = "/repositories/main/npm/minimist", {"Content-Type": "application/json"}
+    assert (await stack.call("PUT", path, raw=make_publish("minimist", "1.2.0"), headers=headers)).status == 201
+    yield stack
+
+
+async def load(stack: Stack) -> Any:
+    """Load the source, also if the schedule does so just now."""
+    while (reply := await stack.api("POST", "/advisories/refresh?wait=true")).status == 409:
+        pass
+    assert reply.status == 200
+    return reply.json
+
+
+async def findings(stack: Stack, query: str = "") -> list[tuple[str, str, str, list[str]]]:
+    found = await stack.ok("GET", f"/advisories?{query}", who=None)
+    return [
+        (each["package"], each["advisory"]["id"], each["advisory"]["severity"], each["versions"])
+        for each in found["items"]
+    ]
+
+
+REQUESTS_FOUND = ("requests", "GHSA-j8r2-6x86-q33q", "moderate", ["2.28.1"])
+PY_FOUND = ("py", "PYSEC-2022-42969", "unknown", ["1.11.0"])
+
+
+async def test_vulnerabilities_of_a_repository_are_listed_the_worst_first(filled: Stack) -> None:
+    await load(filled)
+    assert await findings(filled, "repository=main/py") == [REQUESTS_FOUND, PY_FOUND]
+    assert await findings(filled, "repository=main/py&sort=package") == [PY_FOUND, REQUESTS_FOUND]
+    assert await findings(filled, "repository=main/py&severity=unknown") == [PY_FOUND]
+    assert await findings(filled, "repository=main/py&package=Requests") == [REQUESTS_FOUND]
+    found = await filled.ok("GET", "/advisories?repository=main/py&limit=1")
+    assert (found["severities"], found["packages"], found["checked"]) == ({"moderate": 1, "unknown": 1}, 2, True)
+    rest = await filled.ok("GET", f"/advisories?repository=main/py&limit=1&cursor={found['next']}")
+    assert ([each["package"] for each in rest["items"]], rest["next"]) == (["py"], None)
+    assert (await filled.api("GET", "/advisories?repository=main/none")).status == 404
+    assert (await filled.api("GET", "/advisories?package=requests")).status == 422
+    assert (await filled.api("GET", "/advisories?severity=dreadful")).status == 422
+
+
+async def test_what_is_not_known_is_said(filled: Stack) -> None:
+    await load(filled)
+    found = await filled.ok("GET", "/advisories?repository=main/npm")
+    assert (found["items"], found["checked"]) == ([], False)
+    assert found["problems"] == {"npm": "the advisories of this server have no record of npm"}
+    page = await filled.call("GET", "/ui/repositories/main/npm/vulnerabilities")
+    assert b"Nothing was checked: the advisories of this server have no record of npm." in page.body
+    version = await filled.ok("GET", "/package/main%2Fnpm/minimist/versions/1.2.0/advisories")
+    assert (version["items"], version["checked"]) == ([], False)
+    listed = await filled.ok("GET", "/repository/main%2Fnpm/packages")
+    assert listed["items"][0]["vulnerabilities"] is None
+    hits = await filled.ok("GET", "/search/packages?q=minimist&facets=true")
+    assert (hits["facets"]["vulnerable"], hits["facets"]["unchecked"]) == (0, ["npm"])
+    only = await filled.api("GET", "/search/packages?q=is:vulnerable&repository=main/npm")
+    assert (only.status, b"nothing is known" in only.body) == (503, True)
+    audit = await filled.call(
+        "POST", "/repositories/main/npm/-/npm/v1/security/advisories/bulk", {"minimist": ["1.2.0"]}
+    )
+    assert (audit.status, b"nothing was checked" in audit.body) == (503, True)
+
+
+async def test_lists_and_searches_have_numbers_and_the_worst_severity(filled: Stack) -> None:
+    await load(filled)
+    listed = await filled.ok("GET", "/repository/main%2Fpy/packages")
+    assert {each["name"]: (each["vulnerabilities"], each["severity"]) for each in listed["items"]} == {
+        "fine": (0, None),
+        "py": (1, "unknown"),
+        "requests": (1, "moderate"),
+    }
+    versions = await filled.ok("GET", "/package/main%2Fpy/requests/versions")
+    assert [(each["version"], each["vulnerabilities"]) for each in versions["items"]] == [("2.31.0", 0), ("2.28.1", 1)]
+    found = await filled.ok("GET", "/search/packages?q=is:vulnerable&facets=true&format=python")
+    assert [each["name"] for each in found["items"]] == ["requests", "py"]
+    assert (found["facets"]["hits"], found["facets"]["vulnerable"], found["facets"]["unchecked"]) == (2, 2, [])
+    worst = await filled.ok("GET", "/search/packages?severity=moderate&q=req")
+    assert [each["name"] for each in worst["items"]] == ["requests"]
+    assert (await filled.ok("GET", "/search/packages?vulnerable=true&q=fine"))["items"] == []
+    page = await filled.call("GET", "/ui/search?q=is:vulnerable")
+    assert b"requests" in page.body
+    assert b"1 vulnerability, moderate" in page.body
+
+
+async def test_a_version_page_names_them_and_the_fixed_versions(filled: Stack) -> None:
+    await load(filled)
+    page = (await filled.call("GET", "/ui/repositories/main/py/packages/requests/versions/2.28.1")).body.decode()
+    for text in (
+        "Unintended leak of Proxy-Authorization",
+        "GHSA-j8r2-6x86-q33q, CVE-2023-32681",
+        "<code>2.31.0</code>",
+    ):
+        assert text in page
+    clean = (await filled.call("GET", "/ui/repositories/main/py/packages/requests/versions/2.31.0")).body.decode()
+    assert "None of the advisories that this server has is about this version" in clean
+    tab = (await filled.call("GET", "/ui/repositories/main/py/vulnerabilities?severity=moderate")).body.decode()
+    assert "2 packages with known vulnerabilities" in tab
+    assert "The py library" not in tab
+
+
+async def test_python_json_has_the_vulnerabilities_of_the_version(filled: Stack) -> None:
+    path = "/repositories/main/py/pypi/requests/2.28.1/json"
+    await load(filled)
+    (found,) = (await filled.call("GET", path, who=None)).json["vulnerabilities"]
+    assert (found["id"], found["fixed_in"]) == ("GHSA-j8r2-6x86-q33q", ["2.31.0"])
+    assert "PYSEC-2023-74" in found["aliases"]
+    newest = (await filled.call("GET", "/repositories/main/py/pypi/requests/json", who=None)).json
+    assert newest["vulnerabilities"] == []
+
+
+async def test_python_json_without_data_does_not_say_that_there_are_none(make_stack: Any) -> None:
+    stack = await make_stack()
+    await stack.add_repository("py")
+    await stack.publish("main/py", "requests", "2.28.1")
+    assert "vulnerabilities" not in (await stack.call("GET", "/repositories/main/py/pypi/requests/json")).json
+    data = await stack.ok("GET", "/advisories/data")
+    assert (data["loaded_at"], "was given no advisories" in data["problem"]) == (None, True)
+    assert (await stack.api("POST", "/advisories/refresh")).status == 422
+
+
+async def test_old_data_find_and_never_find_nothing(filled: Stack, tmp_path: Path) -> None:
+    write_folder(tmp_path / "osv", [MINIMIST])
+    for each in (tmp_path / "osv").rglob("*.json"):
+        os.utime(each, (0, 0))
+    await load(filled)
+    bulk = "/repositories/main/npm/-/npm/v1/security/advisories/bulk"
+    hit = await filled.call("POST", bulk, {"minimist": ["1.2.0"]})
+    assert (hit.status, list(hit.json)) == (200, ["minimist"])
+    assert "days old" in hit.headers["npm-notice"]
+    assert (await filled.call("POST", bulk, {"minimist": ["1.2.3"]})).status == 503
+    version = await filled.ok("GET", "/package/main%2Fpy/requests/versions/2.31.0/advisories")
+    assert (version["total"], version["checked"], "days old" in version["problem"]) == (0, False, True)
+    listed = await filled.ok("GET", "/package/main%2Fpy/requests/versions")
+    assert [each["vulnerabilities"] for each in listed["items"]] == [None, 1]
+    checks = (await filled.call("GET", "/readyz")).json
+    assert (checks["status"], "days old" in checks["checks"]["advisories"]) == ("ok", True)
+    assert b"pkgrepo_advisories_complete 0.0" in (await filled.call("GET", "/metrics")).body
+    project = (await filled.call("GET", "/repositories/main/py/pypi/requests/json", who=None)).json
+    assert "vulnerabilities" not in project
+
+
+async def test_hidden_repositories_are_not_told_of(filled: Stack) -> None:
+    await load(filled)
+    await filled.add_repository("secret", visibility="private")
+    await filled.publish("main/secret", "requests", "2.28.1")
+    assert await findings(filled) == [REQUESTS_FOUND, PY_FOUND]
+    assert (await filled.api("GET", "/advisories?repository=main/secret", who=None)).status == 404
+    assert len((await filled.ok("GET", "/advisories"))["items"]) == 3
+    assert (await filled.ok("GET", "/advisories/data", who=None))["source"] == ""
+    assert (await filled.api("POST", "/advisories/refresh", who=None)).status == 401
