@@ -53,7 +53,10 @@ _BUTTONS = """
 return [...document.forms].map(form => [...form.elements].find(
     each => each.matches('button:not([type=button])') && each.checkVisibility({ visibilityProperty: true })) ?? null);
 """
-_FORMS = "return [...document.forms].map(form => `${form.getAttribute('method')} ${(form.getAttribute('action') ?? '').replace(/[0-9a-f-]{36}/g, 'id')}`)"
+_FORMS = r"""
+return [...document.forms].map(form => form.getAttribute('method') + ' ' +
+    (form.getAttribute('action') ?? '').replace(/[0-9a-f-]{36}/g, 'id'));
+"""
 
 
 @pytest.fixture(scope="module")
