@@ -34,6 +34,7 @@ from pkgrepo.web import (
     packages,
     projects,
     repositories,
+    stages,
     trash,
     webhooks,
 )
@@ -63,6 +64,7 @@ ROOMS = (
     forms_of_repositories,
     retention,
     jobs,
+    stages,
     trash,
     projects,
     webhooks,

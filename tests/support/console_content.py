@@ -204,6 +204,7 @@ WALKED: Final = (
     f"/ui/repositories/main/js/packages/{LONG}/versions",
     "/ui/repositories/main/js/packages/q",
     "/ui/admin/groups",
+    "/ui/admin/stages",
     "/ui/admin/trash",
     "/ui/api",
     "/ui/api/repositories",
