@@ -293,6 +293,7 @@ class Assembly:
                 advisory_refresh=self._refresh,
                 cache_purge=self._proxies.purge,
                 authenticator=identification.authenticator,
+                second_factors=identification.second_factors,
                 authorizer=identification.authorizer,
                 sessions=identification.sessions,
                 passwords=core.passwords,

@@ -97,6 +97,29 @@ class AuthenticationFailed(PkgrepoError):
         return "incorrect username or password, or an unknown, expired or revoked token"
 
 
+class SecondFactorRequired(AuthenticationFailed):
+    """
+    The password is right, and the account also needs a code.
+
+    ``gem`` asks for the code by how the sentence begins, npm by the ``challenge``.
+    """
+
+    challenge = b"OTP"
+
+    def __str__(self) -> str:
+        return (
+            "You have enabled multifactor authentication: send a one-time password, too (npm --otp, gem --otp, or the "
+            "header field OTP), or use an access token"
+        )
+
+
+class SecondFactorMissing(AuthenticationFailed):
+    """The password is right, and the account must have a second factor and has none."""
+
+    def __str__(self) -> str:
+        return "this account needs a second factor to log in with its password: set it up at /ui/second-factor"
+
+
 @define
 class AuthenticationRequired(MessageError):
     """There are no credentials, and anonymous callers may not do this."""

@@ -50,13 +50,13 @@ class Accounts:
         self._token_max_days = token_max_days
         self.copy_entry = copy_entry
 
-    async def login(self, username: str, secret: str, address: str, client: str = "") -> Identity:
+    async def login(self, username: str, secret: str, address: str, client: str = "", code: str = "") -> Identity:
         """
-        The identity for a name and a password or access token.
+        The identity for a name and a password or access token; ``code`` is that of a second factor.
 
         :raises AuthenticationFailed, TooManyAttempts: see ``Authenticator.login``
         """
-        return await self._authenticator.login(username, secret, address, client)
+        return await self._authenticator.login(username, secret, address, client, code=code)
 
     async def issue(
         self,
@@ -124,13 +124,13 @@ class Accounts:
         self.copy_entry(entry)
         return user
 
-    async def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
+    async def change_password(self, identity: Identity, old: str, new: str, actor: Actor, code: str = "") -> None:
         """
         Change the caller's password. A token instead of the old password is refused.
 
         :raises AuthenticationFailed: the old password is wrong; :raises Invalid: the new one is too weak
         """
-        proven = await self.login(identity.username, old, actor.address)
+        proven = await self.login(identity.username, old, actor.address, code=code)
         if proven.limits is not None or proven.user_id != identity.user_id:
             raise Forbidden("a password is changed by whoever knows it, not through a token")
         self._passwords.check(new, username=identity.username)

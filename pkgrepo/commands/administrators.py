@@ -12,7 +12,7 @@ from pkgrepo.auth.login.passwords import generate_password
 from pkgrepo.commands.terminal import EXIT_CODES, fail
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound, existing
-from pkgrepo.storage.catalog.people import logins, users
+from pkgrepo.storage.catalog.people import logins, second_factors, users
 
 from .offline import check_catalog, run_offline
 from .settings import Sources
@@ -20,7 +20,7 @@ from .settings import Sources
 
 @click.group()
 def admin() -> None:
-    """Create administrators, reset passwords, unblock logins."""
+    """Create administrators, reset passwords, remove second factors, unblock logins."""
 
 
 @admin.command("create")
@@ -67,6 +67,23 @@ def reset_password(sources: Sources, username: str, password_file: IO[str] | Non
         click.echo(f"{username} has a new password" + _shown(password, generate=generate))
 
     run_offline(config, reset)
+
+
+@admin.command("remove-second-factor")
+@click.argument("username")
+@click.pass_obj
+def remove_second_factor(sources: Sources, username: str) -> None:
+    """Remove the second factor of a user who has lost it; the password alone logs in again."""
+    config = sources.read()
+    check_catalog(config)
+
+    async def remove(core: Core) -> None:
+        user = existing(await core.catalog.look(users.find_user_by_name, username), "user", username)
+        if not await core.catalog.write(second_factors.remove_second_factor, user.id, now_ms=core.clock.now_ms()):
+            raise NotFound("second factor", f"of {username}")
+        click.echo(f"the password of {username} needs no code any more")
+
+    run_offline(config, remove)
 
 
 @admin.command("unlock")

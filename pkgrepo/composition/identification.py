@@ -14,6 +14,7 @@ from attrs import frozen
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.checkers import PasswordChecker, SessionChecker, SignedChecker, TokenChecker, make_portal
+from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import NewUnlocks
 from pkgrepo.auth.permissions.authorizer import Authorizer
@@ -40,6 +41,7 @@ class Identification:
     bearer: BearerTokens
     uses: TokenUses
     authenticator: Authenticator
+    second_factors: SecondFactors
     authorizer: Authorizer
     sessions: BrowserSessions
     access: Access
@@ -55,10 +57,12 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     keys = SigningKeys.single(await catalog.write(settings.ensure_secret, "bearer_secret"))
     bearer = BearerTokens(catalog, keys, clock=clock)
     unlocks = NewUnlocks(catalog, await catalog.look(newest_unlock_id))
-    sessions = BrowserSessions(catalog, idle=timedelta(hours=config.auth.login_hours), clock=clock)
     throttle = make_throttle(core.peers, limit=config.limits.login_failures, unlocks=unlocks)
+    factors = SecondFactors(catalog, core.secrets, throttle, required=config.auth.second_factor, clock=clock)
+    idle = timedelta(hours=config.auth.login_hours)
+    sessions = BrowserSessions(catalog, idle=idle, clock=clock, refused=factors.lacks)
     checkers = [
-        PasswordChecker(catalog, core.passwords, throttle, clock=clock),
+        PasswordChecker(catalog, core.passwords, throttle, factors, clock=clock),
         TokenChecker(catalog, clock=clock),
         SignedChecker(catalog, bearer, clock=clock),
         SessionChecker(sessions),
@@ -92,6 +96,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         bearer=bearer,
         uses=uses,
         authenticator=authenticator,
+        second_factors=factors,
         authorizer=authorizer,
         sessions=sessions,
         access=Access(authenticator, authorizer, config.server.public_url),

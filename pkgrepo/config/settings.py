@@ -162,6 +162,13 @@ class Auth(Section, frozen=True):
     anonymous: Annotated[bool, meaning("false: reading needs credentials everywhere")] = True
     password_min: Annotated[int, meaning("shortest password that people may choose, in characters", ge=8, le=128)] = 12
     token_max_days: Annotated[int, meaning("longest life of a new token, in days", ge=1, le=36_500)] = 365
+    second_factor: Annotated[
+        Literal["optional", "admins", "everyone"],
+        meaning(
+            "whose password alone does not log in: nobody's unless they choose so; that of admins, user managers and "
+            "system managers; or everyone's"
+        ),
+    ] = "optional"
     login_hours: Annotated[
         int, meaning("time after which an unused login in a browser ends, in hours", ge=1, le=168)
     ] = 12

@@ -86,10 +86,15 @@ class Access:
         if blank and is_blank(header):
             return ANONYMOUS
         self.check_origin(request)
+        if request.identified is not None:
+            known: Identity = request.identified
+            return known
         client = (request.header(b"user-agent") or b"").decode("latin-1")
-        address = request.client_address
-        identity: Identity = await self._authenticator.authenticate(header, address, client, counted=counted)
+        address, code = request.client_address, code_of(request)
+        identity: Identity = await self._authenticator.authenticate(header, address, client, counted=counted, code=code)
         request.principal = identity.username
+        if code:
+            request.identified = identity  # the code counts once, and a request may be identified in several places
         return identity
 
     async def _identify_browser(self, request: Request) -> Identity:
@@ -197,6 +202,11 @@ class Access:
 def actor_of(request: Request, identity: Identity) -> Actor:
     """The caller as an actor in events and the audit log."""
     return Actor.of(identity, address=request.client_address, request_id=request.request_id)
+
+
+def code_of(request: Request) -> str:
+    """The code of a second factor that a request has, in the field of npm or of gem; empty without one."""
+    return (request.header(b"npm-otp") or request.header(b"otp") or b"").decode("latin-1").strip()
 
 
 def unknown(identity: Identity, repository: str) -> PkgrepoError:

@@ -25,6 +25,8 @@ STATUSES: Statuses = {
     errors.FileBurned: (409, "file_exists"),
     errors.AuthenticationFailed: (401, "unauthorized"),
     errors.AuthenticationRequired: (401, "unauthorized"),
+    errors.SecondFactorRequired: (401, "second_factor_required"),
+    errors.SecondFactorMissing: (401, "second_factor_missing"),
     errors.TooManyAttempts: (429, "too_many_attempts"),
     errors.Forbidden: (403, "forbidden"),
     errors.RepositoryInactive: (503, "inactive"),

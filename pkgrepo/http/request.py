@@ -65,6 +65,7 @@ class Request(server.Request):
     their path and two header fields. ``raw_path`` and ``raw_query`` are as on the wire; ``path`` is the same as
     ``raw_path``. ``principal``, ``repository`` and ``cache`` are set by the layers above for the access log, ``entry``
     for themselves: where the request goes; ``csrf`` is the value against forged requests in a form that they have read;
+    ``identified`` is the caller, where the credentials count once;
     ``notes`` are sentences that they add to the response of a request that succeeds. ``gone`` is true once the client
     has left; answering does nothing then. ``repeatable`` is set where a request is answered from memory.
     """
@@ -75,6 +76,7 @@ class Request(server.Request):
     principal = ""
     repository = ""
     entry: Any = None
+    identified: Any = None
     notes: tuple[str, ...] = ()
     cache = ""
     csrf = ""

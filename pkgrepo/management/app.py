@@ -16,7 +16,6 @@ from pkgrepo.management import (
     advisories,
     audit,
     hosts,
-    pins,
     quotas,
     retention,
     server,
@@ -45,7 +44,7 @@ from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer, pipelines
 from pkgrepo.management.tokens import routes as tokens
-from pkgrepo.management.users import groups, permissions, sessions
+from pkgrepo.management.users import groups, permissions, second_factor, sessions
 from pkgrepo.management.users import routes as users
 from pkgrepo.management.webhooks import feed
 from pkgrepo.management.webhooks import routes as webhooks
@@ -74,7 +73,6 @@ ROOMS = (
     tags,
     promotion,
     removal,
-    pins,
     stages,
     trash,
     search,
@@ -84,6 +82,7 @@ ROOMS = (
     groups,
     service_accounts,
     sessions,
+    second_factor,
     tokens,
     bearer,
     pipelines,
@@ -94,7 +93,7 @@ ROOMS = (
     hosts,
     audit,
 )
-TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table)
+TABLES = (*(room.table for room in ROOMS), statistics.server_table)
 # With those of handlers that are methods.
 EVERY_TABLE = (*TABLES, Contents.table, Description.table)
 

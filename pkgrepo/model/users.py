@@ -162,7 +162,7 @@ class User:
 
     ``generation`` grows when all bearer tokens that were issued to the user must stop working. ``default_actions``
     apply in repositories in which the user has no grant. ``owner`` is that of a service; None: user managers alone
-    manage it.
+    manage it. ``mfa``: the password needs a code of a second factor.
     """
 
     id: int
@@ -182,6 +182,7 @@ class User:
     updated_at: datetime
     last_login_at: datetime | None
     owner: Owner | None = None
+    mfa: bool = False
 
 
 @frozen

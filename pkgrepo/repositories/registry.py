@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from attrs import Factory, frozen
 
@@ -11,8 +10,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.repositories.addresses import AddressTable, stored_addresses
-from pkgrepo.storage.catalog.rows import load
-from pkgrepo.storage.catalog.server import quotas, repositories, settings, storages
+from pkgrepo.storage.catalog.server import quotas, repositories, storages
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
 
@@ -29,7 +27,6 @@ class _Configuration:
     limited: bool = False
     configured: AddressTable = Factory(AddressTable)
     addresses: AddressTable = Factory(AddressTable)
-    retention: Mapping[str, Any] | None = None
 
 
 class Registry:
@@ -76,11 +73,6 @@ class Registry:
         """Return the repository at a path as ``storage/name``, or None."""
         storage, _, name = path.partition("/")
         return self.find(storage, name)
-
-    @property
-    def retention(self) -> Mapping[str, Any] | None:
-        """The rules of retention that hold for every repository, in the form of a configuration; None without any."""
-        return self._snapshot.latest().retention
 
     def find(self, storage: str, name: str) -> Repository | None:
         """Return the repository at ``storage/name``, or None."""
@@ -134,7 +126,7 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
     serial = repositories.config_serial(reader)
     if serial == before.serial:
         return before
-    every, retention = repositories.all_repositories(reader), settings.get(reader, settings.RETENTION)
+    every = repositories.all_repositories(reader)
     return _Configuration(
         serial=serial,
         repositories={(r.storage_name.casefold(), r.name.casefold()): r for r in every},
@@ -145,5 +137,4 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         limited=quotas.any_limits(reader),
         configured=before.configured,
         addresses=stored_addresses(reader).joined(before.configured),
-        retention=None if retention is None else load(retention),
     )

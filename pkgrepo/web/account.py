@@ -44,7 +44,7 @@ async def change_account(visit: Visit, form: Form) -> Response:
 @pages.post("/account/password")
 async def change_password(visit: Visit, form: Form) -> Response:
     """Change the password, which ends every session."""
-    fields = {"old_password": form.secret("old"), "new_password": form.secret("new")}
+    fields = {"old_password": form.secret("old"), "new_password": form.secret("new"), "code": form.text("code")}
     try:
         if form.secret("new") != form.secret("repeated"):
             raise Invalid("the two new passwords differ")

@@ -34,7 +34,7 @@ from pkgrepo.web import (
     packages,
     projects,
     repositories,
-    stages,
+    second_factor,
     trash,
     webhooks,
 )
@@ -52,6 +52,7 @@ from .visits import Visit
 ROOMS = (
     home,
     login,
+    second_factor,
     repositories,
     packages,
     images,
@@ -64,7 +65,6 @@ ROOMS = (
     forms_of_repositories,
     retention,
     jobs,
-    stages,
     trash,
     projects,
     webhooks,

@@ -6,7 +6,7 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from pkgrepo.errors import AuthenticationFailed, Invalid, TooManyAttempts
+from pkgrepo.errors import AuthenticationFailed, Invalid, SecondFactorMissing, SecondFactorRequired, TooManyAttempts
 from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import PREFIX, Form, Visit
@@ -14,6 +14,8 @@ from pkgrepo.web.visits import PREFIX, Form, Visit
 # A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.
 _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
 
+
+WRONG: Final = "The name or the password is wrong."
 
 pages = PageTable()
 
@@ -30,10 +32,16 @@ async def log_in(visit: Visit, form: Form) -> Response:
     username, target = form.text("username"), form.text("next")
     try:
         begun = await visit.api(
-            "POST", "/user/login", fields={"username": username, "password": form.secret("password")}
+            "POST",
+            "/user/login",
+            fields={"username": username, "password": form.secret("password"), "code": form.text("code")},
         )
+    except SecondFactorRequired:
+        error = "Type the one-time password of your app, too, or a recovery code."
+    except SecondFactorMissing as refused:
+        error = str(refused)
     except (AuthenticationFailed, Invalid):
-        error = "The name or the password is wrong."
+        error = "The name, the password or the code is wrong." if form.text("code") else WRONG
     except TooManyAttempts as refused:
         error = str(refused)
     else:

@@ -14,6 +14,7 @@ from twisted.internet import reactor
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker, make_portal
 from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
@@ -23,12 +24,18 @@ from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.model import Repository, RepositoryType, Token, TokenKind, TokenLimits, User, Visibility
 from pkgrepo.storage.catalog.people.tokens import add_token
 from pkgrepo.storage.catalog.people.users import add_user
+from pkgrepo.storage.secret_box import SecretBox
 from tests.support.catalog import MemoryCatalog, add_repository
 
 FAST = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 PASSWORD = "quite a long secret"
 START = 1_800_000_000.0
 HOME = "192.0.2.1"  # the address of a client
+
+
+def make_factors(catalog: Any, throttle: Throttle) -> SecondFactors:
+    """Second factors that nobody must have."""
+    return SecondFactors(catalog, SecretBox(bytes(32)), throttle)
 
 
 class SettableTime:
@@ -81,7 +88,13 @@ class AuthServices:
         self.portal = make_portal(
             self.catalog,
             [
-                PasswordChecker(self.catalog, self.passwords, self.throttle, clock=self.clock),
+                PasswordChecker(
+                    self.catalog,
+                    self.passwords,
+                    self.throttle,
+                    make_factors(self.catalog, self.throttle),
+                    clock=self.clock,
+                ),
                 TokenChecker(self.catalog, clock=self.clock),
                 SignedChecker(self.catalog, self.bearer, clock=self.clock),
             ],

@@ -101,12 +101,13 @@ class Authenticator:
             self._uses.note(identity.token_id)
 
     async def authenticate(
-        self, header: bytes | None, address: str, client: str = "", *, counted: bool = True
+        self, header: bytes | None, address: str, client: str = "", *, counted: bool = True, code: str = ""
     ) -> Identity:
         """
         The identity behind an Authorization header (None: anonymous) from an address; ``client`` is its User-Agent.
 
-        ``counted`` records a use of the token; pass False when the same request is authenticated again.
+        ``counted`` records a use of the token; pass False when the same request is authenticated again. ``code`` is
+        that of a second factor: what it was needed for is not cached.
 
         :raises AuthenticationFailed: wrong credentials, or the token does not allow the address
         :raises TooManyAttempts: too many wrong passwords recently
@@ -119,24 +120,27 @@ class Authenticator:
         found = self._cache.get(digest)
         if found is not None and self._clock() < found.until:
             return self._enter(found.identity, address, client, counted=counted)
-        identity = await self._verify(parse_authorization(header, address), (digest, address))
+        identity = await self._verify(parse_authorization(header, address, code), (digest, address))
         identity = self._enter(identity, address, client, counted=counted)
-        self._put(digest, identity, serial)
+        if not code:
+            self._put(digest, identity, serial)
         return identity
 
-    async def login(self, username: str, secret: str, address: str, client: str = "") -> Identity:
+    async def login(
+        self, username: str, secret: str, address: str, client: str = "", *, code: str = "", enrolling: bool = False
+    ) -> Identity:
         """
-        The identity for a name and a password or access token from a form.
+        The identity for a name and a password or access token from a form; for the others see L{PasswordCredentials}.
 
         :raises AuthenticationFailed, TooManyAttempts: see ``authenticate``
         """
-        credentials = named_secret(username, secret, address)
+        credentials = named_secret(username, secret, address, code, enrolling=enrolling)
         digest = self._digest(f"{username}\0{secret}".encode())
         return self._enter(await self._verify(credentials, (digest, address)), address, client)
 
     async def _verify(self, credentials: Credentials, flight: tuple[bytes, str]) -> Identity:
-        if not isinstance(credentials, PasswordCredentials):
-            return await self._log_in(credentials)
+        if not isinstance(credentials, PasswordCredentials) or credentials.code or credentials.enrolling:
+            return await self._log_in(credentials)  # a code counts once
         return await self._flight.run(flight, lambda: self._log_in(credentials))
 
     async def _log_in(self, credentials: Credentials) -> Identity:

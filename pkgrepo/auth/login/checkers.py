@@ -29,6 +29,7 @@ from pkgrepo.auth.login.credentials import (
 )
 from pkgrepo.auth.login.identities import identity_of, is_valid
 from pkgrepo.auth.login.passwords import Passwords, Verdict
+from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.tokens.bearer import BearerTokens
@@ -53,7 +54,7 @@ LOGIN_RECORDED_S = 3600  # seconds between two writes of one user's last login
 
 @implementer(ICredentialsChecker)
 class PasswordChecker:
-    """User name and password, with a rate limit."""
+    """User name and password, and the code of a second factor if the account has one, with a rate limit."""
 
     credentialInterfaces = (IPasswordCredentials,)
 
@@ -62,16 +63,18 @@ class PasswordChecker:
         catalog: ICatalog,
         passwords: Passwords,
         throttle: Throttle,
+        factors: SecondFactors,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._catalog = catalog
         self._passwords = passwords
         self._throttle = throttle
+        self._factors = factors
         self._clock = clock
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity. Fails with ``UnauthorizedLogin`` or ``TooManyAttempts``."""
+        """The identity. Fails with ``UnauthorizedLogin``, ``TooManyAttempts`` or ``SecondFactorRequired``."""
         return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
@@ -88,6 +91,9 @@ class PasswordChecker:
             # do not log an unknown name: people type passwords into the wrong field
             known = user.username if user else "an unknown user"
             log.info("wrong password for {user} from {address}", user=known, address=address)
+            raise UnauthorizedLogin
+        if not await self._factors.check(user, credentials.code, address, enrolling=credentials.enrolling):
+            log.info("wrong code of a second factor for {user} from {address}", user=user.username, address=address)
             raise UnauthorizedLogin
         self._throttle.succeeded(account, address)
         await self._record_login(user, stored, verdict)

@@ -35,6 +35,7 @@ from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed
 
 MAX_NAME = 256  # characters; failed names are kept in memory for a while
+MAX_CODE = 64  # characters of a code, with blanks
 MAX_SECRET = 1024  # characters; longer passwords only cost hashing time
 
 _SESSION = b"\0session "  # no field value has NUL (RFC 9110 section 5.5)
@@ -47,6 +48,8 @@ class IPasswordCredentials(ICredentials):
     username = Attribute("as the client spelled it, a str")
     password = Attribute("the password in clear, a str")
     address = Attribute("where it came from, a str, for counting failures")
+    code = Attribute("the code of a second factor, or a recovery code, a str; empty without one")
+    enrolling = Attribute("whether a second factor is set up, so that one that the account must have may be missing")
 
 
 class ITokenCredentials(ICredentials):
@@ -76,6 +79,8 @@ class PasswordCredentials:
     username: str
     password: str = field(repr=False)
     address: str = ""
+    code: str = field(default="", repr=False)
+    enrolling: bool = False
 
 
 @implementer(ITokenCredentials)
@@ -111,9 +116,9 @@ def session_header(secret: bytes) -> bytes:
     return _SESSION + secret
 
 
-def parse_authorization(header: bytes, address: str = "") -> Credentials:
+def parse_authorization(header: bytes, address: str = "", code: str = "") -> Credentials:
     """
-    Parse the value of an Authorization header; ``address`` is the client's.
+    Parse the value of an Authorization header; ``address`` is the client's, ``code`` that of a second factor.
 
     :raises AuthenticationFailed: it has none of the forms above
     """
@@ -131,11 +136,11 @@ def parse_authorization(header: bytes, address: str = "") -> Credentials:
     rest = rest.strip()
     match scheme.lower():
         case "basic":
-            return _basic(rest, address)
+            return _basic(rest, address, code)
         case "bearer":
             if token_kind(rest):
                 return _token(rest)
-            return _signed(rest) if "." in rest else _basic(rest, address)
+            return _signed(rest) if "." in rest else _basic(rest, address, code)
         case "token":
             return _token(rest)
         case _:
@@ -148,7 +153,9 @@ def is_blank(header: bytes) -> bool:
     return scheme.lower() == b"basic" and rest.strip() == b"Og=="  # base64 of ":"
 
 
-def named_secret(username: str, secret: str, address: str = "") -> Credentials:
+def named_secret(
+    username: str, secret: str, address: str = "", code: str = "", *, enrolling: bool = False
+) -> Credentials:
     """
     The credentials for a name and a secret, from Basic or from a form.
 
@@ -162,7 +169,9 @@ def named_secret(username: str, secret: str, address: str = "") -> Credentials:
         return TokenCredentials(text=username)
     if not username or not secret or len(secret) > MAX_SECRET or len(username) > MAX_NAME:
         raise AuthenticationFailed
-    return PasswordCredentials(username=username, password=secret, address=address)
+    return PasswordCredentials(
+        username=username, password=secret, address=address, code=code[:MAX_CODE], enrolling=enrolling
+    )
 
 
 def _foremost(value: str) -> str:
@@ -171,7 +180,7 @@ def _foremost(value: str) -> str:
     return next((part for part in parts if token_kind(part)), parts[0])
 
 
-def _basic(encoded: str, address: str) -> Credentials:
+def _basic(encoded: str, address: str, code: str) -> Credentials:
     try:
         raw = base64.b64decode(encoded, validate=True)
         text = raw.decode("utf-8")
@@ -183,7 +192,7 @@ def _basic(encoded: str, address: str) -> Credentials:
     username, colon, secret = text.partition(":")
     if not colon:
         raise AuthenticationFailed
-    return named_secret(username, secret, address)
+    return named_secret(username, secret, address, code)
 
 
 def _token(text: str) -> TokenCredentials:

@@ -41,7 +41,11 @@ SECRET_LENGTH: Final = 43  # characters of base64url for 32 bytes
 
 
 class BrowserSessions:
-    """Begins and finds sessions. ``clock`` returns seconds since the epoch."""
+    """
+    Begins and finds sessions. ``clock`` returns seconds since the epoch.
+
+    A user for whom ``refused`` is true has no session, such as one who must have a second factor and has none.
+    """
 
     def __init__(
         self,
@@ -50,8 +54,10 @@ class BrowserSessions:
         idle: timedelta,
         longest: timedelta = LONGEST,
         clock: Callable[[], float] = time.time,
+        refused: Callable[[User], bool] = lambda _user: False,
     ) -> None:
         self._catalog = catalog
+        self._refused = refused
         self._idle_s = idle.total_seconds()
         self._longest_s = longest.total_seconds()
         self._clock = clock
@@ -86,7 +92,7 @@ class BrowserSessions:
             return None
         session, user = await self._catalog.look(_read, _hash(secret))
         now = self._clock()
-        if session is None or user is None or not user.active or self._ended(session, now):
+        if session is None or user is None or not user.active or self._ended(session, now) or self._refused(user):
             return None
         if now - session.seen_at.timestamp() > USE_RECORDED_S:
             # a full disk must not end sessions

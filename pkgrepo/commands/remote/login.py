@@ -11,7 +11,7 @@ from typing import IO, Any
 import click
 
 from pkgrepo.commands.http import Failed, is_plain, parse_address, read_token
-from pkgrepo.commands.remote.client import Client
+from pkgrepo.commands.remote.client import Client, at
 from pkgrepo.commands.remote.printer import Column, Printer, moment
 from pkgrepo.commands.remote.profiles import (
     DEFAULT,
@@ -26,12 +26,15 @@ from pkgrepo.commands.remote.session import Session, checked, complete_profiles,
 from pkgrepo.commands.terminal import EXIT_CODES, ask_secret, fail
 from pkgrepo.errors import Invalid
 
+NEEDS_CODE = "You have enabled multifactor authentication"  # how the server begins to ask for a code
+
 
 @click.command()
 @click.argument("url")
 @click.option("--profile", "name", default=DEFAULT, show_default=True, help="The name of the profile to make.")
 @click.option("--username", "-u", default="", help="Your user name; you are asked for it otherwise.")
 @click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+@click.option("--otp", default="", help="A one-time password, if you have a second factor; else you are asked for it.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="Keep the token in this file instead of a new one.")
 @click.option("--days", type=click.IntRange(min=1), help="Days until the token expires.")
 @click.option("--scope", "scopes", multiple=True, help="What the token opens; repeat. By default all that you may do.")
@@ -41,6 +44,7 @@ def login(
     name: str,
     username: str,
     password_file: IO[str] | None,
+    otp: str,
     token_file: Path | None,
     days: int | None,
     scopes: tuple[str, ...],
@@ -66,7 +70,7 @@ def login(
     password = ask_secret(password_file, repeated=False)
     basic = b64encode(f"{username}:{password}".encode()).decode("ascii")
     target = Target(address, f"Basic {basic}", certificates)
-    run_with(target, Printer(as_json=False), lambda session: _log_in(session, name, profile, days, scopes))
+    run_with(target, Printer(as_json=False), lambda session: _log_in(session, name, profile, days, scopes, otp))
 
 
 @click.command()
@@ -110,15 +114,17 @@ async def whoami(session: Session) -> None:
     )
 
 
-async def _log_in(session: Session, name: str, profile: Profile, days: int | None, scopes: tuple[str, ...]) -> None:
+async def _log_in(
+    session: Session, name: str, profile: Profile, days: int | None, scopes: tuple[str, ...], otp: str
+) -> None:
     body: dict[str, Any] = {
         "name": f"pkgrepo on {socket.gethostname()}"[:100],
         "description": "made by pkgrepo login",
-        "scopes": list(scopes) or await _all_scopes(session.client),
+        "scopes": list(scopes) or await _all_scopes(session, profile),
     }
     if days is not None:
         body["expires_in_days"] = days
-    made = await session.client.change("POST", "user", "token", body=body)
+    made = await _make_token(session, body, otp)
     profile.token, profile.token_id, profile.username = made["token"], made["id"], made["owner"]
     try:
         await _store(session, name, profile)
@@ -148,8 +154,24 @@ async def _store(session: Session, name: str, profile: Profile) -> None:
         await _revoke(session, before.token_id)
 
 
-async def _all_scopes(client: Client) -> list[str]:
-    found = await client.get("info", "scopes")
+async def _make_token(session: Session, body: dict[str, Any], otp: str) -> Any:
+    """A token for the password, and for a code where the account has a second factor, which counts for one request."""
+    try:
+        fields = {"OTP": otp} if otp else {}
+        return (await session.client.call("POST", at("user", "token"), value=body, headers=fields)).value
+    except Failed as refused:
+        if otp or refused.status != 401 or not str(refused).startswith(NEEDS_CODE):
+            raise
+    return await _make_token(session, body, str(click.prompt("One-time password", err=True)))
+
+
+async def _all_scopes(session: Session, profile: Profile) -> list[str]:
+    # without the password, which would need a code of a second factor each time
+    client = Client(session.reactor, Target(profile.url, "", Path(profile.ca_file) if profile.ca_file else None))
+    try:
+        found = await client.get("info", "scopes")
+    finally:
+        await client.close()
     return [each["name"] for each in (*found["scopes"], *found["actions"])]
 
 

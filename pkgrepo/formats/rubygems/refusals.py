@@ -38,9 +38,9 @@ _STEERING: Final = ("You have enabled multifactor authentication", "The API key 
 def render_refusal(_request: Request, refusal: Refusal) -> Response:
     """Render as text; the reason phrase has its first line, which some tools print instead."""
     sentence = refusal.sentence
-    if refusal.status == 401:
+    if refusal.status == 401 and not sentence.startswith(_STEERING[0]):
         sentence = f"Access Denied. {sentence}"
-    elif sentence.startswith(_STEERING):
+    elif refusal.status != 401 and sentence.startswith(_STEERING):
         sentence = f"Refused: {sentence}"
     headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     return text_response(sentence, refusal.status, headers=headers, reason=sentence.partition("\n")[0])

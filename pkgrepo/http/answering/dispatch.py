@@ -43,7 +43,7 @@ class ErrorTable:
 
     The most specific type wins, along the exception's ancestors. ``str(exception)`` becomes the sentence, and must hold
     nothing that the client may not know. Its ``retry_after_s``, if it has one, becomes Retry-After of a 429 or 503 (RFC
-    9110 section 10.2.3), and its ``header_reason`` ``X-Pkgrepo-Reason``.
+    9110 section 10.2.3), its ``header_reason`` ``X-Pkgrepo-Reason``, and its ``challenge`` WWW-Authenticate.
     """
 
     def __init__(self, statuses: Mapping[type[Exception], tuple[int, str]], render: Render) -> None:
@@ -67,7 +67,12 @@ class ErrorTable:
             known = self._statuses.get(ancestor)
             if known is not None:
                 status, code = known
-                return Refusal(status, str(error), code, headers=(*_retry_after(error, status), *_reason(error)))
+                return Refusal(
+                    status,
+                    str(error),
+                    code,
+                    headers=(*_retry_after(error, status), *_reason(error), *_challenge(error)),
+                )
         if is_out_of_descriptors(error):
             return too_many_files()
         _log.failure("request {request_id} failed", failure=Failure(error), request_id=request.request_id)
@@ -77,6 +82,11 @@ class ErrorTable:
 def _retry_after(error: BaseException, status: int) -> Fields:
     seconds: int | None = getattr(error, "retry_after_s", None)
     return ((b"Retry-After", b"%d" % seconds),) if seconds is not None and status in (429, 503) else ()
+
+
+def _challenge(error: BaseException) -> Fields:
+    challenge: bytes | None = getattr(error, "challenge", None)
+    return () if challenge is None else ((b"WWW-Authenticate", challenge),)
 
 
 def _reason(error: BaseException) -> Fields:

@@ -28,6 +28,14 @@ PROBLEM_TYPES: Mapping[str, tuple[str, str]] = {
         "Authentication required",
         "Send Basic credentials, an access token or a bearer token in the Authorization field.",
     ),
+    "second_factor_required": (
+        "A code is missing",
+        "The account has a second factor: send a one-time password in the header field OTP, or use an access token.",
+    ),
+    "second_factor_missing": (
+        "A second factor is needed",
+        "The account must have a second factor to log in with its password (auth.second_factor): set it up first.",
+    ),
     "forbidden": ("Not allowed", "The caller is known and lacks the permission, or the token lacks the scope."),
     "cross_site": ("Cross-site request", "A page of another site must not change anything here."),
     "not_found": ("Not found", "Nothing is there, or nothing that the caller may know of."),

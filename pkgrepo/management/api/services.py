@@ -11,6 +11,7 @@ from attrs import frozen
 
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
@@ -92,6 +93,7 @@ class ManagementServices:
     advisory_refresh: AdvisoryRefresh
     cache_purge: CachePurge
     authenticator: Authenticator
+    second_factors: SecondFactors
     authorizer: Authorizer
     sessions: BrowserSessions
     passwords: Passwords

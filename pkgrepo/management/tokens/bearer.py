@@ -20,6 +20,7 @@ from msgspec import UNSET, UnsetType
 from pkgrepo.auth.tokens.bearer import Access, allowed_words
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, StorageFull
+from pkgrepo.gateway.access import code_of
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
@@ -76,7 +77,9 @@ async def request_token_by_form(call: Call) -> BearerAnswer:
         call.identity = identity
     elif "username" in form or "password" in form:
         username, password = form.get("username", [""])[0], form.get("password", [""])[0]
-        identity = await call.services.authenticator.login(username, password, call.request.client_address)
+        identity = await call.services.authenticator.login(
+            username, password, call.request.client_address, code=code_of(call.request)
+        )
         call.identity = identity
     elif grant:
         raise AuthenticationRequired

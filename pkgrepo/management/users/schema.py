@@ -131,10 +131,11 @@ class PasswordSet(Body):
 
 
 class PasswordChange(Body):
-    """The old and the new password of the caller."""
+    """The old and the new password of the caller, and the code of a second factor where the account has one."""
 
     old_password: Password
     new_password: Password
+    code: str = ""
 
 
 class GrantSet(Body):

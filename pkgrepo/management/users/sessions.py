@@ -8,6 +8,7 @@ from typing import Self
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
+from pkgrepo.gateway.access import code_of
 from pkgrepo.gateway.browsers import cookie_field
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS, check_no_bearer
@@ -78,7 +79,8 @@ async def change_password(call: Call, body: PasswordChange) -> None:
     if token_kind(body.old_password):
         raise AuthenticationFailed
     address = call.request.client_address
-    await call.services.authenticator.login(user.username, body.old_password, address)
+    code = body.code or code_of(call.request)
+    await call.services.authenticator.login(user.username, body.old_password, address, code=code)
     call.services.passwords.check(body.new_password, username=user.username)
     hashed = await call.services.passwords.hash(body.new_password)
     await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
@@ -92,10 +94,11 @@ async def _user(call: Call) -> User:
 
 
 class BrowserLogin(Body):
-    """The name and the password of a person."""
+    """The name and the password of a person, and the code of a second factor where the account has one."""
 
     username: str
     password: Password
+    code: str = ""
 
 
 class BegunSession(Record):
@@ -140,7 +143,9 @@ async def log_in(call: Call, body: BrowserLogin) -> Response:
     """
     request = call.request
     client = (request.header(b"user-agent") or b"").decode("latin-1")
-    identity = await call.services.authenticator.login(body.username, body.password, request.client_address, client)
+    identity = await call.services.authenticator.login(
+        body.username, body.password, request.client_address, client, code=body.code or code_of(request)
+    )
     if identity.via != "password":
         raise AuthenticationFailed
     call.identity, call.object = identity, identity.username

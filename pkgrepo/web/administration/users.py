@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pkgrepo.errors import Forbidden
+from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
@@ -66,6 +66,16 @@ async def change_user(visit: Visit, form: Form, id: str) -> Response:
 async def set_password(visit: Visit, form: Form, id: str) -> Response:
     """Set a new password."""
     return await _do(visit, id, "PUT", "/users/<id>/password", {"password": form.secret("password")})
+
+
+@pages.post("/admin/users/<id>/second-factor")
+async def remove_second_factor(visit: Visit, _form: Form, id: str) -> Response:
+    """Remove the second factor of a user who has lost it."""
+    try:
+        await visit.api("DELETE", "/users/<id>/second-factor", {"id": id})
+    except (*REFUSED, NotFound) as error:
+        return await _user(visit, id, error=str(error))
+    return visit.redirect_to("admin", "users", id)
 
 
 @pages.post("/admin/users/<id>/sessions")

@@ -19,7 +19,7 @@ from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, remove_project
 from pkgrepo.storage.catalog.people.tokens import add_token, get_token, revoke_token
 from pkgrepo.storage.catalog.people.users import add_user, list_users, remove_user, set_permission
-from tests.support.auth import FAST, PASSWORD, InlineThreads, basic, make_repository
+from tests.support.auth import FAST, PASSWORD, InlineThreads, basic, make_factors, make_repository
 from tests.support.catalog import insert_repository
 
 HOME = "192.0.2.1"
@@ -37,8 +37,11 @@ async def catalogs(tmp_path):
 
 
 def authenticator_over(catalog):
+    throttle = Throttle()
     checkers = [
-        PasswordChecker(catalog, Passwords(InlineThreads(), reactor, hasher=FAST), Throttle()),
+        PasswordChecker(
+            catalog, Passwords(InlineThreads(), reactor, hasher=FAST), throttle, make_factors(catalog, throttle)
+        ),
         TokenChecker(catalog),
     ]
     uses = TokenUses(catalog)

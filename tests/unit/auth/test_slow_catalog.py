@@ -17,7 +17,7 @@ from pkgrepo.model import ANONYMOUS, Action, ProjectRole, SubjectKind, Visibilit
 from pkgrepo.storage.catalog.people.logins import add_unlock
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
 from pkgrepo.storage.catalog.people.users import set_permission, update_user
-from tests.support.auth import PASSWORD, AuthServices, basic
+from tests.support.auth import PASSWORD, AuthServices, basic, make_factors
 from tests.support.delayed_catalog import DelayedCatalog
 
 READ, WRITE = Action.READ, Action.WRITE
@@ -34,7 +34,9 @@ class Slow(AuthServices):
         self.throttle = Throttle(clock=self.clock, unlocks=NewUnlocks(catalog, 0))
         self.authorizer = Authorizer(catalog, clock=self.clock)
         checkers = [
-            PasswordChecker(catalog, self.passwords, self.throttle, clock=self.clock),
+            PasswordChecker(
+                catalog, self.passwords, self.throttle, make_factors(catalog, self.throttle), clock=self.clock
+            ),
             TokenChecker(catalog, clock=self.clock),
             SignedChecker(catalog, self.bearer, clock=self.clock),
         ]

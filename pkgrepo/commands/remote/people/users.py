@@ -262,6 +262,15 @@ async def unlock_user(session: Session, username: str) -> None:
     session.printer.done(f"logins of {username} are not blocked any more")
 
 
+@user.command("remove-second-factor")
+@click.argument("username")
+@remote
+async def remove_second_factor(session: Session, username: str) -> None:
+    """Remove the second factor of someone who has lost the app and the recovery codes."""
+    await session.client.change("DELETE", "users", username, "second-factor")
+    session.printer.done(f"the password of {username} needs no code any more")
+
+
 @user.command("sessions")
 @click.argument("username")
 @remote

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid
+from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, SecondFactorMissing, SecondFactorRequired
 from pkgrepo.formats.npm.authorization import require_login
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
-from pkgrepo.gateway.access import actor_of, may_see_email, unknown
+from pkgrepo.gateway.access import actor_of, code_of, may_see_email, unknown
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.tokens import PERSONAL, limits_in
@@ -61,16 +61,22 @@ async def login(context: Context[object], request: Request, username: str) -> Re
     return json_response(response, 201, headers=NO_STORE)
 
 
-async def authenticate(context: Context[object], request: Request, username: str, password: str) -> Identity:
+async def authenticate(
+    context: Context[object], request: Request, username: str, password: str, code: str = ""
+) -> Identity:
     """
-    The identity of a name and password.
+    The identity of a name and password, with the code of a second factor in a form or in the field of the client.
 
     :raises Refusal: name or password is wrong; clients print the sentence
     :raises NotFound: the repository does not exist, or is hidden from this user
     """
     client = (request.header(b"user-agent") or b"").decode("latin-1")
     try:
-        identity = await context.services.accounts.login(username, password, request.client_address, client)
+        identity = await context.services.accounts.login(
+            username, password, request.client_address, client, code or code_of(request)
+        )
+    except (SecondFactorRequired, SecondFactorMissing):
+        raise
     except AuthenticationFailed:
         raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
     if not await context.services.access.knows(identity, context.repository):
@@ -122,12 +128,12 @@ async def change_profile(context: Context[object], request: Request) -> Response
     require_write_access(identity)
     body = await read_object(request)
     if body.get("tfa"):
-        raise Invalid("this registry has no second factor of authentication", "tfa")
+        raise Invalid("the second factor is set up on the page /ui/second-factor of this server", "tfa")
     actor = actor_of(request, identity)
     password = body.get("password")
     if password is not None:
         old, new = _passwords(password)
-        await context.services.accounts.change_password(identity, old, new, actor)
+        await context.services.accounts.change_password(identity, old, new, actor, code_of(request))
     changes: UserChanges = {}
     if "email" in body:
         changes["email"] = _text(body, "email")

@@ -25,7 +25,7 @@ from urllib.parse import parse_qs
 
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import NotFound, SecondFactorMissing, SecondFactorRequired
 from pkgrepo.formats.npm.login.accounts import authenticate, limits_for
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Context
@@ -101,15 +101,17 @@ async def approve_login(context: Context[object], request: Request) -> Response:
     """Approve the login, when name and password in the submitted form are right; else the page again."""
     digest, until_ms = await _open(context, request, "login")
     fields = parse_qs((await read_body(request, FORM_SIZE)).decode("utf-8", "replace"))
-    username, password = (fields.get(name, [""])[0] for name in ("username", "password"))
+    username, password, code = (fields.get(name, [""])[0] for name in ("username", "password", "code"))
     if not username or not password:
         return _page(context, "Type your user name and your password.", username)
     try:
-        identity = await authenticate(context, request, username, password)
-    except Refusal as refusal:
-        return _page(context, f"{refusal.sentence[:1].upper()}{refusal.sentence[1:]}.", username, status=401)
-    except NotFound as error:
-        return _page(context, f"{str(error)[:1].upper()}{str(error)[1:]}.", username, status=404)
+        identity = await authenticate(context, request, username, password, code)
+    except SecondFactorRequired:
+        return _page(context, "Type the one-time password of your app, too.", username, status=401)
+    except (Refusal, SecondFactorMissing, NotFound) as error:
+        sentence = error.sentence if isinstance(error, Refusal) else str(error)
+        status = 404 if isinstance(error, NotFound) else 401
+        return _page(context, f"{sentence[:1].upper()}{sentence[1:]}.", username, status=status)
     if identity.limits is not None:
         return _page(context, "Log in with the password, not with a token.", username, status=403)
     approved = await context.services.catalog.write(
@@ -148,7 +150,8 @@ def _page(context: Context[object], problem: str = "", username: str = "", *, st
         f"Go on only if you started it yourself just now.</p>{problem_line}"
         '<form method="post"><label>User name<input name="username" autocomplete="username" required '
         f'value="{escape(username)}"></label><label>Password<input name="password" type="password" '
-        'autocomplete="current-password" required></label><button>Log in</button></form>',
+        'autocomplete="current-password" required></label><label>One-time password, if you have a second factor'
+        '<input name="code" autocomplete="one-time-code" maxlength="64"></label><button>Log in</button></form>',
         status,
     )
 

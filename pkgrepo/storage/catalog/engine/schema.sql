@@ -294,18 +294,6 @@ CREATE TABLE trash_blob (
 ) WITHOUT ROWID;
 CREATE INDEX trash_blob_sha ON trash_blob (sha256);
 
--- Versions that retention keeps, whatever its rules are; there need not be such a version.
-CREATE TABLE pin (
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    package_key TEXT NOT NULL,
-    name TEXT NOT NULL,                         -- the text of a version; of images, a tag or the digest of a manifest
-    reason TEXT NOT NULL DEFAULT '',
-    user_id INTEGER,
-    actor TEXT NOT NULL DEFAULT '',
-    pinned_at INTEGER NOT NULL,
-    PRIMARY KEY (repository_id, package_key, name)
-) WITHOUT ROWID;
-
 -- Changes of packages in order; written in the transaction of the change, and never changed.
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -698,6 +686,14 @@ CREATE TABLE session (
     client TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX session_user ON session (user_id);
+
+CREATE TABLE second_factor (
+    account_id INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
+    secret TEXT NOT NULL,                       -- encrypted: SecretBox
+    confirmed_at INTEGER,                       -- NULL: not shown to work yet, and not asked for
+    last_step INTEGER NOT NULL DEFAULT 0,       -- RFC 6238 time step of the code that was accepted last
+    recovery TEXT NOT NULL DEFAULT '[]'         -- JSON: sha256 of the recovery codes that are left
+);
 
 -- Blocks of logins that were lifted. The counts of failures are in the memory of each server, which forgets them when
 -- it finds a row that it has not seen. The newest rows are kept.

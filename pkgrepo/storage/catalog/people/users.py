@@ -48,6 +48,7 @@ _OWNER_IS = "account.owner_kind ="
 _USER, _user = rows(
     User,
     "account",
+    mfa="(SELECT COUNT(*) FROM second_factor f WHERE f.account_id = account.id AND f.confirmed_at IS NOT NULL)",
     owner=(
         "owner_kind",
         "owner_id",
@@ -284,6 +285,11 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
     )
     if not changed:
         raise NotFound("user", str(user_id))
+    end_logins(tx, user_id, now_ms=now_ms)
+
+
+def end_logins(tx: Transaction, user_id: int, *, now_ms: int) -> None:
+    """End what was issued for a password: login tokens, browser sessions and short-lived tokens."""
     # a login token was issued for the old password, so it must not outlive it on any machine
     tx.execute(
         "UPDATE token SET revoked_at = ? WHERE user_id = ? AND kind = ? AND revoked_at IS NULL",
