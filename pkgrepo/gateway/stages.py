@@ -105,16 +105,14 @@ async def prepare_stage(
     await services.access.require(identity, Action.WRITE, target, package)
     if len(description) > LONGEST:
         raise Invalid(f"the description has more than {LONGEST} characters", "/description")
+    return make_opening(services, base, target, description, str(uuid.uuid4()))
+
+
+def make_opening(services: Services, base: Repository, target: Repository, description: str, uid: str) -> Opening:
+    """A stage with an id that may be opened; the caller has checked the permissions."""
     format_, staged_uid = services.formats[base.format], str(uuid.uuid4())
-    return Opening(
-        base,
-        target,
-        description,
-        _hosted_config(format_, target),
-        _overlay_config(format_, base, staged_uid),
-        str(uuid.uuid4()),
-        staged_uid,
-    )
+    configs, overlay = _hosted_config(format_, target), _overlay_config(format_, base, staged_uid)
+    return Opening(base, target, description, configs, overlay, uid, staged_uid)
 
 
 async def open_stage(services: Services, opening: Opening, actor: Actor, inside: Inside | None = None) -> Staged:

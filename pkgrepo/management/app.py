@@ -16,6 +16,7 @@ from pkgrepo.management import (
     advisories,
     audit,
     hosts,
+    pins,
     quotas,
     retention,
     server,
@@ -73,6 +74,7 @@ ROOMS = (
     tags,
     promotion,
     removal,
+    pins,
     stages,
     trash,
     search,
@@ -93,7 +95,7 @@ ROOMS = (
     hosts,
     audit,
 )
-TABLES = (*(room.table for room in ROOMS), statistics.server_table)
+TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table)
 # With those of handlers that are methods.
 EVERY_TABLE = (*TABLES, Contents.table, Description.table)
 

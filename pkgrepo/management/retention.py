@@ -1,4 +1,8 @@
-"""The route that previews and runs the retention of a repository, whose rules are a part of its configuration."""
+"""
+The routes of retention: the rules that hold for every repository, and the preview and runs in a repository.
+
+The rules of a repository are a part of its configuration.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.responses import Response
-from pkgrepo.management.api.access_rules import AccessRule
+from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, AccessRule
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
@@ -17,8 +21,10 @@ from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.model import Action, RepositoryType
 from pkgrepo.repositories.configuration import Retention, check_retention
+from pkgrepo.repositories.retention.rules import together
 from pkgrepo.repositories.retention.run import KIND, retention_of
 from pkgrepo.repositories.upkeep.jobs import NoProgress
+from pkgrepo.storage.catalog.server import settings
 
 DEFAULT_LIMIT = 10_000
 MOST = 100_000
@@ -30,6 +36,7 @@ CONFIRM = Parameter("confirm", "Remove also more than max_delete_percent of the 
 REMOVERS = AccessRule("the action admin in the repository", action=Action.ADMIN, content=True)
 
 table = Table("repositories")
+server_table = Table("server")
 
 
 class RetentionWish(Body):
@@ -79,6 +86,49 @@ class RetentionRecord(Record):
     errors: list[str]
 
 
+class ServerRetention(Body):
+    """The rules that hold for every hosted repository; null removes them."""
+
+    retention: Retention | None
+
+
+class ServerRetentionRecord(Record):
+    """The rules that hold for every hosted repository, null if there are none."""
+
+    retention: Retention | None
+
+
+@server_table.get("/system/retention", SYSTEM_MANAGERS, "Show the retention of the server")
+async def show_server_retention(call: Call) -> ServerRetentionRecord:
+    """The rules that hold for every hosted repository in addition to its own, in the same form."""
+    return ServerRetentionRecord(retention=_server_retention(call))
+
+
+@server_table.put("/system/retention", SYSTEM_MANAGERS, "Set the retention of the server", audit="retention.update")
+async def set_server_retention(call: Call, body: ServerRetention) -> ServerRetentionRecord:
+    """
+    The rules hold for every hosted repository in addition to its own; what a rule of either keeps stays.
+
+    The schedule and max_delete_percent are for repositories without enabled rules of their own. Versions are patterns
+    or regular expressions: ranges mean something else in each format (422).
+    """
+    if body.retention is not None:
+        check_retention(body.retention)
+        for index, rule in enumerate(body.retention.rules):
+            if rule.match.versions[:1] in ("<", ">", "=", "!"):
+                pointer = f"/retention/rules/{index}/match/versions"
+                raise Invalid("a range means something else in each format: write it in a repository", pointer)
+    value = None if body.retention is None else msgspec.to_builtins(body.retention)
+    rules = None if value is None else msgspec.json.encode(value).decode()
+    await call.write(call.entry("server", {"retention": value}), settings.set_retention, rules)
+    return ServerRetentionRecord(retention=body.retention)
+
+
+def _server_retention(call: Call) -> Retention | None:
+    found = call.registry.retention
+    return None if found is None else msgspec.convert(found, Retention)
+
+
 @table.post(
     "/repository/<repository>/retention",
     REMOVERS,
@@ -99,12 +149,12 @@ async def run_retention(call: Call, body: RetentionWish) -> RetentionRecord | Re
     check_independent(repository)
     if repository.type is not RepositoryType.HOSTED:
         raise Conflict("only hosted repositories have rules of retention; a cache has max_bytes and unused_days")
-    retention = retention_of(repository)
+    retention = retention_of(repository, call.registry)
     if body.retention is not UNSET:
         if not call.flag("dry_run"):
             raise Invalid("other rules than those of the repository can only be tried with dry_run", "/retention")
         check_retention(body.retention)
-        retention = body.retention
+        retention = together(body.retention, _server_retention(call))
     if retention is None:
         raise Conflict(f"repository {repository.path} has no rules of retention")
     if call.flag("dry_run"):

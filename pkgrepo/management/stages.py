@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway import stages as gateway
 from pkgrepo.gateway.stages import Staged, address_of, find_stage, may_approve
+from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import READERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_repository
@@ -18,6 +19,7 @@ from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.storage.catalog.orders import Order
+from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.server import stages
 from pkgrepo.storage.catalog.server.audit import Entry
 from pkgrepo.storage.catalog.server.stages import STATES, Stage, StageItem
@@ -56,13 +58,15 @@ class StagedRecord(Record):
     Something that is staged. kind is version, tag, manifest or file.
 
     name is the text of the version, the tag, the digest of a manifest without tag, or the path of a file that belongs
-    to no package. size is in bytes, of an image that of its manifest.
+    to no package. size is in bytes, of an image that of its manifest. present is the highest version that the
+    repository has of the package; null in lists, and of what is no version.
     """
 
     kind: str
     package: str
     name: str
     size: int
+    present: str | None = None
 
 
 class StageRecord(Record):
@@ -225,7 +229,19 @@ async def _shown(call: Call, staged: Staged) -> StageRecord:
     record = _record(call, staged, await call.catalog.look(stages.kept_days), staged.content)
     is_open = staged.stage.state == stages.OPEN
     record.may_approve = is_open and await may_approve(call.shared, call.identity, staged)
+    if is_open:
+        keys = {each.key for each in staged.content if each.kind == "version"}
+        present = await call.catalog.scan(_present_versions, staged.target.id, keys)
+        for shown, each in zip(record.content, staged.content, strict=True):
+            shown.present = present.get(each.key)
     return record
+
+
+def _present_versions(r: Reader, repository_id: int, keys: Iterable[str]) -> dict[str, str]:
+    """The highest versions of packages, by key."""
+    there = (packages.find_package(r, repository_id, key) for key in sorted(keys))
+    highest = ((each.key, versions.find_highest(r, each.id)) for each in there if each is not None)
+    return {key: version.text for key, version in highest if version is not None}
 
 
 def _record(call: Call, staged: Staged, days: int, content: Sequence[StageItem]) -> StageRecord:

@@ -97,6 +97,7 @@ class RetentionKeep(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ] = None
     tagged: Annotated[list[str], meaning("What a tag that matches a pattern stands for.")] = []
     in_use: Annotated[bool, meaning("Images that are part of another one.")] = True
+    pinned: Annotated[bool, meaning("What is pinned.")] = True
 
 
 class RetentionRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

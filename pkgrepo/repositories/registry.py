@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from attrs import Factory, frozen
 
@@ -10,7 +11,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.repositories.addresses import AddressTable, stored_addresses
-from pkgrepo.storage.catalog.server import quotas, repositories, storages
+from pkgrepo.storage.catalog.rows import load
+from pkgrepo.storage.catalog.server import quotas, repositories, settings, storages
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
 
@@ -27,6 +29,7 @@ class _Configuration:
     limited: bool = False
     configured: AddressTable = Factory(AddressTable)
     addresses: AddressTable = Factory(AddressTable)
+    retention: Mapping[str, Any] | None = None
 
 
 class Registry:
@@ -73,6 +76,11 @@ class Registry:
         """Return the repository at a path as ``storage/name``, or None."""
         storage, _, name = path.partition("/")
         return self.find(storage, name)
+
+    @property
+    def retention(self) -> Mapping[str, Any] | None:
+        """The rules of retention that hold for every repository, in the form of a configuration; None without any."""
+        return self._snapshot.latest().retention
 
     def find(self, storage: str, name: str) -> Repository | None:
         """Return the repository at ``storage/name``, or None."""
@@ -126,7 +134,7 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
     serial = repositories.config_serial(reader)
     if serial == before.serial:
         return before
-    every = repositories.all_repositories(reader)
+    every, retention = repositories.all_repositories(reader), settings.get(reader, settings.RETENTION)
     return _Configuration(
         serial=serial,
         repositories={(r.storage_name.casefold(), r.name.casefold()): r for r in every},
@@ -137,4 +145,5 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         limited=quotas.any_limits(reader),
         configured=before.configured,
         addresses=stored_addresses(reader).joined(before.configured),
+        retention=None if retention is None else load(retention),
     )

@@ -35,6 +35,7 @@ from pkgrepo.web import (
     projects,
     repositories,
     second_factor,
+    stages,
     trash,
     webhooks,
 )
@@ -65,6 +66,7 @@ ROOMS = (
     forms_of_repositories,
     retention,
     jobs,
+    stages,
     trash,
     projects,
     webhooks,

@@ -105,9 +105,11 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
     labels = _labels(found, image)
     advisories = await _advisories(visit, {**place, "version": version})
     downloads = await _downloads(visit, place, SPANS[1])
+    pins = await visit.api("GET", "/package/<repository>/<package>/pins", place)
     return visit.page(
         "packages/version.html",
         repository=repository,
+        pin=next((each for each in pins if each.version == found.version), None),
         package=summary.name,
         release=found.version,
         summary=summary,
@@ -218,6 +220,18 @@ async def yank_version(visit: Visit, form: Form, storage: str, name: str, packag
         await visit.api("POST", f"{operation}unyank", place)
     else:
         await visit.api("POST", f"{operation}yank", place, fields={"reason": form.text("reason")})
+    return visit.redirect_to("repositories", storage, name, "packages", package, "versions", version)
+
+
+@pages.post(f"{VERSION}/pin")
+async def pin_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
+    """Pin the version, or take that back."""
+    place = {"repository": f"{storage}/{name}", "package": package, "version": version}
+    operation = "/package/<repository>/<package>/versions/<version>/pin"
+    if form.flag("undo"):
+        await visit.api("DELETE", operation, place)
+    else:
+        await visit.api("PUT", operation, place, fields={"reason": form.text("reason")})
     return visit.redirect_to("repositories", storage, name, "packages", package, "versions", version)
 
 

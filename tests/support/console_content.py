@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from contextlib import closing
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 from tests.support.container_clients import ok, push_image
 from tests.support.http_client import HttpClient
-from tests.support.images import make_artifact, make_image, make_index
+from tests.support.images import Image, describe, make_artifact, make_image, make_index
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_wheel
 
@@ -59,6 +60,7 @@ PAGES: Final = (
     "/ui/repositories/main/js/packages/app",
     "/ui/repositories/main/images/packages/app/versions/v1",
     "/ui/repositories/main/images/packages/app/versions",
+    "/ui/repositories/main/images/packages/app/versions/sbom/statements",
     "/ui/repositories/main/all/explain?package=demo",
     "/ui/repositories/main/py/settings",
     "/ui/repositories/main/mirror/settings",
@@ -133,13 +135,25 @@ def _publish_npm(wire: HttpClient, text: str) -> None:
 
 
 def _push_image(wire: HttpClient, text: str) -> None:
-    """An image for two platforms, with a history, labels and an SBOM."""
+    """An image for two platforms, with a history and labels, and an SBOM."""
     history = [{"created_by": text}, {"created_by": f"LABEL a={text}", "empty_layer": True}]
     settings = {"Labels": {text: text}, "Entrypoint": [text], "User": text}
     one, two = (make_image(text, architecture=each, settings=settings, history=history) for each in ("amd64", "arm64"))
     index = make_index([one, two])
-    for image, reference in ((one, ""), (two, ""), (index, "v1"), (make_artifact(index, "application/spdx+json"), "")):
+    for image, reference in ((one, ""), (two, ""), (index, "v1"), (make_sbom(text), "sbom")):
         push_image(wire, "main/images/app", image, reference or image.digest)
+
+
+def make_sbom(text: str) -> Image:
+    """A manifest with a bill of materials, and with an attestation, which say something about ``text``."""
+    components = [{"name": f"{text}-{at}", "version": f"1.{at}", "type": "library"} for at in range(120)]
+    components[0]["licenses"] = [{"expression": text}]
+    sbom = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": components}
+    said = {"predicateType": text, "subject": [{"name": text}], "predicate": {text: [text]}}
+    documents = [json.dumps(each).encode() for each in (sbom, said)]
+    kind = "application/vnd.cyclonedx+json"
+    made = make_artifact(make_image(text), kind, layers=[describe(each, kind) for each in documents])
+    return Image(made.manifest, (*made.blobs, *documents))
 
 
 def _fields(*, hostile: bool) -> list[tuple[str, str]]:
@@ -183,12 +197,14 @@ WALKED: Final = (
     "/ui/repositories/main/none/tree/",
     "/ui/repositories/main/none/upload",
     "/ui/repositories/main/java/upload",
+    "/ui/repositories/main/images/upload",
     "/ui/repositories/main/mirror/upstreams",
     "/ui/repositories/main/py/packages/rtl",
     f"/ui/repositories/main/js/packages/{LONG}",
     f"/ui/repositories/main/js/packages/{LONG}/versions",
     "/ui/repositories/main/js/packages/q",
     "/ui/admin/groups",
+    "/ui/admin/stages",
     "/ui/admin/trash",
     "/ui/api",
     "/ui/api/repositories",

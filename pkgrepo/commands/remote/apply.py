@@ -1,4 +1,4 @@
-"""``pkgrepo repo apply``: makes the repositories, groups, rights and projects of a server those of a file."""
+"""``pkgrepo repo apply``: makes repositories, groups, rights, projects and upkeep of a server those of a file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pkgrepo.commands.remote.client import Client, at
 from pkgrepo.commands.remote.definitions import HIDDEN, Definition, Difference, differences, read_definitions
 from pkgrepo.commands.remote.people.rights import Change, plan_rights, surplus_rights
 from pkgrepo.commands.remote.session import Session, remote
+from pkgrepo.commands.remote.upkeep import plan_upkeep, surplus_upkeep
 from pkgrepo.commands.terminal import printable
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.web.rendering.filters import plural, size
@@ -56,7 +57,7 @@ class Plan:
 @remote
 async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes: bool) -> None:
     """
-    Create and change repositories, groups, rights and projects until they are as a file describes them.
+    Create and change repositories, groups, rights, projects, quotas, retention, webhooks and pins as a file has them.
 
     The file has a table [[repositories]] for each, with name, format, storage ("main"), visibility, description,
     active, quota (bytes) and config, as in the API. What a table does not have is left as it is, but a config replaces
@@ -67,13 +68,20 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     and default_actions; [[projects]] have key, name, description, visibility, quota, members (user or group, and role)
     and bindings (repository and pattern). A grant has repository ("main/py") and actions. Each list replaces the whole
     list. With --prune and --yes, groups and projects that the file does not name are deleted, if it has any.
+
+    [[quotas]] have place (as in "pkgrepo quota set") and limits; [retention] has the rules of the server, those of
+    repositories are in their config; [[webhooks]] have name, url, events, and repository or project, if they are not of
+    the server; [[pins]] have repository, package, version and reason. With --prune and --yes, those that the file does
+    not name are deleted, if it has any: webhooks and pins in the places that it names.
     """
     # All are compared before the first is changed, so that a mistake in the file changes nothing.
     given = read_definitions(path)
     plans = [await _plan(session.client, each) for each in given.repositories]
     changes = await plan_rights(session.client, given)
+    changes += await plan_upkeep(session.client, given)
     surplus = await find_surplus(session.client, given.repositories) if prune else []
     removals = await surplus_rights(session.client, given) if prune else []
+    removals += await surplus_upkeep(session.client, given) if prune else []
     if (surplus or removals) and not yes and not dry_run:
         names = [*(each.path for each in surplus), *(f"{each.kind} {each.name}" for each in removals)]
         raise Invalid(f"--prune deletes {', '.join(names)}: add --yes if that is meant")

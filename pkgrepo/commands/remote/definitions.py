@@ -1,6 +1,6 @@
 """
-Definitions of repositories, groups, rights and projects in files, settings on the command line, and the differences
-between two JSON values.
+Definitions of repositories, groups, rights, projects and upkeep in files, settings on the command line, and the
+differences between two JSON values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST = 4 * 1024 * 1024  # bytes of a file
 
 HIDDEN: Final = "***"  # what the API shows in place of a stored secret
 ABSENT: Final = object()
-_SECRETS: Final = frozenset({"password", "token"})
+_SECRETS: Final = frozenset({"password", "token", "secret"})
 
 
 class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -108,6 +108,47 @@ class ProjectGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     bindings: list[BindingGiven] | UnsetType = UNSET
 
 
+class QuotaGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The limits of a place: storage/repository, a storage, project:KEY, user:NAME or server; None: no limit."""
+
+    place: Annotated[str, Meta(min_length=1)]
+    bytes: int | str | None = None
+    packages: int | None = None
+    versions: int | None = None
+    file_size: int | str | None = None
+
+
+class WebhookGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """
+    A webhook of the server, a repository or a project, which is known by its name there.
+
+    The secret is that of a new webhook: one that exists keeps its own. Without one, the server makes it.
+    """
+
+    name: Annotated[str, Meta(min_length=1)]
+    url: str
+    events: list[str]
+    repository: str = ""
+    project: str = ""
+    format: str | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
+    secret: str | None = None
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: it names two places"""
+        if self.repository and self.project:
+            raise ValueError("a webhook is of a repository or of a project")
+
+
+class PinGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A version that retention keeps; of an image, a tag or a digest."""
+
+    repository: str
+    package: str
+    version: str
+    reason: str = ""
+
+
 class Given(msgspec.Struct, forbid_unknown_fields=True):
     """What a file describes."""
 
@@ -115,6 +156,10 @@ class Given(msgspec.Struct, forbid_unknown_fields=True):
     groups: list[GroupGiven] | UnsetType = UNSET
     users: list[UserGiven] | UnsetType = UNSET
     projects: list[ProjectGiven] | UnsetType = UNSET
+    quotas: list[QuotaGiven] | UnsetType = UNSET
+    retention: dict[str, Any] | UnsetType | None = UNSET
+    webhooks: list[WebhookGiven] | UnsetType = UNSET
+    pins: list[PinGiven] | UnsetType = UNSET
 
 
 def read_definitions(path: Path) -> Given:
@@ -133,6 +178,9 @@ def read_definitions(path: Path) -> Given:
         [each.name for each in found.groups or ()],
         [each.username for each in found.users or ()],
         [each.key for each in found.projects or ()],
+        [each.place for each in found.quotas or ()],
+        [f"{each.repository} {each.project} {each.name}".strip() for each in found.webhooks or ()],
+        [f"{each.repository} {each.package} {each.version}" for each in found.pins or ()],
     ):
         keys = [each.casefold() for each in names]
         for number, key in enumerate(keys):

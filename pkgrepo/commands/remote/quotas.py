@@ -17,7 +17,8 @@ LIMITS = ("bytes", "packages", "versions", "file_size")
 OWNERS = {"project": "project", "user": "users"}  # the places that are written with their kind, and their paths
 
 
-def _place(record: dict[str, Any]) -> str:
+def place_of(record: dict[str, Any]) -> str:
+    """The place of a quota as people write it."""
     name = record["name"] or "server"
     return f"{record['kind']}:{name}" if record["kind"] in OWNERS else name
 
@@ -33,7 +34,7 @@ def _used(what: str) -> Any:
 
 
 COLUMNS = (
-    Column("PLACE", _place),
+    Column("PLACE", place_of),
     Column("BYTES", _used("bytes")),
     Column("PACKAGES", _used("packages")),
     Column("VERSIONS", _used("versions")),
@@ -59,7 +60,7 @@ async def list_quotas(session: Session) -> None:
 @remote
 async def show_quota(session: Session, place: str) -> None:
     """Show the quota of PLACE: storage/repository, a storage, "project:KEY", "user:NAME", or "server"."""
-    _show(session, await session.client.get(*_path(place)))
+    _show(session, await session.client.get(*path_of(place)))
 
 
 @quota.command("set")
@@ -81,10 +82,11 @@ async def set_quota(
     body = {name: parse_limit(name, text) for name, text in given.items() if text is not None}
     if not body:
         raise Invalid("say what to limit: see --help")
-    _show(session, await session.client.change("PATCH", *_path(place), body=body))
+    _show(session, await session.client.change("PATCH", *path_of(place), body=body))
 
 
-def _path(place: str) -> tuple[str, ...]:
+def path_of(place: str) -> tuple[str, ...]:
+    """Where the quota of a place is in the API."""
     if place == "server":
         return ("system", "quota")
     kind, colon, name = place.partition(":")
@@ -109,7 +111,7 @@ def _show(session: Session, record: dict[str, Any]) -> None:
     session.printer.record(
         record,
         [
-            ("place", _place(record)),
+            ("place", place_of(record)),
             *rows,
             ("largest file", "" if largest is None else size(largest)),
             ("nearly used", ", ".join(record["nearly_used"])),

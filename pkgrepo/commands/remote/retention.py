@@ -23,12 +23,17 @@ COLUMNS = (
     Column("SIZE", lambda each: size(each["size"]), right=True),
     Column("REASON", "reason"),
 )
+SERVER = "server"
 WAITS = 409  # the status that stands for a run that waits, for its exit code
 
 
 @click.group()
 def retention() -> None:
-    """Rules by which old versions of a hosted repository go. REPOSITORY is written as STORAGE/REPOSITORY."""
+    """
+    Rules by which old versions of hosted repositories go.
+
+    REPOSITORY is written as STORAGE/REPOSITORY; "server" stands for the rules that hold for every repository.
+    """
 
 
 @retention.command("show")
@@ -36,7 +41,10 @@ def retention() -> None:
 @remote
 async def show(session: Session, repository: str) -> None:
     """Show the rules of a repository."""
-    rules = await session.client.get("repository", repository, "config", "retention")
+    if repository == SERVER:
+        rules = (await session.client.get("system", "retention"))["retention"]
+    else:
+        rules = await session.client.get("repository", repository, "config", "retention")
     if session.printer.as_json or rules is not None:
         shown = rules if session.printer.as_json else without_blanks(rules)
         click.echo(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
@@ -82,7 +90,10 @@ async def set_rules(
         value = {"rules": [{"name": "old versions", "match": {"packages": list(packages)}, "keep": keep}]}
     if value is not None and schedule is not None:
         value["schedule"] = schedule
-    changed = await session.client.change("PUT", "repository", repository, "config", "retention", body=value)
+    if repository == SERVER:
+        changed = await session.client.change("PUT", "system", "retention", body={"retention": value})
+    else:
+        changed = await session.client.change("PUT", "repository", repository, "config", "retention", body=value)
     what = "has no rules any more" if value is None else f"has {plural(len(value.get('rules', ())), 'rule')}"
     session.printer.done(f"{repository} {what}", changed)
 

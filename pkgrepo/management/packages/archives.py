@@ -19,7 +19,7 @@ from pkgrepo.archives.listing import find_readme, list_archive, read_text_entry
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import BlobMissing, Invalid, NotFound
+from pkgrepo.errors import BlobMissing, Invalid, NotFound, existing
 from pkgrepo.http.responses import NO_STORE, Refusal, Response
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
@@ -37,6 +37,7 @@ from pkgrepo.management.packages.difference import (
 from pkgrepo.model import File, Package, Version
 from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
 from pkgrepo.storage.catalog.packages.text_index import license_of
+from pkgrepo.storage.catalog.packages.versions import find_by_keys
 
 MOST_WAITING: Final = 32  # requests that wait for their turn
 CACHE_SIZE: Final = 8 * 1024 * 1024  # bytes
@@ -172,12 +173,26 @@ class Contents:
 
     async def _compared(self, call: Call) -> tuple[Package, Version, Version, tuple[File, File] | None]:
         """The package, its two versions that the query names, and their archives."""
-        package, old = await call.find_version(call.query("before"))
-        _, new = await call.find_version(call.query("after"))
+        package, new = await call.find_version(call.query("after"))
+        old = await self._before(call)
         ours, theirs = [
             await call.catalog.scan(partial(list_files_of_version, limit=MOST_COMPARED), each.id) for each in (old, new)
         ]
         return package, old, new, find_pair(ours, theirs, (old.text, new.text))
+
+    async def _before(self, call: Call) -> Version:
+        """The older version; what is staged is compared with what the repository of the stage has, too."""
+        text, target = call.query("before"), call.repository.authority
+        try:
+            return (await call.find_version(text))[1]
+        except NotFound:
+            if call.repository.stage is None:
+                raise
+        try:
+            key = call.format.version_key(text)
+        except Invalid:
+            raise NotFound("version", text) from None
+        return existing(await call.catalog.look(find_by_keys, target.id, call.package or "", key), "version", text)
 
     @table.get(
         "/repository/<repository>/text/<path:path>",

@@ -7,7 +7,7 @@ Run them by ``Publisher.change_with_blobs``. For the states of a deployment see
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,6 +22,9 @@ from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import deployments
+from pkgrepo.storage.catalog.server import stages
+from pkgrepo.storage.catalog.server.repositories import get_repository
+from pkgrepo.storage.catalog.server.stages import Stage
 
 from .index import Indexer
 from .releases import Published, Release, publish_releases
@@ -116,8 +119,91 @@ def publish_deployment(
     _check_open(tx, repository, deployment_id, (DeploymentState.PUBLISHING,))
     guard(tx, now_ms)
     published = publish_releases(tx, repository, releases, actor, indexer, now_ms)
-    deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms, meta)
+    uid = deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms, meta)
+    _end_stage(tx, uid, stages.APPROVED, actor, now_ms, {each.package_key for each in releases})
     return PublishedDeployment(published.releases, (*published.surplus, *also(tx, now_ms)))
+
+
+def fail_deployment(
+    tx: Transaction,
+    deployment_id: int,
+    errors: Mapping[str, Sequence[str]],
+    actor: Actor,
+    now_ms: int,
+    meta: Mapping[str, Any],
+) -> None:
+    """End a deployment as FAILED, and its stage, if it has one."""
+    uid = deployments.end_deployment(tx, deployment_id, DeploymentState.FAILED, errors, now_ms, meta)
+    _end_stage(tx, uid, stages.REJECTED, actor, now_ms)
+
+
+def drop_deployment(tx: Transaction, deployment: Deployment, actor: Actor, now_ms: int) -> bool:
+    """Remove a deployment with its files and its stage, unless it is published or is worked on; whether it was."""
+    removed = deployments.remove_deployment(tx, deployment.id)
+    if removed:
+        _end_stage(tx, deployment.uid, stages.REJECTED, actor, now_ms)
+    return removed
+
+
+def validate_with_stage(
+    tx: Transaction,
+    repository: Repository,
+    deployment: Deployment,
+    size: int,
+    releases: Sequence[Release],
+    meta: Mapping[str, Any],
+    actor: Actor,
+    indexer: Indexer,
+    open_stage: Callable[[Transaction, Actor, int], Stage],
+    now_ms: int,
+) -> PublishedDeployment:
+    """
+    Make a deployment VALIDATED whose user decides when it is published, and publish it to a stage, in one transaction.
+
+    ``size`` is that of its files in bytes, ``meta`` what is kept of it. Whoever approves the stage publishes it.
+
+    :raises Conflict: it is not VALIDATING any more, or too many stages are open
+    """
+    _check_open(tx, repository, deployment.id, (DeploymentState.VALIDATING,))
+    deployments.finish_validation(tx, deployment.id, size, leased=False, now_ms=now_ms)
+    deployments.set_meta(tx, deployment.id, meta)
+    stage = open_stage(tx, actor, now_ms)
+    hosted = get_repository(tx, stages.staged_id(tx, stage.uid))
+    published = publish_releases(tx, hosted, releases, actor, indexer, now_ms)
+    return PublishedDeployment(published.releases, published.surplus)
+
+
+def end_deployment_of(
+    tx: Transaction, stage: Stage, state: DeploymentState, errors: Mapping[str, Sequence[str]], now_ms: int
+) -> None:
+    """
+    End the deployment that a stage was opened for, if it was, with the stage.
+
+    :raises Conflict: it is being published
+    """
+    found = deployments.find_deployment(tx, stage.repository_id, stage.uid)
+    if found is None or found.state.ended:
+        return
+    if found.state is not DeploymentState.VALIDATED:
+        raise Conflict(f"the deployment {stage.uid} is {found.state.value}")
+    deployments.end_deployment(tx, found.id, state, errors, now_ms)
+
+
+def _end_stage(
+    tx: Transaction, uid: str, state: str, actor: Actor, now_ms: int, packages: Collection[str] | None = None
+) -> None:
+    """
+    End the open stage of a deployment; of one that is published, with its ``packages``.
+
+    :raises Conflict: more was published to the stage
+    """
+    stage = stages.find_stage(tx, uid) if uid else None
+    if stage is None or stage.state != stages.OPEN:
+        return
+    content = stages.content_of(tx, stages.staged_id(tx, uid))
+    if packages is not None and not {each.key for each in content} <= {*packages}:
+        raise Conflict(f"more than this deployment was published to its stage {uid}: approve that one instead")
+    stages.end_stage(tx, stage, state, content, actor, now_ms)
 
 
 @asynccontextmanager

@@ -18,7 +18,9 @@ from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Project, Repository, RepositoryType
 from pkgrepo.repositories.publish.room import Allowance
+from pkgrepo.storage.catalog.packages import pins
 from pkgrepo.storage.catalog.packages.packages import keys_beginning
+from pkgrepo.storage.catalog.packages.pins import Pin
 from pkgrepo.storage.catalog.people import projects, users
 from pkgrepo.storage.catalog.server import quotas, repositories
 from pkgrepo.storage.catalog.server.quotas import Limits, Quota, QuotaKind, Usage
@@ -143,6 +145,19 @@ def list_owner_quotas(r: Reader) -> list[tuple[Quota, str, Usage]]:
         (each, users.get_user(r, each.subject_id).username, quotas.usage_of_user(r, each.subject_id))
         for each in quotas.quotas_of_kind(r, QuotaKind.USER)
     ]
+
+
+def pins_of_project(r: Reader, project: Project) -> list[Pin]:
+    """The pins of the packages that a project owns."""
+    found: list[Pin] = []
+    for repository_id in pins.repositories_with_pins(r):
+        repository = repositories.get_repository(r, repository_id)
+        found += [
+            each
+            for each in pins.list_pins(r, repository_id)
+            if (owner := read_owner(r, repository, each.package_key)) is not None and owner.id == project.id
+        ]
+    return found
 
 
 def _places(r: Reader, project: Project) -> Iterator[tuple[Repository, set[str]]]:

@@ -8,7 +8,7 @@ within ``GRACE_MS``, or are leased to a push, are not taken without a tag: an in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from attrs import evolve
@@ -22,6 +22,7 @@ from pkgrepo.storage.catalog.images.gc import Loss, find_loss
 from pkgrepo.storage.catalog.images.linked_blobs import list_leased
 from pkgrepo.storage.catalog.images.retained import ManifestAge, TagAge, manifest_ages, tag_ages
 from pkgrepo.storage.catalog.images.summaries import subject_of_tag
+from pkgrepo.storage.catalog.packages.pins import pinned_names
 from pkgrepo.storage.catalog.packages.retained import PackageName, downloads_of
 from pkgrepo.storage.catalog.server.trash import Disposal
 
@@ -34,9 +35,10 @@ GRACE_MS = DAY_MS
 def plan_images(r: Reader, repository: Repository, some: Sequence[PackageName], rules: Rules, now_ms: int) -> Plan:
     """Decide about the tags and manifests of some images. Reads all of them: call it on a reader thread."""
     examined, victims = 0, list[Victim]()
+    pins = pinned_names(r, repository.id, [each.key for each in some])
     for package in some:
         manifests, tags = manifest_ages(r, package.id), tag_ages(r, package.id)
-        plan = _plan_image(r, repository, package, manifests, tags, rules, now_ms)
+        plan = _plan_image(r, repository, package, manifests, tags, rules, pins.get(package.key, set()), now_ms)
         examined += plan.examined
         victims += plan.victims
     return Plan(examined, tuple(victims))
@@ -49,6 +51,7 @@ def _plan_image(
     manifests: Mapping[str, ManifestAge],
     tags: Sequence[TagAge],
     rules: Rules,
+    pins: Set[str],
     now_ms: int,
 ) -> Plan:
     every_tag, tags = tags, [each for each in tags if not _follows(each, manifests)]
@@ -68,8 +71,11 @@ def _plan_image(
     since = rules.used_since_day
     used = {} if since is None else downloads_of(r, "manifest", [each.id for each in manifests.values()], since)
     fixed = set(fixed_tags(repository, (each.name for each in tags)))
-    units = [_tag_unit(each, manifests, used, fixed | leased.keys()) for each in tags]
-    units += [Unit(each.id, each.digest, each.created_ms, used_day=used.get(each.id)) for each in loose]
+    units = [_tag_unit(each, manifests, used, fixed | leased.keys(), pins) for each in tags]
+    units += [
+        Unit(each.id, each.digest, each.created_ms, used_day=used.get(each.id), pinned=each.digest in pins)
+        for each in loose
+    ]
     digests = [each.digest for each in tags] + [each.digest for each in loose]
     order = sorted(range(len(units)), key=lambda index: (units[index].published_ms, units[index].text))
     selected = rules.select(package.name, [units[index] for index in order])
@@ -99,7 +105,9 @@ def _follows(tag: TagAge, manifests: Mapping[str, ManifestAge]) -> bool:
     return subject_of_tag(tag.name) is not None or (target is not None and target.subject in manifests)
 
 
-def _tag_unit(tag: TagAge, manifests: Mapping[str, ManifestAge], used: Mapping[int, int], fixed: set[str]) -> Unit:
+def _tag_unit(
+    tag: TagAge, manifests: Mapping[str, ManifestAge], used: Mapping[int, int], fixed: set[str], pins: Set[str]
+) -> Unit:
     target = manifests.get(tag.digest)
     return Unit(
         id=0,
@@ -108,6 +116,7 @@ def _tag_unit(tag: TagAge, manifests: Mapping[str, ManifestAge], used: Mapping[i
         tags=(tag.name,),
         used_day=None if target is None else used.get(target.id),
         in_use=target is not None and not target.is_top,
+        pinned=not pins.isdisjoint((tag.name, tag.digest)),
         fixed="it is immutable, or a push needs it" if tag.name in fixed or tag.digest in fixed else "",
     )
 

@@ -24,6 +24,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
+import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
@@ -60,6 +61,7 @@ class Unit:
     used_day: int | None = None
     snapshot: bool = False
     in_use: bool = False
+    pinned: bool = False
     fixed: str = ""
 
 
@@ -82,10 +84,9 @@ class Rules:
     """
 
     def __init__(self, retention: Retention, kinds: VersionKinds | None, now_ms: int) -> None:
-        given = [*retention.rules, *_short_form(retention)]
         self.rules = [
             _Rule(each, kinds, now_ms, f"/retention/rules/{index}/match/versions")
-            for index, each in enumerate(given)
+            for index, each in enumerate(rules_of(retention))
             if each.enabled
         ]
 
@@ -159,6 +160,7 @@ class _Rule:
                 or (self.used_day is not None and unit.used_day is not None and unit.used_day >= self.used_day)
                 or (self._kept_tags is not None and any(map(self._kept_tags, unit.tags)))
                 or (keep.in_use and unit.in_use)
+                or (keep.pinned and unit.pinned)
             ):
                 yield index
 
@@ -187,12 +189,33 @@ def _date(day: int) -> str:
     return f"{datetime.fromtimestamp(day * DAY_MS / 1000, UTC):%Y-%m-%d}"
 
 
-def _short_form(retention: Retention) -> list[RetentionRule]:
-    """The rule that the short form stands for, if it is used."""
+def rules_of(retention: Retention) -> list[RetentionRule]:
+    """The rules, with the one that the short form stands for, if it is used."""
     if retention.max_age_days is None and retention.keep_latest_per_package is None:
-        return []
+        return retention.rules
     keep = RetentionKeep(newer_than_days=retention.max_age_days, last=retention.keep_latest_per_package)
-    return [RetentionRule(name="age", keep=keep)]
+    return [*retention.rules, RetentionRule(name="age", keep=keep)]
+
+
+def together(own: Retention | None, server: Retention | None) -> Retention | None:
+    """
+    The retention of a repository: its own rules, and in addition those of the server, whose names say so.
+
+    While one of the two is enabled, the rules of the other apply only if it is enabled, too. The schedule and the limit
+    are the repository's own, if that is enabled. None: nothing goes by itself.
+    """
+    if own is None or server is None or not server.enabled:
+        return own if own is not None else None if server is None else _named(server)
+    if not own.enabled:
+        return _named(server)
+    return msgspec.structs.replace(
+        own, rules=[*rules_of(own), *_named(server).rules], max_age_days=None, keep_latest_per_package=None
+    )
+
+
+def _named(server: Retention) -> Retention:
+    rules = [msgspec.structs.replace(each, name=f"server: {each.name}") for each in rules_of(server)]
+    return msgspec.structs.replace(server, rules=rules, max_age_days=None, keep_latest_per_package=None)
 
 
 def _patterns(globs: Sequence[str]) -> Callable[[str], object] | None:

@@ -23,13 +23,14 @@ from pkgrepo.repositories.configuration import Retention
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.retained import PackageName, page_of_names
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD, Disposal
 
 from .images import plan_images, remove_images
-from .rules import Rules
+from .rules import Rules, together
 from .versions import Plan, Victim, plan_versions, remove_planned
 
 KIND: Final = "retention"  # of the jobs; their key is the id of the repository
@@ -86,10 +87,15 @@ class Report:
         }
 
 
-def retention_of(repository: Repository) -> Retention | None:
-    """The retention of a repository, or None where nothing goes by itself."""
-    found = repository.settings.get("retention") if repository.type is RepositoryType.HOSTED else None
-    return None if found is None else msgspec.convert(found, Retention)
+def retention_of(repository: Repository, registry: Registry) -> Retention | None:
+    """The retention of a repository with that of the server, or None where nothing goes by itself."""
+    if repository.type is not RepositoryType.HOSTED or repository.parent is not None:
+        return None
+    own, server = repository.settings.get("retention"), registry.retention
+    return together(
+        None if own is None else msgspec.convert(own, Retention),
+        None if server is None else msgspec.convert(server, Retention),
+    )
 
 
 class RetentionWork(MaintenanceWork):
@@ -175,7 +181,7 @@ def make_plan(
     """What goes of some packages."""
     if format_.versions is None:
         return plan_images(r, repository, some, rules, now_ms)
-    return plan_versions(r, some, rules, format_.versions)
+    return plan_versions(r, repository, some, rules, format_.versions)
 
 
 def remove_selected(

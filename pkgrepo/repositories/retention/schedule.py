@@ -45,8 +45,8 @@ class RetentionSchedule(PeriodicTask):
     async def run_once(self) -> None:
         """Do the work once; it may be cancelled at any await."""
         await self._registry.refresh()
-        for repository in self._registry.all():
-            retention = retention_of(repository)
+        for repository in self._registry.listed():
+            retention = retention_of(repository, self._registry)
             if repository.active and retention is not None and retention.enabled:
                 try:
                     if await self._is_due(repository, retention):
@@ -90,4 +90,4 @@ def _tell(repository: Repository, job: Job) -> None:
 
 
 def _key(repository: Repository) -> str:
-    return f"retention:{repository.uid}"
+    return settings.retention_key(repository.uid)

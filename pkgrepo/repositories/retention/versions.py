@@ -22,6 +22,7 @@ from pkgrepo.repositories.publish.package_changes import (
     remove_versions,
 )
 from pkgrepo.storage.catalog.packages import files, packages, tags
+from pkgrepo.storage.catalog.packages.pins import pinned_names
 from pkgrepo.storage.catalog.packages.retained import (
     PackageName,
     VersionAge,
@@ -66,8 +67,11 @@ class Plan:
     victims: tuple[Victim, ...]
 
 
-def plan_versions(r: Reader, some: Sequence[PackageName], rules: Rules, kinds: VersionKinds) -> Plan:
+def plan_versions(
+    r: Reader, repository: Repository, some: Sequence[PackageName], rules: Rules, kinds: VersionKinds
+) -> Plan:
     """Decide about the versions of some packages. Reads all of them: call it on a reader thread."""
+    pins = pinned_names(r, repository.id, [each.key for each in some])
     ids = [each.id for each in some]
     found, named, since = ages(r, ids), tags_by_version(r, ids), rules.used_since_day
     used = {} if since is None else downloads_of_versions(r, ids, since)
@@ -79,8 +83,17 @@ def plan_versions(r: Reader, some: Sequence[PackageName], rules: Rules, kinds: V
         plain = [each for each in of_package if not kinds.snapshot(each.text)]
         examined += len(plain)
         if rules.takes_package(package.name):
+            pinned = pins.get(package.key, ())
             units = [
-                Unit(each.id, each.text, each.published_ms, named.get(each.id, ()), used.get(each.id)) for each in plain
+                Unit(
+                    each.id,
+                    each.text,
+                    each.published_ms,
+                    named.get(each.id, ()),
+                    used.get(each.id),
+                    pinned=each.text in pinned,
+                )
+                for each in plain
             ]
             chosen += [
                 (package, plain[each.index], each)
@@ -89,14 +102,16 @@ def plan_versions(r: Reader, some: Sequence[PackageName], rules: Rules, kinds: V
             ]
         for version in of_package if len(plain) < len(of_package) else ():
             if kinds.snapshot(version.text):
-                plan = _plan_builds(r, package, version, rules, kinds)
+                plan = _plan_builds(r, package, version, rules, kinds, version.text in pins.get(package.key, ()))
                 examined += plan.examined
                 builds += plan.victims
     sizes = sizes_of_versions(r, [version.id for _, version, selected in chosen if selected.action != "untag"])
     return Plan(examined, (*(_victim(*each, size=sizes.get(each[1].id, 0)) for each in chosen), *builds))
 
 
-def _plan_builds(r: Reader, package: PackageName, version: VersionAge, rules: Rules, kinds: VersionKinds) -> Plan:
+def _plan_builds(
+    r: Reader, package: PackageName, version: VersionAge, rules: Rules, kinds: VersionKinds, pinned: bool
+) -> Plan:
     """Decide about the builds of one snapshot; files of no build are one, which is older than the others."""
     held = files.files_of_version(r, version.id)
     builds: dict[str, list[File]] = {}
@@ -114,6 +129,7 @@ def _plan_builds(r: Reader, package: PackageName, version: VersionAge, rules: Ru
             published_ms=max(round(each.created_at.timestamp() * 1000) for each in builds[name]),
             used_day=max((used[each.id] for each in builds[name] if each.id in used), default=None),
             snapshot=True,
+            pinned=pinned,
         )
         for number, name in enumerate(names)
     ]

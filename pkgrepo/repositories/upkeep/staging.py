@@ -15,9 +15,11 @@ from attrs import frozen
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, NewFile, Repository
+from pkgrepo.model.deployments import DeploymentState
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.images.push import Quarantine, TagExists
 from pkgrepo.repositories.images.quarantine import window_ms
+from pkgrepo.repositories.publish.deployments import end_deployment_of
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.upkeep.promotion import Promotion, promote_image, promote_version
 from pkgrepo.storage.catalog.blobs import blobs
@@ -76,6 +78,7 @@ def approve_stage(
         raise Conflict(f"stage {stage.uid} was changed since you saw it; look at it again")
     ids = _repositories(tx, stage)
     stages.end_stage(tx, stage, stages.APPROVED, content, actor, now_ms)  # first: its bytes are counted once
+    end_deployment_of(tx, stage, DeploymentState.PUBLISHED, {}, now_ms)
     if approval.inside is not None:
         approval.inside(tx, stage)
     promotion = Promotion(
@@ -109,6 +112,8 @@ def reject_stage(
     content = stages.content_of(tx, stages.staged_id(tx, uid))
     ids = _repositories(tx, stage)
     stages.end_stage(tx, stage, stages.REJECTED, content, actor, now_ms, reason)
+    errors = {"": [f"it was rejected by {actor.name}{f': {reason}' if reason else ''}"]}
+    end_deployment_of(tx, stage, DeploymentState.FAILED, errors, now_ms)
     if inside is not None:
         inside(tx, stage)
     return Ended(existing(stages.find_stage(tx, uid), "stage", uid), ids)
@@ -139,7 +144,7 @@ def _publish_file(
 ) -> None:
     file = existing(files.find_file(tx, staged.id, item.name), "file", item.name)
     blob = blobs.use_again(tx, target.storage_id, file.sha256, file.path, now_ms)
-    put_plain_file(tx, target, NewFile(file.path, blob, file.media_type, file.attrs), True, actor, None, now_ms)
+    put_plain_file(tx, target, NewFile(file.path, blob, file.media_type, file.attrs), False, actor, None, now_ms)
 
 
 def _publish_images(

@@ -1,9 +1,14 @@
-"""The page of a repository's rules of retention: what they would remove, with forms that try, save and run them."""
+"""
+The pages of rules of retention: of a repository, with what they would remove and forms that try, save and run them, and
+of the server.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
+
+import msgspec
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.responses import Refusal, Response
@@ -15,6 +20,7 @@ from pkgrepo.web.visits import Form, Visit, find_repository
 RETENTION: Final = "/repositories/<storage>/<name>/settings/retention"
 OPERATION: Final = "/repository/<repository>/retention"
 CONFIG: Final = "/repository/<repository>/config/<key>"
+SERVER: Final = "/system/retention"
 LISTED: Final = 500  # victims on the page
 EXAMPLE: Final[dict[str, Any]] = {
     "schedule": "15 3 * * *",
@@ -68,6 +74,33 @@ async def run_rules(visit: Visit, form: Form, storage: str, name: str) -> Respon
         if not location:
             raise
     return visit.redirect_to("admin", "jobs", location.decode("ascii").rpartition("/")[2])
+
+
+@pages.get("/admin/retention")
+async def show_server_rules(visit: Visit) -> Response:
+    """The rules that hold for every repository."""
+    return await _server_page(visit)
+
+
+@pages.post("/admin/retention")
+async def save_server_rules(visit: Visit, form: Form) -> Response:
+    """Save the rules of the form; without any text there are none any more."""
+    text = form.secret("rules")
+    try:
+        await visit.api("PUT", SERVER, fields={"retention": _parse(text) if text.strip() else None})
+    except REFUSED as error:
+        return await _server_page(visit, text=text, error=str(error))
+    return visit.redirect("/admin/retention")
+
+
+async def _server_page(visit: Visit, *, text: str | None = None, error: str = "") -> Response:
+    stored = msgspec.to_builtins((await visit.api("GET", SERVER)).retention)
+    shown = text
+    if shown is None:
+        shown = json.dumps(without_blanks(stored) if stored else EXAMPLE, indent=2, ensure_ascii=False)
+    return visit.page(
+        "administration/server_retention.html", status=422 if error else 200, stored=stored, text=shown, error=error
+    )
 
 
 async def _page(visit: Visit, storage: str, name: str, *, text: str | None = None, error: str = "") -> Response:

@@ -21,6 +21,7 @@ DAYS: Final = ("7", "30", "90", "365")
 MOST_LISTED: Final = 1000  # repositories whose sizes are compared
 MOST_SHOWN: Final = 25
 LATEST_JOBS: Final = 5
+MOST_WAITING: Final = 10  # stages that wait for an approval
 SPAN: Final = 30  # days that the overview shows
 PROXY_COLUMNS: Final[Columns[Any]] = {
     "name": lambda each: each.repository,
@@ -76,6 +77,7 @@ async def _overview(visit: Visit, error: str = "") -> Response:
         repositories=(await visit.api("GET", "/repository", query={"limit": 1, "count": True})).total,
         jobs=(await visit.api("GET", "/job", query={"limit": LATEST_JOBS})).items,
         webhooks=await visit.api("GET", "/system/webhooks"),
+        stages=await visit.api("GET", "/stages", query={"state": "open", "limit": MOST_WAITING}),
         kinds=JOB_KINDS,
         days=used.days,
         numbers=_by_day(used.days),

@@ -5,10 +5,10 @@ for (const button of document.querySelectorAll("button.copy")) {
   if (!navigator.clipboard) break;
   button.hidden = false;
   button.addEventListener("click", async () => {
-    const label = button.textContent;
     await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = label; }, 1500);
+    const say = (done) => { button.classList.toggle("done", done); button.title = done ? "Copied" : "Copy"; button.ariaLabel = button.title; };
+    say(true);
+    setTimeout(say, 1500, false);
   });
 }
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import BUCKET, KEY, s3_server
 
 pytestmark = pytest.mark.server
@@ -228,6 +229,119 @@ def test_groups_rights_and_projects_are_applied_and_pruned(admin):
     admin("project", "delete", "acme", "--yes")
     admin("user", "delete", "una", "--yes")
     admin("repo", "delete", "main/shared", "--yes", "--purge")
+
+
+UPKEEP = """
+[[repositories]]
+name = "kept"
+format = "python"
+
+[[projects]]
+key = "kept"
+
+[[quotas]]
+place = "main/kept"
+bytes = "10MiB"
+packages = 5
+
+[[quotas]]
+place = "project:kept"
+versions = 7
+
+[[quotas]]
+place = "user:admin"
+file_size = 1000000
+
+[retention]
+rules = [{name = "old", keep = {last = 2}}]
+
+[[webhooks]]
+name = "chat"
+url = "https://chat.example/in"
+events = ["package.*"]
+
+[[webhooks]]
+name = "build"
+url = "https://build.example/in"
+events = ["package.published"]
+repository = "main/kept"
+secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+"""
+PINS = '[[pins]]\nrepository = "main/kept"\npackage = "demo"\nversion = "1.0"\nreason = "stays"\n'
+
+
+def test_quotas_retention_webhooks_and_pins_are_applied_and_pruned(admin):
+    path = admin.folder / "upkeep.toml"
+    path.write_text(UPKEEP)
+    planned = admin("repo", "apply", "-f", path, "--dry-run").splitlines()
+    assert [line for line in planned if not line.startswith(" ")] == [
+        "main/kept: create",
+        "project kept: create",
+        "quota main/kept: change",
+        "quota project:kept: change",
+        "quota user:admin: change",
+        "retention of the server: create",
+        "webhook chat: create",
+        "webhook build of repository main/kept: create",
+        "5 to create, 3 to change, 0 unchanged",
+    ]
+    assert admin.json("retention", "show", "server") is None
+    applied = admin.run("repo", "apply", "-f", path)
+    assert applied.stdout.splitlines()[-1] == "5 created, 3 changed, 0 unchanged"
+    assert "the secret of webhook chat, which is shown once: whsec_" in applied.stderr
+    assert "whsec_MDEy" not in applied.stdout + applied.stderr
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "0 created, 0 changed, 8 unchanged"
+    limits = admin.json("quota", "show", "main/kept")["limits"]
+    assert (limits["bytes"], limits["packages"]) == (10 * 1024**2, 5)
+    assert admin.json("quota", "show", "user:admin")["limits"]["file_size"] == 1000000
+    assert admin.json("retention", "show", "server")["rules"][0]["keep"]["last"] == 2
+
+    path.write_text(PINS)
+    assert "no version main/kept demo 1.0" in admin.refused(2, "repo", "apply", "-f", path)
+    for version in ("1.0", "1.1"):
+        filename, wheel = make_wheel("demo", version)
+        (admin.folder / filename).write_bytes(wheel)
+        admin("upload", "main/kept", admin.folder / filename)
+    admin("package", "pin", "main/kept", "demo", "1.1")
+    assert admin("repo", "apply", "-f", path).splitlines()[0] == "pin main/kept demo 1.0: create"
+    pruned = admin.json("repo", "apply", "-f", path, "--prune", "--yes")
+    assert [each["pin"] for each in pruned if each.get("action") == "delete"] == ["main/kept demo 1.1"]
+    assert [each["version"] for each in admin.json("package", "pins", "main/kept")] == ["1.0"]
+
+    changed = (
+        UPKEEP.replace("packages = 5\n", "")
+        .replace("last = 2", "last = 3")
+        .replace("chat.example/in", "chat.example/out")
+    )
+    changed = changed.replace('name = "build"', 'name = "other"').replace(
+        '[[quotas]]\nplace = "user:admin"\nfile_size = 1000000\n', ""
+    )
+    path.write_text(changed)
+    found = admin.json("repo", "apply", "-f", path, "--prune", "--yes")
+    done = [
+        (kind, each[kind], each["action"])
+        for each in found
+        for kind in ("quota", "webhook", "retention")
+        if kind in each
+    ]
+    assert done == [
+        ("quota", "main/kept", "change"),
+        ("quota", "project:kept", "unchanged"),
+        ("retention", "of the server", "change"),
+        ("webhook", "chat", "change"),
+        ("webhook", "other of repository main/kept", "create"),
+        ("quota", "user:admin", "delete"),
+        ("webhook", "build of repository main/kept", "delete"),
+    ]
+    assert admin.json("quota", "show", "user:admin")["limits"]["file_size"] is None
+    path.write_text('[[quotas]]\nplace = "main/nowhere"\n')
+    assert "there is no 'main/nowhere'" in admin.refused(2, "repo", "apply", "-f", path)
+    admin("retention", "set", "server", "--off")
+    path.write_text("webhooks = []\nquotas = []\n")
+    admin("repo", "apply", "-f", path, "--prune", "--yes")
+    assert admin.json("webhook", "list") == []
+    admin("project", "delete", "kept", "--yes")
+    admin("repo", "delete", "main/kept", "--yes", "--purge")
 
 
 def test_applying_warns_of_a_route_that_cannot_be_used(admin):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from twisted.internet.defer import DeferredList, ensureDeferred
 from pkgrepo.storage.catalog.server.stages import expire_stages
 from tests.support.format_cases import CASES, VARIES
 from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
+from tests.support.maven_files import make_pom
 from tests.support.memory_server import Reply, Stack
 from tests.support.npm_packages import make_publish
 
@@ -339,3 +342,63 @@ async def test_a_removed_repository_takes_its_stages_along_and_back(npm: Staging
     assert (await npm.read(place(stage), "/demo"))[0] == 200
     assert (await npm.end(stage, "approve")).status == 200
     assert await npm.versions() == ["1.0.0"]
+
+
+async def send_bundle(staging: Staging, kind: str = "USER_MANAGED") -> str:
+    """The id of a deployment with one artifact."""
+    archive = io.BytesIO()
+    place = "com/example/demo/1.0/demo-1.0"
+    with zipfile.ZipFile(archive, "w") as bundle:
+        bundle.writestr(f"{place}.pom", make_pom("com.example", "demo", "1.0"))
+        bundle.writestr(f"{place}.jar", b"PK demo")
+    path = f"/repositories/main/release/deploy?publishing_type={kind}&wait=true"
+    headers = {"Content-Type": "application/zip"}
+    reply = await staging.stack.call("POST", path, raw=archive.getvalue(), headers=headers)
+    assert reply.status == 201, reply.body
+    return reply.body.decode()
+
+
+async def state_of(staging: Staging, uid: str) -> str:
+    reply = await staging.stack.call("GET", f"/repositories/main/release/deploy/{uid}")
+    return str(reply.json["state"])
+
+
+JAR = "/com/example/demo/1.0/demo-1.0.jar"
+
+
+@pytest.mark.parametrize("how", ["approve", "reject", "publish", "drop"])
+async def test_a_java_bundle_that_its_user_manages_is_a_stage(stack: Stack, how: str) -> None:
+    staging = Staging(stack, "maven")
+    await staging.begin()
+    uid = await send_bundle(staging)
+    stage = await stack.ok("GET", f"/stages/{uid}")
+    assert (stage["state"], [each["name"] for each in stage["content"]]) == ("open", ["1.0"])
+    assert (await staging.read(place(stage), JAR))[0] == 200
+    assert (await staging.read("release", JAR))[0] == 404
+    address = f"/repositories/main/release/deploy/{uid}"
+    if how in ("approve", "reject"):
+        assert (await staging.end(stage, how)).status == 200
+    else:
+        assert (await stack.call("POST" if how == "publish" else "DELETE", address)).status < 300
+    published = how in ("approve", "publish")
+    after = await stack.ok("GET", f"/stages/{uid}")
+    assert after["state"] == ("approved" if published else "rejected")
+    assert (await staging.read("release", JAR))[0] == (200 if published else 404)
+    if how != "drop":
+        assert await state_of(staging, uid) == ("PUBLISHED" if published else "FAILED")
+    assert (await staging.read(place(stage), JAR))[0] == 404
+    assert (await staging.end(stage, "approve")).status == 409
+    assert (await stack.call("POST", address)).status in (404, 409)
+
+
+async def test_a_bundle_with_more_in_its_stage_is_published_by_its_approval(stack: Stack) -> None:
+    staging = Staging(stack, "maven")
+    await staging.begin()
+    uid = await send_bundle(staging)
+    stage = await stack.ok("GET", f"/stages/{uid}")
+    more = "/com/example/more/1.0/more-1.0.pom"
+    assert (await staging.send("PUT", more, make_pom("com.example", "more", "1.0"), at=place(stage))).status == 201
+    assert (await stack.call("POST", f"/repositories/main/release/deploy/{uid}")).status == 409
+    assert (await staging.end(stage, "approve")).status == 200
+    assert {(await staging.read("release", each))[0] for each in (JAR, more)} == {200}
+    assert await state_of(staging, uid) == "PUBLISHED"

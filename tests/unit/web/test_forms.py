@@ -357,3 +357,16 @@ async def test_the_number_of_fields_is_bounded() -> None:
     assert (await read(kind, b"&".join([b"a=1"] * MOST_FIELDS))).all("a") == ["1"] * MOST_FIELDS
     with pytest.raises(Invalid, match=f"more than {MOST_FIELDS} fields"):
         await read(kind, b"&".join([b"a=1"] * (MOST_FIELDS + 1)))
+
+
+async def test_the_overview_names_what_waits_for_an_approval(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py")
+    await browser.log_in()
+    assert "waits for an approval" not in (await browser.get("/ui/admin")).text
+    stage = await stack.ok("POST", "/repository/main%2Fpy/stages", {"description": "the autumn release"})
+    page = await browser.get("/ui/admin")
+    assert "What waits for an approval main/py nothing yet by admin" in page.text
+    assert "the autumn release" in page.text
+    await stack.ok("POST", f"/stages/{stage['id']}/reject", {"reason": "no"})
+    assert "waits for an approval" not in (await browser.get("/ui/admin")).text

@@ -38,6 +38,26 @@ async def test_rules_are_tried_saved_and_run(browser: Browser) -> None:
     assert "Nothing would go" in (await browser.get(PAGE)).text
 
 
+async def test_rules_of_the_server_are_saved_and_a_version_is_pinned(browser: Browser) -> None:
+    await filled(browser)
+    page = await browser.get("/ui/admin/retention")
+    assert "no such rules yet" in page.text
+    ranged = json.dumps({"rules": [{"name": "old", "match": {"versions": ">1"}}]})
+    page = await browser.send(page, "/ui/admin/retention", rules=ranged)
+    assert (page.status, "A range means something else" in page.text) == (422, True)
+    await browser.send(page, "/ui/admin/retention", rules=RULES)
+    version = "/ui/repositories/main/py/packages/demo/versions/1.0"
+    page = await browser.send(await browser.get(version), f"{version}/pin", reason="stays")
+    page = await browser.get(version)
+    assert ("Unpin this version" in page.text, "stays" in page.text) == (True, True)
+    found = await browser.stack.ok("POST", "/repository/main%2Fpy/retention?dry_run=true", {})
+    assert [each["version"] for each in found["victims"]] == ["1.1"]
+    await browser.send(page, f"{version}/pin", undo="1")
+    assert "Pin this version" in (await browser.get(version)).text
+    await browser.send(await browser.get("/ui/admin/retention"), "/ui/admin/retention", rules="")
+    assert "no such rules yet" in (await browser.get("/ui/admin/retention")).text
+
+
 async def test_the_trash_is_shown_restored_and_purged(browser: Browser) -> None:
     await filled(browser)
     assert "nothing that you may restore" in (await browser.get("/ui/admin/trash")).text

@@ -107,7 +107,7 @@ async def publish_sent(context: MavenContext, request: Request, sent: SentVersio
         pusher = await admit(context, request)  # again: the file may have taken hours
         await publish_files(context, request, pusher, deployment)
     except BaseException:
-        await drop(context, deployment)
+        await drop(context, pusher, deployment)
         raise
     at = sent.session.coordinates
     return Uploaded(at.package_key, at.version, changed)

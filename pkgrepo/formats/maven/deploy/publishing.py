@@ -16,6 +16,7 @@ from attrs import frozen
 from pkgrepo.errors import Conflict, Forbidden, PkgrepoError, UpstreamFailed
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import DeployRequirements
+from pkgrepo.formats.maven.deploy.access import Pusher
 from pkgrepo.formats.maven.deploy.contents import SIGNED_BY_ASC, component_list
 from pkgrepo.formats.maven.deploy.problems import SHOWN_COMPONENTS, Problems, first_sentence
 from pkgrepo.formats.maven.deploy.storing import Turns
@@ -36,11 +37,12 @@ from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.gateway.refusals import STATUSES
+from pkgrepo.gateway.stages import make_opening
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment, StagedFile
-from pkgrepo.repositories.publish.deployments import publish_deployment
+from pkgrepo.repositories.publish.deployments import publish_deployment, validate_with_stage
 from pkgrepo.repositories.publish.publisher import log_published
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments
@@ -129,11 +131,29 @@ async def require_rules(context: MavenContext, identity: Identity, targets: Iter
         raise refusal_of(error) from None
 
 
-async def check_places(context: MavenContext, identity: Identity, deployment: Deployment) -> None:
-    """Check that the staged files can be at their paths. :raises Refused: other files or folders are there"""
+async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deployment, size: int) -> None:
+    """
+    Make a bundle VALIDATED whose user decides when it is published, and publish it to a stage with its id.
+
+    :raises Refused: other files or folders are at its paths; :raises Conflict: it is not VALIDATING any more
+    """
+    services, repository = context.services, context.repository
     parts = await _parts(context, deployment)
-    permits = await _permits(context, identity, [each.first for each in parts])
+    permits = await _permits(context, pusher.identity, [each.first for each in parts])
     await _check_places(context, parts, permits)
+    releases = await services.pools.cpu(_releases, parts, permits)
+    opening = make_opening(services, repository, repository, deployment.name or "a bundle", deployment.uid)
+    await services.publisher.change(
+        validate_with_stage,
+        repository,
+        deployment,
+        size,
+        releases,
+        _summary(parts),
+        pusher.actor,
+        index_artifact,
+        opening.open,
+    )
 
 
 async def check_signatures(context: MavenContext, deployment: Deployment) -> None:
@@ -181,19 +201,23 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
         problems = Problems()
         problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
         raise Refused(problems) from None
-    coordinates = dict.fromkeys(each.coordinates for each in parts)
-    meta = {
-        "components": component_list(coordinates, SHOWN_COMPONENTS),
-        "component_count": len(coordinates),
-        "file_count": sum(len(each.files) for each in parts),
-    }
     guard = partial(_guard, repository=repository, parts=parts, permits=permits)
-    published = await _publish(context, deployment, releases, meta, actor, _plugins(parts), guard)
+    published = await _publish(context, deployment, releases, _summary(parts), actor, _plugins(parts), guard)
     turns = Turns()
     for release, result in zip(releases, published, strict=True):
         await turns.rest()
         if result.changed:
             log_published(repository, release.package_key, release.version_text, actor)
+
+
+def _summary(parts: Sequence[Part]) -> dict[str, Any]:
+    """What is kept of a deployment: its components, and the number of its files."""
+    coordinates = dict.fromkeys(each.coordinates for each in parts)
+    return {
+        "components": component_list(coordinates, SHOWN_COMPONENTS),
+        "component_count": len(coordinates),
+        "file_count": sum(len(each.files) for each in parts),
+    }
 
 
 async def _publish(

@@ -141,8 +141,8 @@ async def _publish(context: MavenContext, request: Request, uid: str) -> Respons
 
 
 async def _drop(context: MavenContext, request: Request, uid: str) -> Response:
-    _, found = await open_deployment(context, request, uid)
-    if not await drop(context, found):
+    pusher, found = await open_deployment(context, request, uid)
+    if not await drop(context, pusher, found):
         raise Conflict(f"the deployment is {found.state.value}, and cannot be dropped now")
     return Response(204)
 

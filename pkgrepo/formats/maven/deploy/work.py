@@ -9,7 +9,7 @@ PENDING     ``_receive``: the archive becomes a durable   VALIDATING; without an
             of a session: files come one by one           PUBLISHING by ``publish_session``; gone by ``drop``
 VALIDATING  ``_validate``: paths, POMs, signatures and    VALIDATED; FAILED if a file is refused
             push rules are checked, files are stored,
-            and checksums compared
+            and checksums compared (or it gets a stage)
 VALIDATED   none, unless it is automatic                  PUBLISHING, at once or by ``publish_bundle``; gone by ``drop``
 PUBLISHING  ``publish``: one transaction with all         PUBLISHED; FAILED if a file is refused, a session is PENDING
             releases and the end of the deployment        again; after another error the state before
@@ -42,26 +42,26 @@ from pkgrepo.formats.maven.deploy.problems import WHOLE, Problems
 from pkgrepo.formats.maven.deploy.publishing import (
     Refused,
     artifact_files,
-    check_places,
     check_rules,
     check_signatures,
     publish,
     refusal_of,
     require_rules,
+    stage_bundle,
     status_of,
 )
 from pkgrepo.formats.maven.deploy.storing import Event, Steps, Storing, file_events
 from pkgrepo.formats.maven.paths import ArtifactFile
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.responses import Refusal
-from pkgrepo.model import BlobInfo
+from pkgrepo.model import SYSTEM, BlobInfo
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
+from pkgrepo.repositories.publish import deployments as kept_deployments
 from pkgrepo.repositories.publish.deployments import KeptArchive, keep_archive, renewed_lease
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments
 from pkgrepo.storage.catalog.packages.deployments import (
     ARCHIVE,
-    FAILED,
     INTERRUPTED,
     PENDING,
     PUBLISHING,
@@ -151,11 +151,13 @@ async def publish_session(context: MavenContext, pusher: Pusher, deployment: Dep
         raise refusal_of(error) from None
 
 
-async def drop(context: MavenContext, deployment: Deployment) -> bool:
+async def drop(context: MavenContext, pusher: Pusher, deployment: Deployment) -> bool:
     """Remove a deployment and its files; False if it is published, or is worked on."""
     catalog = context.services.catalog
     kept = await catalog.scan(deployments.staged_digests, deployment.id)
-    removed = await catalog.write(deployments.remove_deployment, deployment.id)
+    removed = await catalog.write(
+        kept_deployments.drop_deployment, deployment, pusher.actor, context.services.clock.now_ms()
+    )
     if removed:
         await _discard(context, deployment, kept)
     return removed
@@ -286,12 +288,10 @@ async def _validate(
     if problems:
         raise Refused(problems)
     await check_signatures(context, deployment)
+    end, now_ms = deployments.finish_validation, services.clock.now_ms()
     if not deployment.automatic:  # else it is published next, which checks the same
-        await check_places(context, pusher.identity, deployment)
-    now_ms = services.clock.now_ms()
-    if not await services.catalog.write(
-        deployments.finish_validation, deployment.id, contents.size, leased=deployment.automatic, now_ms=now_ms
-    ):
+        await stage_bundle(context, pusher, deployment, contents.size)
+    elif not await services.catalog.write(end, deployment.id, contents.size, leased=True, now_ms=now_ms):
         raise Conflict("the deployment is not VALIDATING any more")
 
 
@@ -375,7 +375,7 @@ async def _fail(context: MavenContext, deployment: Deployment, problems: Problem
     catalog, now_ms = context.services.catalog, context.services.clock.now_ms()
     kept = await catalog.scan(deployments.staged_digests, deployment.id)
     meta = {"status": problems.status}
-    await catalog.write(deployments.end_deployment, deployment.id, FAILED, problems.texts(), now_ms, meta)
+    await catalog.write(kept_deployments.fail_deployment, deployment.id, problems.texts(), SYSTEM, now_ms, meta)
     await _discard(context, deployment, kept)
 
 

@@ -294,6 +294,18 @@ CREATE TABLE trash_blob (
 ) WITHOUT ROWID;
 CREATE INDEX trash_blob_sha ON trash_blob (sha256);
 
+-- Versions that retention keeps, whatever its rules are; there need not be such a version.
+CREATE TABLE pin (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    name TEXT NOT NULL,                         -- the text of a version; of images, a tag or the digest of a manifest
+    reason TEXT NOT NULL DEFAULT '',
+    user_id INTEGER,
+    actor TEXT NOT NULL DEFAULT '',
+    pinned_at INTEGER NOT NULL,
+    PRIMARY KEY (repository_id, package_key, name)
+) WITHOUT ROWID;
+
 -- Changes of packages in order; written in the transaction of the change, and never changed.
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

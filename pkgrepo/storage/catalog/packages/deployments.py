@@ -17,8 +17,8 @@ FAILED       none of the files is visible        none                           
 
 The transaction that publishes the files also makes the state PUBLISHED, so they are visible whole or not at all. A
 process that works on a deployment holds a lease and renews it. A deployment that is not published within ``EXPIRES_MS``
-fails. Rows of deployments that have ended are kept for ``KEPT_MS``, so that clients can ask what became of them; their
-files are dropped at once.
+fails; one with a stage, which has the same uid, does so when the stage ends. Rows of deployments that have ended are
+kept for ``KEPT_MS``, so that clients can ask what became of them; their files are dropped at once.
 
 When the process is stopped, the lease expires or is given up:
 
@@ -209,9 +209,11 @@ def end_deployment(
     errors: Mapping[str, Sequence[str]],
     now_ms: int,
     meta: Mapping[str, Any] | None = None,
-) -> None:
+) -> str:
     """
     End a deployment as PUBLISHED or FAILED, and drop its files; one that has ended already is not changed.
+
+    Returns its uid, empty if it was not changed.
 
     ``meta`` takes the place of what its format kept of it.
     """
@@ -222,8 +224,15 @@ def end_deployment(
         """,
         (state, dump(errors), None if meta is None else dump(meta), now_ms, deployment_id),
     )
-    if changed:
-        tx.send("DELETE FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
+    if not changed:
+        return ""
+    tx.send("DELETE FROM deployment_file WHERE deployment_id = ?", (deployment_id,))
+    return str(scalar(tx, "SELECT uid FROM deployment WHERE id = ?", (deployment_id,)))
+
+
+def set_meta(tx: Transaction, deployment_id: int, meta: Mapping[str, Any]) -> None:
+    """Set what its format keeps of a deployment."""
+    tx.send("UPDATE deployment SET meta = ? WHERE id = ?", (dump(meta), deployment_id))
 
 
 def remove_deployment(tx: Transaction, deployment_id: int) -> bool:
@@ -296,6 +305,7 @@ def expire_deployments(tx: Transaction, now_ms: int, limit: int) -> int:
         """
         SELECT id FROM deployment
         WHERE touched_at < ? AND state NOT IN ('PUBLISHED', 'FAILED') AND (lease_until IS NULL OR lease_until < ?)
+            AND NOT EXISTS (SELECT 1 FROM stage s WHERE s.uid = deployment.uid AND s.state = 'open')
         ORDER BY touched_at LIMIT ?
         """,
         (now_ms - EXPIRES_MS, now_ms, limit),

@@ -7,7 +7,8 @@ Garbage collection deletes the blobs later. Events, audit entries and the downlo
 from __future__ import annotations
 
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.storage.catalog.rows import column
+from pkgrepo.storage.catalog.rows import column, scalar
+from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, remove_limits
 
 BATCH = 500  # rows in one transaction; takes some milliseconds
@@ -107,7 +108,9 @@ def purge_repository(tx: Transaction, repository_id: int, limit: int = BATCH) ->
             left -= tx.execute("DELETE FROM package WHERE id = ?", (package[0],))
     left = _delete_rows(tx, _ROWS_OF_REPOSITORY, repository_id, left)
     if left > 0:
+        uid = scalar(tx, "SELECT uid FROM repository WHERE id = ?", (repository_id,))
         tx.execute("DELETE FROM repository WHERE id = ?", (repository_id,))
+        settings.remove(tx, settings.retention_key(str(uid)))
         remove_limits(tx, QuotaKind.REPOSITORY, repository_id)
     return left <= 0
 

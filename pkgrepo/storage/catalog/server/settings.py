@@ -11,6 +11,7 @@ from pkgrepo.storage.catalog.rows import number, scalar
 CONFIG_SERIAL = "config_serial"
 SERVER_UID = "server_uid"
 CREDENTIALS_KEY = "credentials_key"  # the fingerprint of the key that all nodes have
+RETENTION = "retention"  # JSON: the rules of retention that hold for every repository
 UNCLAIMED_BEFORE = "unclaimed_before"  # ms; a reindex could not assign every older blob to a package
 
 
@@ -25,6 +26,25 @@ def put(tx: Transaction, key: str, value: str) -> None:
         "INSERT INTO setting (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
     )
+
+
+def remove(tx: Transaction, key: str) -> None:
+    """Remove a key, if it has a value."""
+    tx.execute("DELETE FROM setting WHERE key = ?", (key,))
+
+
+def retention_key(repository_uid: str) -> str:
+    """The key of the time up to which the schedule of a repository's retention was followed, in ms."""
+    return f"{RETENTION}:{repository_uid}"
+
+
+def set_retention(tx: Transaction, rules: str | None) -> None:
+    """Set the rules of retention that hold for every repository, as JSON; None removes them."""
+    if rules is None:
+        remove(tx, RETENTION)
+    else:
+        put(tx, RETENTION, rules)
+    bump_config_serial(tx)
 
 
 def ensure_secret(tx: Transaction, key: str) -> str:

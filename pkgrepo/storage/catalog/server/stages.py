@@ -53,7 +53,7 @@ DEFAULT_DAYS: Final = 30
 KEPT_DAYS: Final = 400
 DAY_MS: Final = 24 * 3600 * 1000
 MOST_OPEN: Final = 500  # stages of one repository: each is two more repositories that every process has in memory
-MOST_ITEMS: Final = 2000  # versions, tags and files of a stage, which one transaction publishes
+MOST_ITEMS: Final = 1000  # versions, tags and files of a stage, which one transaction publishes
 SHOWN: Final = 100  # of these that events name
 
 

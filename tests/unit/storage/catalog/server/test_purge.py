@@ -5,8 +5,8 @@ from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import first_sights
-from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, packages, tags
-from pkgrepo.storage.catalog.server import purge, repositories
+from pkgrepo.storage.catalog.packages import checksum_claims, deployments, events, files, packages, pins, tags
+from pkgrepo.storage.catalog.server import purge, repositories, settings
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob, publish
 
@@ -125,3 +125,15 @@ async def test_everything_due_is_purged(catalog):
     assert await purge.purge_due(catalog, NOW) == 1
     assert catalog.peek(purge.due_repositories, NOW) == []
     assert rows(catalog, "repository") == 1
+
+
+def test_the_time_of_the_last_retention_goes_with_its_repository():
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+    catalog.do(settings.put, settings.retention_key(repository.uid), "1")
+    catalog.do(pins.put_pin, repository.id, "demo", "1.0", "", SYSTEM, NOW)
+    catalog.do(repositories.remove_repository, repository.id, now_ms=NOW, purge=True)
+    while catalog.do(purge.purge_repository, repository.id):
+        pass
+    assert catalog.peek(settings.get, settings.retention_key(repository.uid)) is None
+    assert catalog.peek(pins.list_pins, repository.id) == []

@@ -1,0 +1,51 @@
+"""Commands on pins: versions that no rule of retention removes."""
+
+from __future__ import annotations
+
+import click
+
+from pkgrepo.commands.remote.printer import Column, aged
+from pkgrepo.commands.remote.session import Session, remote
+
+PINS = (
+    Column("REPOSITORY", "repository"),
+    Column("PACKAGE", "package"),
+    Column("VERSION", "version"),
+    Column("BY", "by"),
+    Column("PINNED", aged("pinned_at")),
+    Column("REASON", "reason"),
+)
+
+
+@click.command("pin")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("version")
+@click.option("--reason", default="", help="Why it is to stay.")
+@remote
+async def pin(session: Session, repository: str, name: str, version: str, reason: str) -> None:
+    """Pin a version, which retention then keeps. VERSION is a tag or a digest of an image."""
+    place = ("package", repository, name, "versions", version, "pin")
+    record = await session.client.change("PUT", *place, body={"reason": reason})
+    session.printer.done(f"{record['package']} {record['version']} is pinned", record)
+
+
+@click.command("unpin")
+@click.argument("repository")
+@click.argument("name")
+@click.argument("version")
+@remote
+async def unpin(session: Session, repository: str, name: str, version: str) -> None:
+    """Unpin a version: rules of retention decide about it again."""
+    await session.client.change("DELETE", "package", repository, name, "versions", version, "pin")
+    session.printer.done(f"{name} {version} is not pinned any more", None)
+
+
+@click.command("pins")
+@click.argument("place", metavar="REPOSITORY|project:KEY")
+@remote
+async def list_pins(session: Session, place: str) -> None:
+    """List the pinned versions of a repository, or of the packages that a project owns."""
+    kind, _, key = place.partition(":")
+    path = ("project", key, "pins") if kind == "project" and key else ("repository", place, "pins")
+    session.printer.table(PINS, await session.client.get(*path), "nothing is pinned")
