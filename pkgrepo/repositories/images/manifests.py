@@ -155,10 +155,11 @@ def delete_manifest(
     size = existing(manifests.manifest_size(tx, package.id, digest), "manifest", digest)
     depending = signatures.depending_on(tx, package.id, digest)
     kept = find_manifests(tx, repository.storage_id, package.id, [digest]) if keeps(tx, repository, disposal) else []
+    times = tags.times_of_digest(tx, package.id, digest) if kept else {}
     changes = manifests.remove_manifest(tx, package.id, digest)
     repositories.add_usage(tx, repository.id, Usage(-size, versions=-1))
     for each in kept:
-        part = keep_manifest(tx, repository, package, each, changes.removed, now_ms)
+        part = keep_manifest(tx, repository, package, each, changes.removed, times, now_ms)
         add_to_trash(tx, package, [part], actor, disposal, now_ms, whole=is_empty(tx, package))
     bump_package_serial(tx, repository, package, now_ms)
     others = {"hidden": changes.hidden, "released": changes.released}
@@ -339,7 +340,8 @@ def delete_tag(
     found = existing(tags.find_tag(tx, package.id, tag), "tag", tag)
     _check_fixed(repository, [tag], actor)
     if found.digest is not None and keeps(tx, repository, disposal):
-        add_to_trash(tx, package, [keep_tag(tag, found.digest)], actor, disposal, now_ms)
+        part = keep_tag(tag, found.digest, round(found.updated_at.timestamp() * 1000))
+        add_to_trash(tx, package, [part], actor, disposal, now_ms)
     tags.remove_tag(tx, package.id, tag)
     if found.digest is not None:
         manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # its grace period begins now

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import Factory, frozen
 
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Package, Repository
@@ -20,18 +20,20 @@ TAG = "tag"
 
 @frozen
 class TrashedManifest:
-    """A manifest with its blobs, and the tags that pointed to it."""
+    """A manifest with its blobs, and the tags that pointed to it; ``times`` has when these were set, in ms."""
 
     manifest: StoredManifest
     tags: Sequence[str]
+    times: Mapping[str, int] = Factory(dict)
 
 
 @frozen
 class TrashedTag:
-    """A tag and the digest that it pointed to."""
+    """A tag and the digest that it pointed to; ``updated_ms`` is when it was set, None if that is not known."""
 
     name: str
     digest: str
+    updated_ms: int | None = None
 
 
 def keep_manifest(
@@ -40,10 +42,11 @@ def keep_manifest(
     package: Package,
     manifest: StoredManifest,
     tags: Sequence[str],
+    times: Mapping[str, int],
     now_ms: int,
 ) -> Kept:
     """
-    What the trash keeps of a manifest that was just removed.
+    What the trash keeps of a manifest that was just removed; ``times`` has when its tags were set.
 
     Its blobs that no other manifest of the image needs, and no push waits for, are unlinked from the image: what is
     deleted must not stay available by its digest.
@@ -61,12 +64,12 @@ def keep_manifest(
     return Kept(
         kind=MANIFEST,
         name=", ".join(tags) or manifest.digest,
-        data=TrashedManifest(manifest, tuple(tags)),
+        data=TrashedManifest(manifest, tuple(tags), {each: times[each] for each in tags}),
         size=size,
         sha256s=[manifest.sha256, *(each.sha256 for each in manifest.blobs)],
     )
 
 
-def keep_tag(name: str, digest: str) -> Kept:
+def keep_tag(name: str, digest: str, updated_ms: int) -> Kept:
     """What the trash keeps of a tag, which has no bytes of its own."""
-    return Kept(kind=TAG, name=name, data=TrashedTag(name, digest), size=0, digest=digest)
+    return Kept(kind=TAG, name=name, data=TrashedTag(name, digest, updated_ms), size=0, digest=digest)

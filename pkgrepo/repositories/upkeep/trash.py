@@ -173,6 +173,9 @@ def _restore_manifest(
     package = packages.find_package(tx, repository.id, image)
     assert package is not None
     manifests.set_created_at(tx, package.id, stored.digest, round(stored.created_at.timestamp() * 1000))
+    for each in free:
+        if each in kept.times:
+            tags.set_time(tx, package.id, each, kept.times[each])
 
 
 def _restore_tag(
@@ -181,7 +184,10 @@ def _restore_tag(
     package = packages.find_package(tx, repository.id, entry.package_key)
     if package is None or manifests.manifest_size(tx, package.id, kept.digest) is None:
         raise Conflict(f"the manifest {kept.digest} of tag {kept.name} was deleted: restore that first")
+    there = tags.find_tag(tx, package.id, kept.name) is not None
     set_image_tag(tx, repository, package, kept.name, kept.digest, actor, now_ms, moves=False)
+    if kept.updated_ms is not None and not there:
+        tags.set_time(tx, package.id, kept.name, kept.updated_ms)
 
 
 def set_image_tag(

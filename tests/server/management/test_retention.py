@@ -300,3 +300,36 @@ async def test_a_dist_tag_is_removed_and_its_version_stays(npm: Repository) -> N
     document = await npm.send("GET", "/demo")
     assert ("pr-7" in document.json["dist-tags"], "1.1.0" in document.json["versions"]) == (False, True)
     assert document.json["dist-tags"]["latest"] == "2.0.0"
+
+
+async def test_what_is_restored_is_as_old_as_before(stack: Stack) -> None:
+    images = Images(stack)
+    await images.fill()
+    for number in (1, 2, 3):
+        await images.registry.push(make_image(f"build {number}"), f"build-{number}")
+        advance(stack, 1)
+    await stack.ok("DELETE", "/package/main%2Fall/app/versions/build-2")  # the tag, without its manifest
+    rule = {"name": "builds", "match": {"tags": ["build-*"]}, "keep": {"last": 1}}
+    await set_rules(stack, rule)
+    assert await preview(stack) == {"build-1"}
+    await run(stack)
+    assert [await images.status(f"build-{number}") for number in (1, 2, 3)] == [404, 404, 200]
+    for entry in (await stack.ok("GET", "/trash"))["items"]:
+        await stack.ok("POST", f"/trash/{entry['id']}/restore")
+    assert [await images.status(f"build-{number}") for number in (1, 2, 3)] == [200, 200, 200]
+    assert await preview(stack) == {"build-1", "build-2"}
+
+
+async def test_what_is_pinned_of_an_image_stays(stack: Stack) -> None:
+    images = Images(stack)
+    await images.fill()
+    loose = make_image("loose")
+    await images.registry.push(loose)
+    for number in (1, 2):
+        await images.registry.push(make_image(f"build {number}"), f"build-{number}")
+    advance(stack, 2)
+    rules = ({"name": "builds", "match": {"tags": ["build-*"]}}, {"name": "untagged", "match": {"tagged": False}})
+    assert await preview(stack, *rules) == {"build-1", "build-2", loose.digest}
+    for pinned in ("build-1", loose.digest):
+        await stack.ok("PUT", f"/package/main%2Fall/app/versions/{pinned.replace(':', '%3A')}/pin", {})
+    assert await preview(stack, *rules) == {"build-2"}

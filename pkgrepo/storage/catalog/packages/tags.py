@@ -96,6 +96,16 @@ def set_tag(
     )
 
 
+def times_of_digest(r: Reader, package_id: int, digest: str) -> dict[str, int]:
+    """When the tags that point to a manifest were set, in ms, by their names."""
+    return dict(r.all("SELECT name, updated_at FROM tag WHERE package_id = ? AND digest = ?", (package_id, digest)))
+
+
+def set_time(tx: Transaction, package_id: int, name: str, updated_ms: int) -> None:
+    """Set the time of a tag that was restored, to the one that it had before: it does not become the newest."""
+    tx.send("UPDATE tag SET updated_at = ? WHERE package_id = ? AND name = ?", (updated_ms, package_id, name))
+
+
 def remove_tag(tx: Transaction, package_id: int, name: str) -> bool:
     """Remove a tag; returns whether it existed."""
     return bool(tx.execute("DELETE FROM tag WHERE package_id = ? AND name = ?", (package_id, name)))
