@@ -102,10 +102,15 @@ async def prepare_stage(
         raise Conflict(f"{base.path} belongs to {base.parent.path}: open a stage of that one")
     await services.access.require(identity, Action.READ, base)
     target = publish_target(services.registry, base)
-    await services.access.require(identity, Action.WRITE, target, package)
+    await services.access.require(identity, Action.WRITE, as_staged(target), package)
     if len(description) > LONGEST:
         raise Invalid(f"the description has more than {LONGEST} characters", "/description")
     return make_opening(services, base, target, description, str(uuid.uuid4()))
+
+
+def as_staged(target: Repository) -> Repository:
+    """A repository as what is staged for it counts when permissions and push rules are checked."""
+    return evolve(target, stage="", parent=target)
 
 
 def make_opening(services: Services, base: Repository, target: Repository, description: str, uid: str) -> Opening:

@@ -46,6 +46,9 @@ class PushRules(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     must_use_auth_token_for_push: Annotated[
         bool, meaning("Passwords neither publish nor remove, only access tokens do.")
     ] = False
+    requires_approval: Annotated[
+        bool, meaning("Only those who may approve a stage publish directly; what others publish goes to a stage.")
+    ] = False
 
 
 class RepositoryConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, tag_field="type"):

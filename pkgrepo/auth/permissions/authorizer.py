@@ -266,6 +266,16 @@ class Authorizer:
         if package is not None:
             unowned_ok = action is Action.WRITE and rules.get("auto_create_projects", False)
             await self.check_project_member(identity, repository, package, unowned_ok=unowned_ok)
+            if action is not Action.DELETE and rules.get("requires_approval") and repository.stage is None:
+                await self._check_approver(identity, repository, package)
+
+    async def _check_approver(self, identity: Identity, repository: Repository, package: str) -> None:
+        """Check that the identity may publish without an approval. :raises Forbidden: it may not"""
+        if not await self.is_approver(identity, repository, package):
+            raise Forbidden(
+                f"{package!r} is published to {repository.path} by an approval (requires_approval): publish it to a "
+                "stage, which is opened by: pkgrepo stage open, or by: npm stage publish"
+            )
 
     async def check_project_member(
         self, identity: Identity, repository: Repository, package: str, *, unowned_ok: bool = False

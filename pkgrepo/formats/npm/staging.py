@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Invalid, NotFound
 from pkgrepo.formats.npm import semver
@@ -26,7 +26,7 @@ from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.stages import Opening, Staged, find_stage, prepare_stage
+from pkgrepo.gateway.stages import Opening, Staged, as_staged, find_stage, prepare_stage
 from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
@@ -67,8 +67,9 @@ async def stage(context: Context[object], request: Request, name: str) -> Respon
     base = context.repository
     context = await publish_context(context, request)
     services, target = context.services, context.repository
+    as_stage = evolve(context, repository=as_staged(target))
     identity = await services.access.identify(request)
-    await require(context, identity, Action.WRITE, name, "stage")
+    await require(as_stage, identity, Action.WRITE, name, "stage")
     check_declared_length(request, largest_body(services.max_upload))
     async with services.publisher.stage(target, name) as staged:
         received = await Receiver(request, staged, max_tarball=services.max_upload).receive()
@@ -78,7 +79,7 @@ async def stage(context: Context[object], request: Request, name: str) -> Respon
             context, received.document, partial(read_publication, received.document, name)
         )
         identity = await services.access.identify(request)  # again: the body may have taken hours
-        await require(context, identity, Action.WRITE, name, "stage")
+        await require(as_stage, identity, Action.WRITE, name, "stage")
         actor = actor_of(request, identity)
         await services.publisher.check(target, [name])
         release, publishing = await make_release(context, staged, publication, received.tarball, identity, actor)

@@ -85,7 +85,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
     families: list[Families] = [
         _build,
-        lambda: _repositories(repositories),
+        lambda: _repositories([each for each in repositories if each.stage is None]),
         lambda: _storages(stores),
         lambda: _layout([each for each, _ in stores], behind),
         lambda: _proxies(counts),

@@ -263,7 +263,8 @@ async def list_dependents(call: Call) -> Page[DependentRecord]:
     Images have none. Some more than these may be counted in total: names that look alike.
     """
     package = await call.find_package()
-    fitting = [each for each in call.registry.all() if each.active and each.format == call.repository.format]
+    own = call.repository.format
+    fitting = [each for each in call.registry.all() if each.active and each.format == own and each.stage is None]
     visible = {each.id: each for each in await call.services.authorizer.visible(call.identity, fitting)}
     place = spelling_of(package.key), sorted(visible)
     found = await call.page(
@@ -334,6 +335,7 @@ async def _searched(call: Call) -> tuple[dict[int, Repository], bool]:
         each
         for each in call.registry.all()
         if each.active
+        and (each.stage is None or place != "")
         and (format_ is None or each.format == format_)
         and (not place or place in (each.uid, each.path.casefold()))
     ]

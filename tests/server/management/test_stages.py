@@ -226,6 +226,31 @@ async def test_rights(npm: Staging) -> None:
     assert (await stack.api("DELETE", f"/stages/{withdrawn['id']}", who="stager")).json["state"] == "rejected"
 
 
+async def test_with_the_rule_others_than_approvers_publish_by_an_approval_alone(stack: Stack) -> None:
+    npm = Staging(stack)
+    await npm.begin(push_rules={"requires_approval": True})
+    await stack.add_user("robot")
+    await stack.grant("robot", "main/release", "read", "write")
+    document = make_publish("demo", "1.0.0")
+
+    async def publish(at: str, who: str) -> Reply:
+        headers = {"Content-Type": "application/json"}
+        return await stack.call("PUT", f"/repositories/main/{at}/demo", raw=document, headers=headers, who=who)
+
+    refused = await publish("release", "robot")
+    assert (refused.status, "requires_approval" in refused.json["error"]) == (403, True)
+    stage = await npm.open(who="robot")
+    assert (await publish(place(stage), "robot")).status == 201
+    assert (await npm.end(stage, "approve", who="robot")).status == 403
+    path = "/repositories/main/release/-/stage/package/other"
+    headers = {"Content-Type": "application/json"}
+    staged = await stack.call("POST", path, raw=make_publish("other", "1.0.0"), headers=headers, who="robot")
+    assert staged.status == 201, staged.body
+    assert (await npm.end({"id": staged.json["stageId"]}, "approve")).status == 200
+    assert (await npm.end(stage, "approve")).status == 200
+    assert (await npm.send("PUT", "/third", make_publish("third", "1.0.0"), "application/json")).status == 201
+
+
 async def test_maintainers_of_the_project_approve_its_packages_alone(npm: Staging) -> None:
     stack = npm.stack
     await stack.add_user("mia")
@@ -344,7 +369,7 @@ async def test_a_removed_repository_takes_its_stages_along_and_back(npm: Staging
     assert await npm.versions() == ["1.0.0"]
 
 
-async def send_bundle(staging: Staging, kind: str = "USER_MANAGED") -> str:
+async def send_bundle(staging: Staging, kind: str = "USER_MANAGED", who: str = "admin") -> str:
     """The id of a deployment with one artifact."""
     archive = io.BytesIO()
     place = "com/example/demo/1.0/demo-1.0"
@@ -353,7 +378,7 @@ async def send_bundle(staging: Staging, kind: str = "USER_MANAGED") -> str:
         bundle.writestr(f"{place}.jar", b"PK demo")
     path = f"/repositories/main/release/deploy?publishing_type={kind}&wait=true"
     headers = {"Content-Type": "application/zip"}
-    reply = await staging.stack.call("POST", path, raw=archive.getvalue(), headers=headers)
+    reply = await staging.stack.call("POST", path, raw=archive.getvalue(), headers=headers, who=who)
     assert reply.status == 201, reply.body
     return reply.body.decode()
 
@@ -389,6 +414,18 @@ async def test_a_java_bundle_that_its_user_manages_is_a_stage(stack: Stack, how:
     assert (await staging.read(place(stage), JAR))[0] == 404
     assert (await staging.end(stage, "approve")).status == 409
     assert (await stack.call("POST", address)).status in (404, 409)
+
+
+async def test_a_pipeline_sends_bundles_that_others_approve(stack: Stack) -> None:
+    staging = Staging(stack, "maven")
+    await staging.begin(push_rules={"requires_approval": True})
+    await stack.add_user("robot")
+    await stack.grant("robot", "main/release", "read", "write")
+    uid = await send_bundle(staging, who="robot")
+    address = f"/repositories/main/release/deploy/{uid}"
+    assert (await stack.call("POST", address, who="robot")).status == 403
+    assert (await staging.end({"id": uid}, "approve")).status == 200
+    assert (await staging.read("release", JAR))[0] == 200
 
 
 async def test_a_bundle_with_more_in_its_stage_is_published_by_its_approval(stack: Stack) -> None:

@@ -75,7 +75,8 @@ class WheelFollower:
             changed = await services.catalog.scan(events.changed_repositories, self._seen[1])
         failed = False
         for each in services.registry.all():
-            parent = each.parent if each.format == self._format_name and each.active else None
+            follows = each.format == self._format_name and each.active and each.stage is None
+            parent = each.parent if follows else None
             if parent is not None and (changed is None or parent.id in changed):
                 failed |= not await self._try_channel(each, parent)
         self._seen = None if failed else now
@@ -179,7 +180,7 @@ async def list_unconverted(context: ChannelContext, request: Request) -> Respons
     """
     services, repository = context.services, context.repository
     await services.access.admit(request, Action.READ, repository)
-    if repository.parent is None:
+    if repository.parent is None or repository.stage is not None:
         raise NotFound("document", DOCUMENT)
     after = request.parameter(b"after") or ""
     if len(after) > LONGEST_CURSOR:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.errors import Conflict, Forbidden, PkgrepoError, UpstreamFailed
 from pkgrepo.formats.maven.caches import MavenContext
@@ -37,7 +37,7 @@ from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.gateway.refusals import STATUSES
-from pkgrepo.gateway.stages import make_opening
+from pkgrepo.gateway.stages import as_staged, make_opening
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository
@@ -131,6 +131,11 @@ async def require_rules(context: MavenContext, identity: Identity, targets: Iter
         raise refusal_of(error) from None
 
 
+def as_stage(context: MavenContext) -> MavenContext:
+    """The context in which the push rules for what is staged are checked."""
+    return evolve(context, repository=as_staged(context.repository))
+
+
 async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deployment, size: int) -> None:
     """
     Make a bundle VALIDATED whose user decides when it is published, and publish it to a stage with its id.
@@ -139,7 +144,7 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
     """
     services, repository = context.services, context.repository
     parts = await _parts(context, deployment)
-    permits = await _permits(context, pusher.identity, [each.first for each in parts])
+    permits = await _permits(as_stage(context), pusher.identity, [each.first for each in parts])
     await _check_places(context, parts, permits)
     releases = await services.pools.cpu(_releases, parts, permits)
     opening = make_opening(services, repository, repository, deployment.name or "a bundle", deployment.uid)

@@ -42,6 +42,7 @@ from pkgrepo.formats.maven.deploy.problems import WHOLE, Problems
 from pkgrepo.formats.maven.deploy.publishing import (
     Refused,
     artifact_files,
+    as_stage,
     check_rules,
     check_signatures,
     publish,
@@ -279,7 +280,7 @@ async def _validate(
     await services.pools.cpu(check_contents, contents, DeployRequirements.of(repository), problems)
     if problems:
         raise Refused(problems)
-    await check_rules(context, pusher.identity, contents.files.values())
+    await check_rules(context if deployment.automatic else as_stage(context), pusher.identity, contents.files.values())
     await services.catalog.write(deployments.set_size, deployment.id, archive.size + contents.size)
     wanted = await _missing(services, deployment, contents, problems)
     storing = Storing(services, repository, deployment, staged, contents=contents, problems=problems)

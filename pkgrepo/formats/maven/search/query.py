@@ -166,7 +166,7 @@ async def scope_of_all(services: Services, request: Request) -> SearchScope:
     await services.registry.refresh()
     every = [
         each
-        for each in services.registry.all()
+        for each in services.registry.listed()
         if each.format == FORMAT and each.active and each.type is not RepositoryType.VIRTUAL
     ]
     readable = await services.access.may_each(identity, [(Action.READ, each, None) for each in every])
