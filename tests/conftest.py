@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 from tests.support import server_process
 from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
+from tests.support.postgresql import postgresql
+from tests.support.postgresql_catalogs import Databases
 from tests.support.s3_servers import s3_server
 from tests.support.server_buckets import use_s3
 from tests.support.server_databases import databases_with_schema, use_postgresql
@@ -102,6 +104,13 @@ def pytest_collection_finish() -> None:
     """Exclude imported modules from explicit garbage collections, which took half the time of many tests."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """Databases of a PostgreSQL server that the tests of a process share; each has the present schema unless empty."""
+    with postgresql() as server, Databases(server) as found:
+        yield found
 
 
 @pytest.hookimpl(trylast=True)

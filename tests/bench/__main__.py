@@ -13,16 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from . import restarts
 from .arena import OURS, Arena, Pace, Result, Scenario, run
 from .contestants.proxy import Source
 from .contestants.server import CONTESTANTS, ROOT, Contestant
 from .contestants.sizes import SCALED
-from .reports.files import titles, write_reports
-from .reports.markdown import summarise
+from .reports.markdown import summarise, titles, write_reports
 from .reports.tables import render, to_json
 from .scenarios.groups import ALL, GROUPS, Group, group_of
-from .soak import describe, run_soak, soak_json
+from .soak import describe, describe_restarts, run_restarts, run_soak, soak_json
 
 EVERYTHING = "all"
 GROWTH = ("scale", "npm-publish-5000", "image-tags-page")  # what C{--scale} means
@@ -101,8 +99,8 @@ def _soak(options: argparse.Namespace) -> int:
 def _restarts(requests: int) -> int:
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=CACHE) as scratch:
-        found = restarts.run_restarts(requests, Path(scratch), _say)
-    print(restarts.describe(found))
+        found = run_restarts(requests, Path(scratch), _say)
+    print(describe_restarts(found))
     return 0 if found.is_met else 1
 
 

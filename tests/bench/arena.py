@@ -194,6 +194,10 @@ class Arena:
             return name
         raise Unavailable("nobody whose bytes it could serve")
 
+    def source(self, name: str, lineup: Sequence[str]) -> str:
+        """Whose documents this contestant answers: those of the first one of the lineup, if it is the floor."""
+        return self.first(lineup) if name == Nginx.name else name
+
     def versions(self) -> Mapping[str, str]:
         """Which version of each contestant has run so far."""
         return dict(self._versions)

@@ -25,7 +25,6 @@ Session: TypeAlias = "psycopg.Connection[Any]"
 THREADS: Final = 2
 UNSAFE: Final = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_wal_size": "8GB"}
 
-_SHIFT = f"(c.k - 1) * {BASE}"
 _DIGEST = "sha256(b.digest || int4send(c.k))"
 _HEX = f"encode({_DIGEST}, 'hex')"
 
@@ -39,49 +38,29 @@ def _hashed(text: str) -> str:
     return f"replace({_named(text)}, encode(b.digest, 'hex'), {_HEX})"
 
 
+def _shifted(*columns: str) -> Mapping[str, str]:
+    return {each: f"b.{each} + (c.k - 1) * {BASE}" for each in columns}
+
+
+_OF_PACKAGE = "f.package_id = t.package_id"
+_BODY = "convert_to(" + _hashed("convert_from(b.body, 'UTF8')") + ", 'UTF8')"
 # By table: how its rows are joined with their file f, and what differs in copy c.k of row b.
 COPIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
-    "fragment": (
-        "f.package_id = t.package_id",
-        {
-            "package_id": f"b.package_id + {_SHIFT}",
-            "key": _named("b.key"),
-            "body": "convert_to(" + _hashed("convert_from(b.body, 'UTF8')") + ", 'UTF8')",
-        },
-    ),
+    "fragment": (_OF_PACKAGE, {**_shifted("package_id"), "key": _named("b.key"), "body": _BODY}),
     "package": (
         "f.package_id = t.id",
-        {
-            "id": f"b.id + {_SHIFT}",
-            "serial": f"b.serial + {_SHIFT}",
-            "key": _named("b.key"),
-            "name": _named("b.name"),
-        },
+        {**_shifted("id", "serial"), "key": _named("b.key"), "name": _named("b.name")},
     ),
-    "package_about": (
-        "f.package_id = t.package_id",
-        {"package_id": f"b.package_id + {_SHIFT}", "text": _named("b.text")},
-    ),
+    "package_about": (_OF_PACKAGE, {**_shifted("package_id"), "text": _named("b.text")}),
     "event": (
-        "f.package_id = t.package_id",
-        {
-            "seq": f"b.seq + {_SHIFT}",
-            "package_id": f"b.package_id + {_SHIFT}",
-            "package_key": _named("b.package_key"),
-            "data": _hashed("b.data"),
-        },
+        _OF_PACKAGE,
+        {**_shifted("seq", "package_id"), "package_key": _named("b.package_key"), "data": _hashed("b.data")},
     ),
     "file": (
         "f.id = t.id",
-        {
-            "id": f"b.id + {_SHIFT}",
-            "package_id": f"b.package_id + {_SHIFT}",
-            "version_id": f"b.version_id + {_SHIFT}",
-            "path": _named("b.path"),
-            "sha256": _DIGEST,
-        },
+        {**_shifted("id", "package_id", "version_id"), "path": _named("b.path"), "sha256": _DIGEST},
     ),
-    "version": ("f.version_id = t.id", {"id": f"b.id + {_SHIFT}", "package_id": f"b.package_id + {_SHIFT}"}),
+    "version": ("f.version_id = t.id", _shifted("id", "package_id")),
     "blob": ("f.sha256 = t.sha256", {"sha256": _DIGEST, "locator": f"left({_HEX}, 2) || '/' || {_HEX} || '.0'"}),
 }
 

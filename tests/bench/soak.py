@@ -10,7 +10,9 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import os
 import re
+import signal
 import statistics
 import threading
 import time
@@ -36,7 +38,7 @@ from .clients.load import (
     percentile,
     send,
 )
-from .contestants.workers import PkgrepoMixed
+from .contestants.sizes import PkgrepoMixed
 from .measure import MIB, rss_of
 from .packages.images import make_image
 from .packages.modules import Module
@@ -48,6 +50,7 @@ CLIENTS: Final = 8
 FASTEST_S: Final = 10.0  # seconds of the run that finds the highest rate
 SAMPLE_S: Final = 5.0
 READS: Final = 17  # of twenty requests; the others publish a new package
+RESTARTED_S: Final = 4 * SAMPLE_S  # of a run with restarts, after which the requests are counted
 GROWTH_LIMIT: Final = 0.02  # of the memory, in the second half
 LAG_LIMIT_S: Final = 0.02
 
@@ -222,7 +225,7 @@ class MixedLoad:
         reads = (
             (server.package_url(_STOCK), NPM),
             (server.page_url(_STOCK), PIP),
-            (f"{server.target.url}{Module(_STOCK).stem}.jar", MAVEN),
+            (f"{server.place('maven')}{Module(_STOCK).stem}.jar", MAVEN),
             (server.client(_IMAGE.name).manifest_url("v1"), DOCKER),
         )
         kinds = (("npm", publishes.node_package), ("python", publishes.wheel), ("maven", publishes.jar))
@@ -252,3 +255,65 @@ def _lags(server: PkgrepoMixed) -> Mapping[float, float]:
 def _course(samples: Sequence[Sample], pid: int) -> str:
     values = [sample.rss[pid] / MIB for sample in samples if pid in sample.rss]
     return " ".join(f"{value:.0f}" for value in values[:: max(1, len(values) // 10)])
+
+
+class PkgrepoAutomatic(PkgrepoMixed):
+    """With a worker on each processor."""
+
+    name = "pkgrepo-automatic"
+
+    def environment(self) -> Mapping[str, str]:
+        return {**super().environment(), "PKGREPO_SERVER__WORKERS": "auto"}
+
+
+@frozen
+class Restarts:
+    """The result of a run: what the clients saw, how often a replacement was asked for, and how many workers ended."""
+
+    tally: Tally
+    asked: int
+    replaced: int
+
+    @property
+    def is_met(self) -> bool:
+        """Whether workers were replaced and no request failed."""
+        return self.replaced > 0 and not self.tally.errors
+
+
+def run_restarts(requests: int, scratch: Path, say: Callable[[str], None]) -> Restarts:
+    """
+    Load a server with mixed requests, of which none is tried again, and send it SIGHUP every few seconds.
+
+    :raises Unavailable: it cannot be started; :raises LoadFailed: what is read later could not be published
+    """
+    server, tally, asked, seen = PkgrepoAutomatic(scratch / "restarts"), Tally(), 0, set[int]()
+
+    def replace(_at_s: float) -> None:
+        nonlocal asked
+        asked += 1
+        seen.update(server.tree.pids())
+        os.kill(server.tree.roots[0], signal.SIGHUP)
+
+    server.start()
+    try:
+        load = MixedLoad(server)
+        while len(tally.took_ms) + len(tally.errors) < requests:
+            part = load.run(RESTARTED_S, 0.0, replace)
+            tally.took_ms += part.took_ms
+            tally.errors += part.errors
+            say(f"restarts: {len(tally.took_ms):,} requests, {len(tally.errors)} failed")
+        return Restarts(tally, asked, len(seen - set(server.tree.pids())))
+    finally:
+        server.discard()
+
+
+def describe_restarts(restarts: Restarts) -> str:
+    """The result as text."""
+    tally = restarts.tally
+    lines = [
+        f"{len(tally.took_ms) + len(tally.errors):,} requests, p99 {percentile(tally.took_ms, 99):.0f} ms; "
+        f"{restarts.asked} reloads, {restarts.replaced} workers replaced",
+        f"- {len(tally.errors)} failed: {'met' if restarts.is_met else 'MISSED'}",
+        *(f"  {error}" for error in tally.errors[:5]),
+    ]
+    return "\n".join(lines) + "\n"

@@ -17,7 +17,6 @@ from psycopg.rows import dict_row
 from tests.bench.contestants.server import ROOT
 from tests.bench.multiply import multiply
 from tests.bench.packages.filler import BASE
-from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases
 from tests.support.timeouts import TIMEOUT_S
 
@@ -33,9 +32,9 @@ DIFFERING = re.compile(r"(\A|_)(id|seq|serial|at)\Z|\Amodified_s\Z")
 
 
 @pytest.fixture(scope="module")
-def databases() -> Iterator[tuple[str, str]]:
+def urls(databases: Databases) -> Iterator[tuple[str, str]]:
     """Two releases with their copies, and the first one of the copies as it is published."""
-    with postgresql() as server, Databases(server) as made, made.another() as copied, made.another() as published:
+    with databases.another() as copied, databases.another() as published:
         for url in (copied, published):
             with psycopg.connect(url) as session:
                 session.execute(REPOSITORY)
@@ -83,22 +82,22 @@ def plain(row: Mapping[str, Any], digest: bytes) -> Mapping[str, Any]:
     return {name: reduce(lambda text, each: text.replace(each, "#"), digests, text) for name, text in texts.items()}
 
 
-def test_a_copy_has_the_rows_of_a_published_release(databases: tuple[str, str]) -> None:
-    copied, published = databases
+def test_a_copy_has_the_rows_of_a_published_release(urls: tuple[str, str]) -> None:
+    copied, published = urls
     expected = rows_of(published, f"filler-{COPY}")
     assert set(expected) == {"package", "package_about", "version", "file", "event", "fragment", "blob"}
     found = rows_of(copied, f"filler-{COPY}")
     assert found == expected
 
 
-def test_what_counts_rows_and_the_indexes_are_as_after_publishing(databases: tuple[str, str]) -> None:
+def test_what_counts_rows_and_the_indexes_are_as_after_publishing(urls: tuple[str, str]) -> None:
     made = []
-    for url in databases:
+    for url in urls:
         with psycopg.connect(url) as session:
             made.append(session.execute("SELECT indexname, indexdef FROM pg_indexes ORDER BY indexname").fetchall())
     assert made[0] == made[1]
-    fill(databases[0], 1, 5 * BASE)  # the sequences have moved on
-    with psycopg.connect(databases[0]) as session:
+    fill(urls[0], 1, 5 * BASE)  # the sequences have moved on
+    with psycopg.connect(urls[0]) as session:
         counts = session.execute("SELECT package_count, serial, bytes_used FROM repository").fetchone()
         size = session.execute("SELECT count(*), count(*), sum(size) FROM file").fetchone()
         assert counts == size == (7, 7, size[2] if size else None)

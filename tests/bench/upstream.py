@@ -143,14 +143,6 @@ def coordinates(node: Node) -> str:
     return f"{GROUP}:{node.name}:{node.newest}"
 
 
-def _maven(port: int, _folder: Path, _mib: int) -> MavenUpstream:
-    return java_upstream(port=port, announces=True)
-
-
-def _maven_silent(port: int, _folder: Path, _mib: int) -> MavenUpstream:
-    return java_upstream(port=port, announces=False)
-
-
 def _gems(port: int, _folder: Path, _mib: int) -> RubyUpstream:
     upstream = RubyUpstream(port=port)
     upstream.add(WARM_UP)
@@ -187,8 +179,8 @@ KINDS: Mapping[str, Callable[[int, Path, int], ScriptedUpstream]] = {
     "npm": _npm,
     "npm-huge": _huge,
     "python": _python,
-    "maven": _maven,
-    "maven-silent": _maven_silent,
+    "maven": lambda port, _, __: java_upstream(port=port, announces=True),
+    "maven-silent": lambda port, _, __: java_upstream(port=port, announces=False),
     "gems": _gems,
     "images": _images,
     "images-line": _images_on_a_line,

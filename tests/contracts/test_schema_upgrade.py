@@ -17,7 +17,6 @@ from pkgrepo.storage.catalog.engine.schema import APPLICATION_ID, load_schema, u
 from pkgrepo.storage.catalog.postgresql.schema import STATE_TABLE
 from pkgrepo.storage.catalog.postgresql.schema import upgrade as upgrade_postgresql
 from pkgrepo.storage.catalog.postgresql.sessions import Address, Session, open_writer
-from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases
 
 OLDEST: Final = 34
@@ -38,12 +37,6 @@ POSTGRESQL: Final = (
     "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'",
     "SELECT sequencename, data_type::text FROM pg_sequences WHERE schemaname = 'public'",
 )
-
-
-@pytest.fixture(scope="module")
-def databases() -> Iterator[Databases]:
-    with postgresql() as server, Databases(server) as found:
-        yield found
 
 
 @pytest.fixture

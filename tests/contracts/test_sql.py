@@ -16,7 +16,7 @@ import pkgrepo
 from pkgrepo.storage.catalog.engine.dialect import FUNCTIONS, schema_to_postgresql, to_postgresql
 from pkgrepo.storage.catalog.engine.schema import load_schema
 from tests.support.catalog import MemoryCatalog
-from tests.support.postgresql import postgresql
+from tests.support.postgresql_catalogs import Databases
 from tests.support.sql_statements import Statement, find_statements, load_sources
 
 CATALOG = f"{pkgrepo.__name__}.storage.catalog."
@@ -85,8 +85,8 @@ def sqlite() -> apsw.Connection:
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[psycopg.Connection]:
-    with postgresql() as address, psycopg.connect(address, autocommit=True) as connection:
+def postgres(databases: Databases) -> Iterator[psycopg.Connection]:
+    with databases.another(empty=True) as url, psycopg.connect(url, autocommit=True) as connection:
         connection.execute(FUNCTIONS)
         connection.execute(schema_to_postgresql(load_schema().sql))
         yield connection

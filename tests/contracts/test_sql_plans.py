@@ -12,7 +12,6 @@ import pytest
 
 import pkgrepo
 from pkgrepo.storage.catalog.engine.dialect import to_postgresql
-from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases
 from tests.support.sql_statements import Statement, find_statements, load_sources
 
@@ -70,11 +69,11 @@ WHOLE: Final = {
 
 
 @pytest.fixture(scope="module")
-def plans() -> Iterator[Mapping[str, Sequence[Any]]]:
+def plans(databases: Databases) -> Iterator[Mapping[str, Sequence[Any]]]:
     """The generic plans of all samples of each statement, by its place; a scan of a whole table is the last resort."""
     sources = load_sources(Path(pkgrepo.__file__).parent)
     statements, _ = find_statements([source for source in sources if not source.name.startswith(WITHOUT)])
-    with postgresql() as server, Databases(server) as databases, databases.another() as url:
+    with databases.another() as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
             found = defaultdict(list)

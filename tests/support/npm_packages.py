@@ -43,12 +43,12 @@ def make_tarball(
     return make_tar_gz({f"{folder}/{path}": content for path, content in members.items()}, level=1)
 
 
-def make_dist(name: str, version: str, tarball: bytes) -> dict[str, str]:
-    """Return ``dist`` as clients send it; its ``tarball`` is an http: URL outside the registry's path."""
+def make_dist(name: str, version: str, tarball: bytes, registry: str = "http://localhost") -> dict[str, str]:
+    """Return ``dist`` as clients send it; its ``tarball`` is by default an http: URL outside the registry's path."""
     return {
         "integrity": f"sha512-{base64.b64encode(hashlib.sha512(tarball).digest()).decode()}",
         "shasum": hashlib.sha1(tarball).hexdigest(),
-        "tarball": f"http://localhost/{name}/-/{name}-{version}.tgz",
+        "tarball": f"{registry}/{name}/-/{name}-{version}.tgz",
     }
 
 
@@ -73,6 +73,7 @@ def make_publish(
     tarball: bytes | None = None,
     bundle: str | None = None,
     access: str | None = None,
+    registry: str = "http://localhost",
     **fields: Any,
 ) -> bytes:
     """
@@ -96,7 +97,7 @@ def make_publish(
             "data": bundle,
             "length": len(bundle),
         }
-    dist = make_dist(name, version, tarball)
+    dist = make_dist(name, version, tarball, registry)
     return json.dumps(
         _LAYOUTS[client](name, version, manifest, dist, tag, access, attachments),
         ensure_ascii=False,

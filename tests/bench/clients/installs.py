@@ -64,24 +64,24 @@ class Read:
 
 def install_npm(registry: str, root: str, headers: Mapping[str, str] | None = None) -> Installed:
     """Install a package with everything it needs, in the newest versions; C{headers} are sent with each request."""
-    return asyncio.run(_install(_Npm(registry), [root], NPM_CONNECTIONS, headers or {}))
+    return asyncio.run(_install(_npm(registry), [root], NPM_CONNECTIONS, headers or {}))
 
 
 def install_python(
     page_url: Callable[[str], str], root: str, connections: int, headers: Mapping[str, str] | None = None
 ) -> Installed:
     """Install a project with everything it needs, in the newest versions; C{page_url} gives the URL of a page."""
-    return asyncio.run(_install(_Python(page_url), [root], connections, headers or {}))
+    return asyncio.run(_install(_python(page_url), [root], connections, headers or {}))
 
 
 def resolve_maven(root_url: str, artifact: str, headers: Mapping[str, str] | None = None) -> Installed:
     """Resolve an artifact (C{group:artifact:version}) with its dependencies from the repository at a URL."""
-    return asyncio.run(_install(_Maven(root_url), [artifact], MAVEN_CONNECTIONS, headers or {}))
+    return asyncio.run(_install(_maven(root_url), [artifact], MAVEN_CONNECTIONS, headers or {}))
 
 
 def install_gems(root_url: str, root: str, headers: Mapping[str, str] | None = None) -> Installed:
     """Install a gem with its dependencies, in the versions listed last, as a Bundler that has no index yet."""
-    return asyncio.run(_install(_Bundler(root_url), [root], BUNDLER_CONNECTIONS, headers or {}))
+    return asyncio.run(_install(_bundler(root_url), [root], BUNDLER_CONNECTIONS, headers or {}))
 
 
 def pull_image(registry: Registry, tag: str, headers: Mapping[str, str]) -> Installed:
@@ -103,11 +103,7 @@ def pull_image(registry: Registry, tag: str, headers: Mapping[str, str]) -> Inst
 
 
 def read_at_once(url: str, count: int) -> list[Read]:
-    """
-    Read a URL with so many clients at once, which keep nothing.
-
-    :raises LoadFailed: an answer was not 200
-    """
+    """Read a URL with so many clients at once, which keep nothing. :raises LoadFailed: an answer was not 200"""
     split = urlsplit(url)
     head = (
         f"GET {split.path} HTTP/1.1\r\nHost: {split.netloc}\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n"
@@ -185,39 +181,39 @@ class _Wanted:
     digest: bytes | None
 
 
+_Get = Callable[[str, Mapping[str, str]], Awaitable[Reply]]
+# From a name, what it needs, and its file.
+_Resolve = Callable[[str, _Get], Awaitable[tuple[Sequence[str], _Wanted]]]
+_Link = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 class _Failed(Exception):
     """A request was answered with an error, or not at all."""
 
 
-class _Npm:
+def _npm(registry: str) -> _Resolve:
     """What npm asks a registry for."""
 
-    def __init__(self, registry: str) -> None:
-        self._registry = registry
-
-    async def resolve(self, name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
-        """Return what a package needs, and its tarball."""
-        packument = json.loads((await get(f"{self._registry}/{name}", NPM)).body)
+    async def resolve(name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
+        packument = json.loads((await get(f"{registry}/{name}", NPM)).body)
         version = packument["versions"][packument["dist-tags"]["latest"]]
         algorithm, _, digest = version["dist"]["integrity"].partition("-")
         wanted = _Wanted(version["dist"]["tarball"], algorithm, base64.b64decode(digest))
         return list(version.get("dependencies", ())), wanted
 
+    return resolve
 
-class _Python:
+
+def _python(page_url: Callable[[str], str]) -> _Resolve:
     """What pip and uv ask an index for."""
 
-    def __init__(self, page_url: Callable[[str], str]) -> None:
-        self._page_url = page_url
-
-    async def resolve(self, name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
-        """Return what a project needs, and its newest wheel."""
-        page_url = self._page_url(name)
-        page = await get(page_url, PIP)
+    async def resolve(name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
+        place = page_url(name)
+        page = await get(place, PIP)
         if "json" not in page.headers.get("content-type", ""):
-            raise LoadFailed(f"{page_url} is not JSON")
+            raise LoadFailed(f"{place} is not JSON")
         file = max(json.loads(page.body)["files"], key=lambda each: _version(each["filename"]))
-        url = urljoin(page_url, file["url"]).partition("#")[0]
+        url = urljoin(place, file["url"]).partition("#")[0]
         wanted = _Wanted(url, "sha256", bytes.fromhex(file["hashes"]["sha256"]))
         if file.get("core-metadata") or file.get("dist-info-metadata"):
             metadata = (await get(f"{url}.metadata", FILE)).body
@@ -226,40 +222,37 @@ class _Python:
                 metadata = wheel.read(next(each for each in wheel.namelist() if each.endswith("/METADATA")))
         return [each.decode() for each in REQUIRES.findall(metadata)], wanted
 
+    return resolve
 
-class _Maven:
+
+def _maven(root_url: str) -> _Resolve:
     """What Maven asks a repository for."""
 
-    def __init__(self, root_url: str) -> None:
-        self._root_url = root_url
-
-    async def resolve(self, name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
-        """Return the dependencies in a POM, and the jar beside it."""
+    async def resolve(name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
         group, artifact, version = name.split(":")
-        stem = f"{self._root_url}/{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}"
+        stem = f"{root_url}/{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}"
         reply = await get(f"{stem}.pom", MAVEN)
         _verify(f"{stem}.pom", "sha1", reply, await _announced_sha1(f"{stem}.pom", reply, get))
         needs = [b":".join(each).decode() for each in DEPENDENCY.findall(reply.body)]
         return needs, _Wanted(f"{stem}.jar", "sha1", None)
 
+    return resolve
 
-class _Bundler:
-    """What Bundler asks a gem server for."""
 
-    def __init__(self, root_url: str) -> None:
-        self._root_url = root_url
-        self._listed = False
+def _bundler(root_url: str) -> _Resolve:
+    """What Bundler asks a gem server for: before the first gem the list of all."""
+    listed = list[Reply]()
 
-    async def resolve(self, name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
-        """Return what a gem needs, and its newest version; before the first one read the list of all gems."""
-        if not self._listed:
-            self._listed = True
-            await get(f"{self._root_url}/versions", BUNDLER)
-        line = (await get(f"{self._root_url}/info/{name}", BUNDLER)).body.decode().splitlines()[-1]
+    async def resolve(name: str, get: _Get) -> tuple[Sequence[str], _Wanted]:
+        if not listed:
+            listed.append(await get(f"{root_url}/versions", BUNDLER))
+        line = (await get(f"{root_url}/info/{name}", BUNDLER)).body.decode().splitlines()[-1]
         head, _, rest = line.partition("|checksum:")
         version, _, needs = head.partition(" ")
-        wanted = _Wanted(f"{self._root_url}/gems/{name}-{version}.gem", "sha256", bytes.fromhex(rest.partition(",")[0]))
+        wanted = _Wanted(f"{root_url}/gems/{name}-{version}.gem", "sha256", bytes.fromhex(rest.partition(",")[0]))
         return [each.partition(":")[0] for each in needs.split(",") if each], wanted
+
+    return resolve
 
 
 async def _announced_sha1(url: str, reply: Reply, get: _Get) -> bytes:
@@ -272,12 +265,7 @@ def _verify(url: str, algorithm: str, reply: Reply, digest: bytes) -> None:
         raise LoadFailed(f"{url} has another digest")
 
 
-_Get = Callable[[str, Mapping[str, str]], Awaitable[Reply]]
-
-
-async def _install(
-    client: _Npm | _Python | _Maven | _Bundler, roots: Sequence[str], connections: int, more: Mapping[str, str]
-) -> Installed:
+async def _install(find: _Resolve, roots: Sequence[str], connections: int, more: Mapping[str, str]) -> Installed:
     pool = _Pool(connections)
     seen, wanted, failed = set(roots), [], 0
     started = time.perf_counter()
@@ -288,7 +276,7 @@ async def _install(
     async def resolve(name: str) -> None:
         nonlocal failed
         try:
-            needs, file = await client.resolve(name, get)
+            needs, file = await find(name, get)
         except _Failed:
             failed += 1
             return
@@ -324,18 +312,14 @@ class _Pool:
     """Connections that are kept, at most so many requests at a time."""
 
     count: int
-    _idle: dict[str, list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]] = field(factory=dict)
+    _idle: dict[str, list[_Link]] = field(factory=dict)
     _free: asyncio.Semaphore = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._free = asyncio.Semaphore(self.count)
 
     async def get(self, url: str, headers: Mapping[str, str]) -> Reply:
-        """
-        Return a whole answer, decoded.
-
-        :raises _Failed: there is none, or an error
-        """
+        """Return a whole answer, decoded. :raises _Failed: there is none, or an error"""
         async with self._free:
             try:
                 reply = await self._ask(url, headers)
@@ -362,12 +346,7 @@ class _Pool:
         made = await asyncio.open_connection(split.hostname, split.port, limit=PIECE)
         return await self._exchange(request, made, idle)
 
-    async def _exchange(
-        self,
-        request: bytes,
-        connection: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]],
-    ) -> Reply:
+    async def _exchange(self, request: bytes, connection: _Link, idle: list[_Link]) -> Reply:
         reader, writer = connection
         try:
             writer.write(request)

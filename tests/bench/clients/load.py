@@ -139,11 +139,7 @@ def get(url: str, headers: Mapping[str, str]) -> Reply:
 
 
 def send_json(method: str, url: str, value: object, headers: Mapping[str, str]) -> Any:
-    """
-    The decoded answer to a JSON request, or None when it is empty.
-
-    :raises LoadFailed: it was refused
-    """
+    """The decoded answer to a JSON request, or None when it is empty. :raises LoadFailed: it was refused"""
     body = json.dumps(value).encode()
     with closing(Connection(url)) as connection:
         reply = connection.ask(method, url, {"Content-Type": "application/json", **headers}, body).accepted(
@@ -216,11 +212,7 @@ def write_turns(path: Path, urls: Sequence[str], agents: Sequence[str]) -> Path:
 
 
 def download(url: str, headers: Mapping[str, str] | None = None) -> int:
-    """
-    Read an address to its end, keeping nothing; the number of bytes.
-
-    :raises LoadFailed: the answer was not 200
-    """
+    """Read an address to its end, keeping nothing; the number of bytes. :raises LoadFailed: the answer was not 200"""
     fields = _fields(headers or {})
     out = _curl("--output", "/dev/null", "--write-out", "%{http_code} %{size_download}", *fields, url)
     status, size = out.split()
@@ -230,11 +222,7 @@ def download(url: str, headers: Mapping[str, str] | None = None) -> int:
 
 
 def put_file(url: str, path: Path, target: Target) -> None:
-    """
-    Send a file as the body of a PUT.
-
-    :raises LoadFailed: it was refused
-    """
+    """Send a file as the body of a PUT. :raises LoadFailed: it was refused"""
     _upload("--upload-file", str(path), url, target=target)
 
 
@@ -324,11 +312,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def send(connection: Connection, target: Target, post: Post) -> float:
-    """
-    Send an upload, and read the whole response; the milliseconds that it took.
-
-    :raises LoadFailed: it was refused
-    """
+    """Send an upload, and read the whole response; the milliseconds that it took. :raises LoadFailed: it was refused"""
     started = time.perf_counter()
     headers = {**target.headers, **post.headers, "Content-Length": str(post.size)}
     url = target.url if post.path is None else post.path

@@ -39,11 +39,7 @@ class Registry:
 
 
 class Pusher:
-    """
-    One client with a connection that it keeps.
-
-    Every method raises L{LoadFailed} when it is refused.
-    """
+    """One client with a connection that it keeps. Every method raises L{LoadFailed} when it is refused."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -13,7 +13,8 @@ from tests.bench.clients.load import get
 from tests.bench.clients.registry import Pusher, Registry
 from tests.bench.packages.images import Image
 
-from .server import LOOPBACK, Contestant, Pkgrepo, Unavailable, built, built_version, variant
+from .pkgrepo import Pkgrepo
+from .server import LOOPBACK, Contestant, Unavailable, built, built_version, variant
 
 TAGGERS = 8
 TAGS_AT_ONCE = 50  # of one manifest; each comes back as a header field, and http.client takes a hundred of those

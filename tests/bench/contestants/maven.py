@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
-from tests.bench.clients.load import Target, basic, post_all
+from tests.bench.clients.load import post_all
 from tests.bench.packages.modules import Module
 
-from .server import Contestant, Nginx, PkgrepoHosting
+from .pkgrepo import PkgrepoHosting
+from .server import Contestant, Nginx
 
 FILLERS = 8
 
@@ -19,26 +19,16 @@ class MavenServer(Contestant):
     """A server of files in the Maven layout."""
 
     @property
-    @abstractmethod
-    def target(self) -> Target:
-        """The root of the repository without a slash at its end, and what writers send."""
-
-    @property
-    def maven_url(self) -> str:
-        """The root of the repository, without a slash at its end."""
-        return self.target.url
-
-    @property
     def root(self) -> str:
         """The path of the repository in its URL, without a slash at its end."""
-        return urlsplit(self.target.url).path
+        return urlsplit(self.place("maven")).path
 
     def deploy(self, modules: Sequence[Module], clients: int = FILLERS) -> list[float]:
         """Deploy modules from several clients, each of them whole; the milliseconds that each request took."""
         shares = [modules[number::clients] for number in range(min(clients, len(modules)))]
 
         def deploy(share: Sequence[Module]) -> list[float]:
-            return post_all(self.target, [post for module in share for post in module.deploy(self.root)], 1)
+            return post_all(self.target("maven"), [post for module in share for post in module.deploy(self.root)], 1)
 
         with ThreadPoolExecutor(len(shares)) as pool:
             return [took for times in pool.map(deploy, shares) for took in times]
@@ -50,10 +40,6 @@ class PkgrepoMaven(PkgrepoHosting, MavenServer):
     name = "pkgrepo-maven"
     repository = "java"
     format = "maven"
-
-    @property
-    def target(self) -> Target:
-        return Target(self.repository_url, basic("bench", self.token))
 
 
 class PkgrepoPrivateMaven(PkgrepoMaven):
@@ -68,7 +54,3 @@ class NginxDav(Nginx, MavenServer):
 
     name = "nginx-dav"
     directives = "dav_methods PUT DELETE; create_full_put_path on; client_max_body_size 0;"
-
-    @property
-    def target(self) -> Target:
-        return Target(self.base_url)

@@ -24,8 +24,9 @@ from tests.bench.measure import ProcessTree
 from .container import Distribution, Distribution3, PkgrepoImages
 from .maven import PkgrepoMaven
 from .npm import PkgrepoNpm
+from .pkgrepo import Pkgrepo
 from .python import PkgrepoPython
-from .server import LOOPBACK, ROOT, START_LIMIT_S, Contestant, Pkgrepo, Program, Unavailable, free_port, variant
+from .server import LOOPBACK, ROOT, START_LIMIT_S, Contestant, Program, Unavailable, free_port, variant
 
 POSTGRESQL = Path("/usr/lib/postgresql/15/bin")
 # PostgreSQL refuses to be run by root.

@@ -21,6 +21,8 @@ from .server import LOOPBACK, Contestant, built, built_version, variant
 class NoraServer(Contestant):
     """Its process; everything it stores is in files below the folder."""
 
+    places = {"npm": "/npm", "maven": "/maven2"}
+
     def command(self) -> Sequence[str]:
         program = built("rust", "nora")
         self.version = built_version("rust", "nora")
@@ -52,24 +54,8 @@ class Nora(NoraServer, OpenRegistry, NodeRegistry, PythonIndex, MavenServer):
     name = "nora"
     fillers = 1  # of several versions of one npm package at once it loses some
 
-    @property
-    def registry_url(self) -> str:
-        return f"{self.base_url}/npm"
-
-    @property
-    def credentials(self) -> Mapping[str, str]:
-        return {}
-
-    @property
-    def upload_target(self) -> Target:
-        return Target(f"{self.base_url}/simple/")
-
-    def page_url(self, project: str) -> str:
-        return f"{self.base_url}/simple/{project}/"
-
-    @property
-    def target(self) -> Target:
-        return Target(f"{self.base_url}/maven2")
+    def target(self, kind: str) -> Target:
+        return Target(f"{self.base_url}/simple/") if kind == "python" else super().target(kind)
 
 
 class NoraProxy(Proxy, NoraServer):
@@ -80,14 +66,6 @@ class NoraProxy(Proxy, NoraServer):
 
     def environment(self) -> Mapping[str, str]:
         return {**super().environment(), self.variable: f"{self.upstream.base_url}{self.url_end}"}
-
-    @property
-    def registry_url(self) -> str:
-        return f"{self.base_url}/npm"
-
-    @property
-    def maven_url(self) -> str:
-        return f"{self.base_url}/maven2"
 
 
 for _name, _kind, _variable, _url_end in (

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from tests.bench.clients.load import LoadFailed, Target, get, post_all, send_json
 from tests.bench.packages.tarballs import NodePackage, versions
 
-from .server import ROOT, Contestant, PkgrepoHosting, Unavailable
+from .pkgrepo import PkgrepoHosting
+from .server import ROOT, Contestant, Unavailable
 
 PROGRAMS = ROOT / ".cache" / "bench" / "node"
 FILLERS = 8
@@ -27,27 +27,17 @@ class NodeRegistry(Contestant):
         super().__init__(folder)
         self._taken: Counter[str] = Counter()
 
-    @property
-    @abstractmethod
-    def registry_url(self) -> str:
-        """The registry's URL without a slash at its end."""
-
-    @property
-    @abstractmethod
-    def credentials(self) -> Mapping[str, str]:
-        """The header fields with credentials that allow publishing."""
-
     def package_url(self, name: str) -> str:
         """Return the URL of a package's document, to which versions are also published."""
-        return f"{self.registry_url}/{quote(name, safe='@')}"
+        return f"{self.place('npm')}/{quote(name, safe='@')}"
 
     def tarball_url(self, package: NodePackage) -> str:
         """Return the URL of a version's tarball."""
-        return f"{self.registry_url}/{package.name}/-/{package.filename}"
+        return f"{self.place('npm')}/{package.name}/-/{package.filename}"
 
     def publish_target(self, name: str) -> Target:
         """Return the target of a package's publish requests."""
-        return Target(self.package_url(name), self.credentials)
+        return Target(self.package_url(name), self.target("npm").headers)
 
     def further(self, name: str, count: int) -> list[NodePackage]:
         """Versions of a package that were not given out for this server before, to be published now."""
@@ -57,17 +47,13 @@ class NodeRegistry(Contestant):
 
     def fill(self, name: str, count: int) -> None:
         """Make a package with this number of versions."""
-        posts = [package.post(self.registry_url) for package in self.further(name, count)]
+        posts = [package.post(self.place("npm")) for package in self.further(name, count)]
         target = self.publish_target(name)
         post_all(target, posts[:1], 1)
         post_all(target, posts[1:], self.fillers)
 
     def count(self, name: str) -> int:
-        """
-        How many versions a package's document has.
-
-        :raises LoadFailed: there is none
-        """
+        """How many versions a package's document has. :raises LoadFailed: there is none"""
         reply = get(self.package_url(name), {"Accept": "application/json"})
         if reply.status != 200:
             raise LoadFailed(f"{self.package_url(name)}: {reply.status}")
@@ -80,14 +66,6 @@ class PkgrepoNpm(PkgrepoHosting, NodeRegistry):
     name = "pkgrepo-npm"
     repository = "node"
     format = "npm"
-
-    @property
-    def registry_url(self) -> str:
-        return self.repository_url
-
-    @property
-    def credentials(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self.token}"}
 
 
 class Verdaccio(NodeRegistry):
@@ -128,13 +106,8 @@ class Verdaccio(NodeRegistry):
         answer = send_json("PUT", f"{self.base_url}/-/user/org.couchdb.user:bench", user, {})
         self._token = answer["token"]
 
-    @property
-    def registry_url(self) -> str:
-        return self.base_url
-
-    @property
-    def credentials(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self._token}"}
+    def target(self, kind: str) -> Target:
+        return Target(self.base_url, {"Authorization": f"Bearer {self._token}"})
 
 
 class VerdaccioJwt(Verdaccio):

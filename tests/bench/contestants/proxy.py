@@ -21,8 +21,9 @@ from tests.bench.upstream import SENT
 
 from .container import Distribution
 from .npm import Verdaccio
+from .pkgrepo import Pkgrepo
 from .python import Devpi
-from .server import LOOPBACK, ROOT, Contestant, Pkgrepo, variant, venv_program
+from .server import LOOPBACK, ROOT, Contestant, variant, venv_program
 
 LATENCY_MS = 30
 
@@ -36,32 +37,9 @@ class Sent:
 
 
 class Source(Contestant):
-    """
-    Something to install from.
-
-    C{mib} is the size of the image in MiB, and five times that of the large wheel.
-    """
+    """Something to install from. C{mib} is the size of the image in MiB, and five times that of the large wheel."""
 
     mib: ClassVar[int] = 1000
-
-    @property
-    def registry_url(self) -> str:
-        """The root of an npm registry, without a slash at its end."""
-        return self.base_url
-
-    @property
-    def maven_url(self) -> str:
-        """The root of a Maven repository, without a slash at its end."""
-        return self.base_url
-
-    @property
-    def gems_url(self) -> str:
-        """The root of a gem server, without a slash at its end."""
-        return self.base_url
-
-    def page_url(self, project: str) -> str:
-        """The URL of a project's simple page."""
-        return f"{self.base_url}/simple/{project}/"
 
     def client(self, image: str) -> Registry:
         """The registry of an image."""
@@ -144,20 +122,8 @@ class PkgrepoProxy(Proxy, Pkgrepo):
         route = {"url": f"{self.upstream.base_url}{self.url_end}", "name": "upstream", "priority": 0}
         self.add_repository("cached", self.format, type="Proxy", proxy={"routes": [route]})
 
-    @property
-    def registry_url(self) -> str:
-        return f"{self.base_url}/repositories/main/cached"
-
-    @property
-    def maven_url(self) -> str:
-        return self.registry_url
-
-    @property
-    def gems_url(self) -> str:
-        return self.registry_url
-
-    def page_url(self, project: str) -> str:
-        return f"{self.registry_url}/simple/{project}/"
+    def place(self, kind: str) -> str:
+        return self.repository_url("cached")
 
     def client(self, image: str) -> Registry:
         # Requests carry a bearer token of the token service, as docker sends it.
@@ -200,15 +166,13 @@ class DevpiProxy(Proxy, Devpi):
 
     name = "devpi-proxy"
     direct = UPSTREAMS["python"]
+    places = {"python": "/root/up"}
     offline = False
 
     def prepare(self) -> None:
         root = self.login("root", "")
         index = {"type": "mirror", "mirror_url": f"{self.upstream.base_url}/simple/", "volatile": False}
         send_json("PUT", f"{self.base_url}/root/up", index, root)
-
-    def page_url(self, project: str) -> str:
-        return f"{self.base_url}/root/up/+simple/{project}/"
 
 
 class Proxpi(Proxy):
@@ -220,6 +184,7 @@ class Proxpi(Proxy):
 
     name = "proxpi"
     direct = UPSTREAMS["python"]
+    pages = "/index"
 
     def command(self) -> Sequence[str]:
         self.version = importlib.metadata.version("proxpi")
@@ -233,9 +198,6 @@ class Proxpi(Proxy):
             "PROXPI_DOWNLOAD_TIMEOUT": "600",
             "PROXPI_LOGGING_LEVEL": "ERROR",
         }
-
-    def page_url(self, project: str) -> str:
-        return f"{self.base_url}/index/{project}/"
 
 
 class DistributionProxy(Proxy, Distribution):

@@ -7,16 +7,18 @@ import importlib.metadata
 import json
 import re
 import subprocess
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
 
-from tests.bench.clients.load import HTML, LoadFailed, Post, Target, basic, get, post_all, send_json
+from attrs import evolve
+
+from tests.bench.clients.load import HTML, LoadFailed, Post, Target, get, post_all, send_json
 from tests.bench.packages.wheels import Wheel
 
-from .server import Contestant, Filled, PkgrepoHosting, Unavailable, variant, venv_program
+from .pkgrepo import Filled, PkgrepoHosting
+from .server import Contestant, Unavailable, variant, venv_program
 
 BOUNDARY = "bench-3b2f7c1d9e"
 UPLOADERS = 8
@@ -27,25 +29,12 @@ ANCHOR = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<]+?)\s*</a>')
 class PythonIndex(Contestant):
     """A server of Python packages."""
 
-    @property
-    @abstractmethod
-    def upload_target(self) -> Target:
-        """The target of legacy upload forms."""
-
-    @abstractmethod
-    def page_url(self, project: str) -> str:
-        """The address of a project's simple page, in its canonical spelling."""
-
     def publish(self, wheels: Sequence[Wheel]) -> None:
         """Make packages available through uploads, by eight clients."""
-        post_all(self.upload_target, [form_post(wheel) for wheel in wheels], UPLOADERS)
+        post_all(self.target("python"), [form_post(wheel) for wheel in wheels], UPLOADERS)
 
     def file_url(self, wheel: Wheel) -> str:
-        """
-        The address of a file, as the simple page gives it.
-
-        :raises LoadFailed: the page does not name it
-        """
+        """The address of a file, as the simple page gives it. :raises LoadFailed: the page does not name it"""
         page = self.page_url(wheel.project)
         for href, text in ANCHOR.findall(get(page, {**HTML, "Accept-Encoding": "identity"}).body.decode()):
             if text == wheel.filename:
@@ -60,22 +49,9 @@ class PkgrepoPython(PkgrepoHosting, PythonIndex):
     repository = "py"
     format = "python"
 
-    @property
-    def root_url(self) -> str:
-        """The address of the repository, with no slash at its end."""
-        return self.repository_url
-
-    @property
-    def upload_target(self) -> Target:
-        return Target(f"{self.root_url}/legacy/", basic("__token__", self.token))
-
-    def page_url(self, project: str) -> str:
-        return f"{self.root_url}/simple/{project}/"
-
-    def raw_target(self, wheel: Wheel) -> Target:
+    def raw_target(self, project: str, version: str, filename: str) -> Target:
         """Where a file goes as the bare body of a PUT."""
-        url = f"{self.root_url}/{wheel.project}/{wheel.version}/{wheel.filename}"
-        return Target(url, basic("__token__", self.token))
+        return evolve(self.target("python"), url=f"{self.place('python')}/{project}/{version}/{filename}")
 
 
 BIG, LITTLE = (variant(f"pkgrepo-{count}", Filled, PkgrepoPython, releases=count).name for count in (100_000, 100))
@@ -102,12 +78,8 @@ class PypiServer(PythonIndex):
         for wheel in wheels:
             wheel.ensure(self._packages)
 
-    @property
-    def upload_target(self) -> Target:
+    def target(self, kind: str) -> Target:
         return Target(f"{self.base_url}/")
-
-    def page_url(self, project: str) -> str:
-        return f"{self.base_url}/simple/{project}/"
 
     @property
     def _packages(self) -> Path:
@@ -125,6 +97,8 @@ class Devpi(PythonIndex):
     name = "devpi"
     user = "bench"
     password = "a-bench-of-our-own"
+    places = {"python": f"/{user}/dev"}
+    pages = "/+simple"
     offline = True
 
     def __init__(self, folder: Path) -> None:
@@ -158,12 +132,8 @@ class Devpi(PythonIndex):
         token = answer["result"]["password"]
         return {"X-Devpi-Auth": base64.b64encode(f"{user}:{token}".encode()).decode()}
 
-    @property
-    def upload_target(self) -> Target:
-        return Target(f"{self.base_url}/{self.user}/dev/", self._credentials)
-
-    def page_url(self, project: str) -> str:
-        return f"{self.base_url}/{self.user}/dev/+simple/{project}/"
+    def target(self, kind: str) -> Target:
+        return Target(f"{self.place(kind)}/", self._credentials)
 
 
 def form_fields(wheel: Wheel) -> list[tuple[str, str]]:

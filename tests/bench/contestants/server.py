@@ -20,13 +20,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench.clients.load import LoadFailed, basic, send_json
+from tests.bench.clients.load import LoadFailed, Target
 from tests.bench.measure import ProcessTree
 
 ROOT = Path(__file__).resolve().parents[3]
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 30.0
-FILL_LIMIT_S = 1800.0
 LOOPBACK = "127.0.0.1"
 
 
@@ -59,11 +58,7 @@ class Program:
         self.pid = self._process.pid
 
     def await_socket(self, family: int, address: Any) -> None:
-        """
-        Return when it accepts connections.
-
-        :raises Unavailable: it has ended, or does not in two minutes
-        """
+        """Return when it accepts connections. :raises Unavailable: it has ended, or does not in two minutes"""
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(OSError), socket.socket(family) as probe:
@@ -94,11 +89,14 @@ class Contestant(ABC):
     """
     One server process with its folder, from L{start} to L{stop}.
 
-    C{name} is what tables call it. C{version} says what ran, once it has been started.
+    C{name} is what tables call it. C{version} says what ran, once it has been started. C{places} are the paths of its
+    repositories by kind of packages, where these are not at its root.
     """
 
     name: str
     version: str = ""
+    places: Mapping[str, str] = {}
+    pages = "/simple"  # where the simple pages of Python projects are, below their repository
 
     def __init_subclass__(cls) -> None:
         if "name" in cls.__dict__:
@@ -128,6 +126,18 @@ class Contestant(ABC):
     def base_url(self) -> str:
         """Its address, with no slash at its end."""
         return f"http://{LOOPBACK}:{self.port}"
+
+    def place(self, kind: str) -> str:
+        """The address of its repository for a kind of packages, with no slash at its end."""
+        return f"{self.base_url}{self.places.get(kind, '')}"
+
+    def target(self, kind: str) -> Target:
+        """Where packages of a kind are published, and what writers send; nothing by default."""
+        return Target(self.place(kind))
+
+    def page_url(self, project: str) -> str:
+        """The address of a Python project's simple page, in its canonical spelling."""
+        return f"{self.place('python')}{self.pages}/{project}/"
 
     @property
     def tree(self) -> ProcessTree:
@@ -204,125 +214,8 @@ class Nginx(Contestant):
         return f"{self.base_url}/{name}"
 
 
-class Pkgrepo(Contestant):
-    """This checkout, started by ``bin/serve`` with one process and without an access log, as its peers run."""
-
-    user = "admin"
-    password = "a-bench-of-our-own"
-    storage = "main"
-
-    def command(self) -> Sequence[str]:
-        serve = ROOT / "bin" / "serve"
-        if not serve.exists():
-            raise Unavailable("bin/serve is missing")
-        self.version = _revision()
-        return [str(serve)]
-
-    def environment(self) -> Mapping[str, str]:
-        return {
-            "PKGREPO_ADMIN_USER": self.user,
-            "PKGREPO_ADMIN_PASSWORD": self.password,
-            "PKGREPO_DATA__DIR": str(self.data),
-            "PKGREPO_SERVER__LISTEN": f'["tcp:{self.port}:interface={LOOPBACK}"]',
-            "PKGREPO_SERVER__WORKERS": "1",
-            "PKGREPO_LOG__ACCESS": "false",
-            "PKGREPO_LOG__LEVEL": "warn",
-        }
-
-    @property
-    def data(self) -> Path:
-        """Where it keeps everything."""
-        return self.folder / "data"
-
-    @property
-    def admin(self) -> Mapping[str, str]:
-        """The header fields of its administrator."""
-        return basic(self.user, self.password)
-
-    def ask(self, path: str, value: object) -> Any:
-        """The answer of the management API to a POST by the administrator. :raises LoadFailed: it was refused"""
-        return send_json("POST", f"{self.base_url}/api/{path}", value, self.admin)
-
-    def add_repository(self, name: str, format_name: str, visibility: str = "public", **config: object) -> None:
-        """Make a repository, hosted unless C{config} says otherwise."""
-        values = {"name": name, "format": format_name, "visibility": visibility, "config": {"type": "Hosted", **config}}
-        self.ask("repository", {"storage": self.storage, **values})
-
-    def make_token(self, repositories: str) -> str:
-        """A token that may read from and write to repositories of this pattern ("storage/name")."""
-        reach = [{"repository": repositories, "actions": ["read", "write"]}]
-        token: str = self.ask("user/token", {"name": "bench", "repositories": reach})["token"]
-        return token
-
-
-class PkgrepoHosting(Pkgrepo):
-    """One with a repository of a format, and a token that may write to it, as a build machine has one."""
-
-    repository = ""
-    format = ""
-    visibility = "public"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.token = ""
-
-    def prepare(self) -> None:
-        if not self.token:
-            self.add_repository(self.repository, self.format, self.visibility)
-            self.token = self.make_token(f"{self.storage}/{self.repository}")
-
-    @property
-    def repository_url(self) -> str:
-        """The address of the repository, with no slash at its end."""
-        return f"{self.base_url}/repositories/{self.storage}/{self.repository}"
-
-
-class Filled(PkgrepoHosting):
-    """One whose repository has C{releases} releases of other packages from the start."""
-
-    releases = 0
-    first = 0  # the number of the first one
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._filled = False
-
-    def start(self) -> None:
-        """
-        As any contestant; at its first start, fill its catalog.
-
-        The releases go through the project's own publishing command, a few hundred to a transaction, with no files
-        behind them: a hundred thousand uploads would take the better part of an hour.
-        """
-        super().start()
-        if not self._filled:
-            self._filled = True
-            self.stop()
-            self.fill(str(self.releases))
-            super().start()
-
-    def fill(self, *arguments: str) -> None:
-        """Publish releases in the repository of the stopped server, see L{fill}."""
-        self.run_module("fill", str(self.data), f"{self.storage}/{self.repository}", *arguments)
-
-    def run_module(self, module: str, *arguments: str) -> None:
-        """
-        Run a module of the benchmarks in the project's environment.
-
-        :raises Unavailable: it fails
-        """
-        command = [str(ROOT / ".venv" / "bin" / "python"), "-m", f"tests.bench.{module}", *arguments]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=FILL_LIMIT_S, check=False)
-        if done.returncode:
-            raise Unavailable(f"filling the catalog: {done.stderr.decode(errors='replace')[-300:]}")
-
-
 def venv_program(name: str) -> str:
-    """
-    The path of a program that was installed with the peers.
-
-    :raises Unavailable: it is not there
-    """
+    """The path of a program that was installed with the peers. :raises Unavailable: it is not there"""
     path = Path(sys.executable).with_name(name)
     if not path.exists():
         raise Unavailable(f"{name} is not installed beside {sys.executable}")
@@ -333,11 +226,7 @@ BUILT = ROOT / ".cache" / "bench"  # where bin/bench builds peers from their sou
 
 
 def built(toolchain: str, name: str) -> str:
-    """
-    The path of a program.
-
-    :raises Unavailable: it is not there; with the last line of what the build said
-    """
+    """The path of a program. :raises Unavailable: it is not there; with the last line of what the build said"""
     program = BUILT / toolchain / "bin" / name
     if not program.exists():
         log = BUILT / toolchain / f"{name}.log"
@@ -363,12 +252,6 @@ def free_port() -> int:
 def _last_word(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     return (done.stdout + done.stderr).split()[-1]
-
-
-def _revision() -> str:
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    return done.stdout.strip()
 
 
 def _user_line() -> str:

@@ -1,19 +1,21 @@
-"""This checkout with catalogs of several sizes, of every format whose packages can be filled in."""
+"""This checkout with catalogs of several sizes, and with two workers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tests.bench.clients.load import Target
+from tests.bench.clients.registry import Registry
 from tests.bench.packages.filler import BASE
 
-from .conda import PkgrepoChannel
-from .maven import PkgrepoMaven
+from .container import ImageRegistry, PkgrepoImages, registry_client
+from .maven import MavenServer, PkgrepoMaven
 from .nodes import Database, OnDatabase, short_folder
-from .npm import PkgrepoNpm
-from .python import PkgrepoPython
-from .rubygems import PkgrepoGems
-from .server import Filled, PkgrepoHosting, variant
+from .npm import NodeRegistry, PkgrepoNpm
+from .pkgrepo import Filled, Pkgrepo, PkgrepoChannel, PkgrepoGems, PkgrepoHosting, target
+from .python import PkgrepoPython, PythonIndex
+from .server import variant
 
 FILES: Final = (10_000_000, 1_000_000, 10_000)  # each of a project of its own, on PostgreSQL
 SIZES: Final = (1_000_000, 100_000, 10_000, 1_000)  # releases
@@ -69,3 +71,35 @@ class PkgrepoConsole(Filled):
     def fill(self, *arguments: str) -> None:
         super().fill(*arguments)
         super().fill("5000", "versions")
+
+
+class TwoWorkers(Pkgrepo):
+    """Two processes that serve, below a third one that starts them."""
+
+    def environment(self) -> Mapping[str, str]:
+        return {**super().environment(), "PKGREPO_SERVER__WORKERS": "2"}
+
+
+for _base in (PkgrepoNpm, PkgrepoPython, PkgrepoMaven, PkgrepoGems, PkgrepoChannel, PkgrepoImages):
+    variant(f"{_base.name}-2", TwoWorkers, _base)
+
+
+class PkgrepoMixed(TwoWorkers, NodeRegistry, PythonIndex, MavenServer, ImageRegistry):
+    """A public repository of each format, which has its name, and a token that may write to all of them."""
+
+    name = "pkgrepo-mixed"
+    token = ""
+
+    def prepare(self) -> None:
+        for each in ("npm", "python", "maven", "docker"):
+            self.add_repository(each, each)
+        self.token = self.make_token("main/*")
+
+    def place(self, kind: str) -> str:
+        return self.repository_url(kind)
+
+    def target(self, kind: str) -> Target:
+        return target(kind, self.place(kind), self.token)
+
+    def client(self, image: str) -> Registry:
+        return registry_client(self, f"main/docker/{image}")

@@ -6,15 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 from attrs import define
 
-from .filler import Content, filler
+from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, describe, digest_of
 
-OCI_IMAGE = "application/vnd.oci.image.manifest.v1+json"
-OCI_CONFIG = "application/vnd.oci.image.config.v1+json"
-OCI_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+from .filler import Content, filler
 
 
 @define(slots=False)
@@ -64,8 +61,8 @@ class Image:
         value = {
             "schemaVersion": 2,
             "mediaType": OCI_IMAGE,
-            "config": _descriptor(OCI_CONFIG, self.config_digest, len(self.config)),
-            "layers": [_descriptor(OCI_LAYER, layer.digest, layer.size) for layer in self.layers],
+            "config": describe(self.config, OCI_CONFIG),
+            "layers": [{"mediaType": OCI_LAYER, "digest": layer.digest, "size": layer.size} for layer in self.layers],
         }
         return json.dumps(value, indent=3).encode()
 
@@ -78,12 +75,3 @@ class Image:
 def make_image(name: str, layers: int, size: int) -> Image:
     """Return an image with this number of layers of C{size} bytes each."""
     return Image(name, tuple(Blob(f"{name}-{number}", size) for number in range(layers)))
-
-
-def digest_of(data: bytes) -> str:
-    """The digest of bytes as registries write it."""
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-
-def _descriptor(media_type: str, digest: str, size: int) -> dict[str, Any]:
-    return {"mediaType": media_type, "digest": digest, "size": size}

@@ -14,7 +14,6 @@ import pytest
 
 from pkgrepo.formats.python.names import parse_filename
 from pkgrepo.formats.python.upload.inspection import inspect
-from tests.bench.packages import wheels as module
 from tests.bench.packages.filler import BLOCK
 from tests.bench.packages.wheels import Wheel, wheels
 
@@ -52,7 +51,7 @@ def test_the_server_accepts_a_wheel_and_reads_its_metadata(tmp_path: Path) -> No
 
 
 def test_sizes_that_need_zip64_are_found_by_a_reader_of_zips(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ZIP64_FROM", 1000)
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)
     archive = zipfile.ZipFile(io.BytesIO(Wheel("bench-a", "1.0.1", 50_000).read()))
     assert archive.testzip() is None
     assert archive.getinfo("bench_a/padding.bin").file_size == 50_000

@@ -10,18 +10,38 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import struct
-import zlib
+import zipfile
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from typing import Any
 
 from attrs import define
 
 from .filler import Content, filler
 
-ZIP64_FROM = 0xFFFFFFFF  # the first size that does not fit into the fields of a plain zip
-ELSEWHERE = 0xFFFFFFFF  # in such a field: the value is in the zip64 part
-DATE = (2024 - 1980) << 9 | 1 << 5 | 1  # 1 January 2024, as zip writes dates
+DATE = (2024, 1, 1, 0, 0, 0)
+
+
+class _Parts:
+    """A file of the pieces that a zip archive is written in, which are not copied."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, bytes | memoryview] = {}  # by offset
+        self._at = 0
+
+    def write(self, piece: bytes | memoryview) -> int:
+        self.pieces[self._at] = piece  # a member's header is written twice, in the same length
+        self._at += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, at: int) -> None:
+        self._at = at
+
+    def flush(self) -> None:
+        """Do nothing: the pieces are here."""
 
 
 @define(slots=False)
@@ -53,44 +73,37 @@ class Wheel(Content):
     @cached_property
     def size(self) -> int:
         """Its size in bytes."""
-        head, padding, tail = self._parts
-        return len(head) + padding + len(tail)
+        return sum(map(len, self._pieces))
 
     def chunks(self) -> Iterator[bytes | memoryview]:
-        head, padding, tail = self._parts
-        yield head
-        yield from filler(padding)
-        yield tail
+        return iter(self._pieces)
 
     @property
     def _stem(self) -> str:
         return f"{self.project.replace('-', '_')}-{self.version}"
 
     @cached_property
-    def _parts(self) -> tuple[bytes, int, bytes]:
-        info = f"{self._stem}.dist-info"
+    def _pieces(self) -> list[bytes | memoryview]:
+        package, info = self.project.replace("-", "_"), f"{self._stem}.dist-info"
         small = {
-            f"{self.project.replace('-', '_')}/__init__.py": f'__version__ = "{self.version}"\n'.encode(),
+            f"{package}/__init__.py": f'__version__ = "{self.version}"\n'.encode(),
             f"{info}/METADATA": self.metadata,
             f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: bench\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         }
-        big = f"{self.project.replace('-', '_')}/padding.bin"
-        crc, digest = _padding_sums(self.padding)
+        big = f"{package}/padding.bin"
         rows = [_record_row(name, hashlib.sha256(data).digest(), len(data)) for name, data in small.items()]
-        rows += [_record_row(big, digest, self.padding), f"{info}/RECORD,,"]
-        record = ("\n".join(rows) + "\n").encode()
-
-        head, tail, directory = b"", b"", b""
-        for name, data in small.items():
-            directory += _central(name, zlib.crc32(data), len(data), len(head))
-            head += _local(name, zlib.crc32(data), len(data)) + data
-        directory += _central(big, crc, self.padding, len(head))
-        head += _local(big, crc, self.padding)
-        name = f"{info}/RECORD"
-        directory += _central(name, zlib.crc32(record), len(record), len(head) + self.padding)
-        tail += _local(name, zlib.crc32(record), len(record)) + record
-        end = _end(len(small) + 2, len(directory), len(head) + self.padding + len(tail))
-        return head, self.padding, tail + directory + end
+        rows += [_record_row(big, _padding_digest(self.padding), self.padding), f"{info}/RECORD,,"]
+        parts: Any = _Parts()
+        with zipfile.ZipFile(parts, "w") as archive:
+            for name, data in small.items():
+                archive.writestr(zipfile.ZipInfo(name, DATE), data)
+            with archive.open(
+                zipfile.ZipInfo(big, DATE), "w", force_zip64=self.padding > zipfile.ZIP64_LIMIT
+            ) as member:
+                for piece in filler(self.padding):
+                    member.write(piece)
+            archive.writestr(zipfile.ZipInfo(f"{info}/RECORD", DATE), "\n".join([*rows, ""]))
+        return list(parts.pieces.values())
 
 
 def wheels(project: str, count: int, padding: int = 8000, start: int = 0) -> list[Wheel]:
@@ -99,48 +112,12 @@ def wheels(project: str, count: int, padding: int = 8000, start: int = 0) -> lis
 
 
 @lru_cache(maxsize=64)
-def _padding_sums(size: int) -> tuple[int, bytes]:
-    crc, digest = 0, hashlib.sha256()
+def _padding_digest(size: int) -> bytes:
+    digest = hashlib.sha256()
     for part in filler(size):
-        crc = zlib.crc32(part, crc)
         digest.update(part)
-    return crc, digest.digest()
+    return digest.digest()
 
 
 def _record_row(name: str, digest: bytes, size: int) -> str:
     return f"{name},sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{size}"
-
-
-def _short(value: int) -> int:
-    return value if value < ZIP64_FROM else ELSEWHERE
-
-
-def _local(name: str, crc: int, size: int) -> bytes:
-    # APPNOTE 4.3.7, and 4.5.3 for sizes that need zip64
-    extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= ZIP64_FROM else b""
-    short = _short(size)
-    need = 45 if extra else 20
-    fields = (0x04034B50, need, 0, 0, 0, DATE, crc, short, short, len(name), len(extra))
-    return struct.pack("<IHHHHHIIIHH", *fields) + name.encode() + extra
-
-
-def _central(name: str, crc: int, size: int, offset: int) -> bytes:
-    # APPNOTE 4.3.12: only the fields that do not fit are in the zip64 extra
-    wide = [each for each in (size, size) if each >= ZIP64_FROM]
-    wide += [offset] if offset >= ZIP64_FROM else []
-    extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
-    need = 45 if extra else 20
-    short = _short(size)
-    mode = 0o100644 << 16
-    fields = (0x02014B50, 3 << 8 | need, need, 0, 0, 0, DATE, crc, short, short)
-    places = (len(name), len(extra), 0, 0, 0, mode, _short(offset))
-    return struct.pack("<IHHHHHHIIIHHHHHII", *fields, *places) + name.encode() + extra
-
-
-def _end(count: int, size: int, offset: int) -> bytes:
-    short = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, size, _short(offset), 0)
-    if offset < ZIP64_FROM:
-        return short
-    # APPNOTE 4.3.14 and 4.3.15
-    wide = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 3 << 8 | 45, 45, 0, 0, count, count, size, offset)
-    return wide + struct.pack("<IIQI", 0x07064B50, 0, offset + size, 1) + short

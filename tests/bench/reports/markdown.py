@@ -1,18 +1,38 @@
-"""Tables in Markdown: one for each group of scenarios, with ratios of speed and of processor time."""
+"""Reports as files, and tables in Markdown: one for each group, with ratios of speed and of processor time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tests.bench.arena import OURS, Result
+from tests.bench.scenarios.groups import GROUPS
 
-from .tables import factor, head, median, ratio, verdicts
+from .charts import render_chart
+from .tables import factor, head, median, ratio, to_json, verdicts
 
 METHOD = """\
 One server at a time on the same machine, rounds in turn, each ratio taken within a round (pkgrepo / peer), the median
 of them shown. A ratio of a rate above 1 is in favour of pkgrepo, one of a time or of CPU below 1. CPU is that of the
 whole process tree for a request. Small requests: wrk with one thread and 16 kept connections, on the same processors.
 No access logs; pkgrepo has one worker unless two are named, and checks credentials where its peers run open."""
+
+
+def write_reports(folder: Path, results: Sequence[Result]) -> None:
+    """Write C{results.md}, C{results.json} and the pictures, over those of an earlier call."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.md").write_text(summarise(results, titles()))
+    (folder / "results.json").write_text(to_json(results))
+    for name, group in GROUPS.items():
+        names = {scenario.name for scenario in group.scenarios}
+        shown = [result for result in results if result.scenario.name in names]
+        if any(len(result.rounds) > 1 for result in shown):
+            (folder / f"{name}.svg").write_text(render_chart(group.title, shown))
+
+
+def titles() -> Mapping[str, Sequence[str]]:
+    """The names of scenarios by the title of their group."""
+    return {group.title: [scenario.name for scenario in group.scenarios] for group in GROUPS.values()}
 
 
 def summarise(results: Sequence[Result], groups: Mapping[str, Sequence[str]]) -> str:

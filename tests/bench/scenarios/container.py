@@ -52,8 +52,7 @@ def _reading(image: Image, address: Address, *, tags: int = 1, count: int = 0) -
     """
 
     def prepare(arena: Arena, name: str) -> Trial:
-        source = arena.first(PEERS) if name == "nginx" else name
-        client = stocked(arena, source, image, tags)
+        client = stocked(arena, arena.source(name, PEERS), image, tags)
         sent = {**DOCKER, **client.headers}
         url = address(client)
         listed = ask(url, sent).body.count(b'"v0')

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from tests.bench.arena import CPU, GROWTH, P50, P99, RATE, RSS, Arena, Metric, Trial
 from tests.bench.clients.load import Hits, LoadFailed, Prober, Reply, download, get, percentile, wrk
@@ -130,6 +130,25 @@ def asking(
         return of_hits(watch, hits)
 
     return trial
+
+
+def reading(
+    arena: Arena, name: str, url: str, headers: Mapping[str, str], *, revalidate: Literal["no", "may", "must"] = "no"
+) -> Trial:
+    """
+    Rounds of requests for one document, or for nginx of the bytes that it has.
+
+    With ``revalidate`` they send the validator of the first response, if it has one, or as it must have.
+    """
+    sent = dict(headers)
+    url = mirrored(arena, name, url, sent)
+    validator = ask(url, sent).headers.get("etag")
+    if revalidate == "must" and validator is None:
+        raise LoadFailed(f"{name} gives no validator")
+    if revalidate != "no" and validator is not None:
+        sent["If-None-Match"] = validator
+        ask(url, sent, 304)
+    return asking(arena, name, url, sent)
 
 
 def of_hits(watch: Watch, hits: Hits) -> dict[str, float]:

@@ -7,24 +7,10 @@ from collections.abc import Mapping
 from attrs import frozen
 
 import tests.bench.contestants.nora  # known by its name
-import tests.bench.contestants.workers  # noqa: F401
+import tests.bench.contestants.sizes  # noqa: F401
 from tests.bench.arena import Scenario
 
-from . import (
-    conda,
-    console,
-    container,
-    large,
-    maven,
-    nodes,
-    npm,
-    proxy,
-    publishes,
-    python,
-    rubygems,
-    scale,
-    workers,
-)
+from . import conda, console, container, large, maven, nodes, npm, proxy, publishes, python, rubygems, scale, workers
 
 
 @frozen

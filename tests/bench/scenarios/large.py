@@ -68,7 +68,7 @@ def five_by_put(arena: Arena, name: str) -> Trial:
     """Upload of a 5 GiB wheel as the body of a PUT, by curl."""
 
     def send(server: PkgrepoPython, path: Path) -> None:
-        target = server.raw_target(LARGE)
+        target = server.raw_target(LARGE.project, LARGE.version, LARGE.filename)
         put_file(target.url, path, target)
 
     return _upload_five(arena, name, send)
@@ -77,7 +77,7 @@ def five_by_put(arena: Arena, name: str) -> Trial:
 @measuring("upload-5g-form", *_FIVE, *_GOALS)
 def five_by_form(arena: Arena, name: str) -> Trial:
     """Upload of a 5 GiB wheel as a form, by curl."""
-    return _upload_five(arena, name, lambda server, path: post_file(path, form_fields(LARGE), server.upload_target))
+    return _upload_five(arena, name, lambda server, path: post_file(path, form_fields(LARGE), server.target("python")))
 
 
 @measuring("upload-many", (OURS,), (SPEED, CPU_MS, GROWTH, WRITTEN), "none", Goal(GROWTH, "at most", 200))
@@ -90,7 +90,7 @@ def many(arena: Arena, name: str) -> Trial:
         with arena.fresh(name, PkgrepoPython) as server:
             server.publish(wheels("bench-warm", 1))
             with Watch(server.tree) as watch:
-                post_all(server.upload_target, posts, MANY)
+                post_all(server.target("python"), posts, MANY)
         return figures(watch, count=MANY, size=sum(wheel.size for wheel in stock))
 
     return trial
@@ -111,7 +111,7 @@ def beside(arena: Arena, name: str) -> Trial:
         path = wheel.ensure(arena.scratch / "uploads")
         fields = form_fields(wheel)
         probe = partial(probed, url, PIP, PROBES_PER_S)
-        found = disturbed(server, probe, arena.seconds, lambda: post_file(path, fields, server.upload_target))
+        found = disturbed(server, probe, arena.seconds, lambda: post_file(path, fields, server.target("python")))
         path.unlink()
         return {**found, UPLOAD_S.key: found[SECONDS.key]}
 
@@ -129,7 +129,7 @@ def index_upload(arena: Arena, name: str) -> Trial:
     return sending(
         server,
         lambda number: [form_post(Wheel(f"bench-new-{number}-{each}", "1.0.0")) for each in range(SMALL_PATCH)],
-        lambda posts: post_all(server.upload_target, posts, 1),
+        lambda posts: post_all(server.target("python"), posts, 1),
     )
 
 

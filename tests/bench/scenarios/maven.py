@@ -39,7 +39,7 @@ def _stocked(arena: Arena, name: str, modules: Sequence[Module]) -> MavenServer:
 
 def _asking_files(arena: Arena, name: str) -> Trial:
     server = _stocked(arena, name, RESOLVED)
-    urls = [f"{server.target.url}{module.stem}{suffix}" for module in RESOLVED for suffix in (".pom", ".jar")]
+    urls = [f"{server.place('maven')}{module.stem}{suffix}" for module in RESOLVED for suffix in (".pom", ".jar")]
     turns = write_turns(arena.scratch / f"{name}.turns", urls, (MAVEN["User-Agent"],))
     return asking(arena, name, urls[0], MAVEN, turns, refused=name == REFUSING)
 
@@ -60,7 +60,7 @@ def refused(arena: Arena, name: str) -> Trial:
 def metadata(arena: Arena, name: str) -> Trial:
     """maven-metadata.xml of one artifact."""
     server = _stocked(arena, name, RESOLVED)
-    return asking(arena, name, f"{server.target.url}{RESOLVED[0].directory}/maven-metadata.xml", MAVEN)
+    return asking(arena, name, f"{server.place('maven')}{RESOLVED[0].directory}/maven-metadata.xml", MAVEN)
 
 
 @measuring(
@@ -69,7 +69,7 @@ def metadata(arena: Arena, name: str) -> Trial:
 def beside(arena: Arena, name: str) -> Trial:
     """The same a hundred times a second, while 8 clients deploy 50 versions of it and of three others."""
     server = _stocked(arena, name, RESOLVED)
-    url = f"{server.target.url}{RESOLVED[0].directory}/maven-metadata.xml"
+    url = f"{server.place('maven')}{RESOLVED[0].directory}/maven-metadata.xml"
     numbers = count(1)
     assert get(url, MAVEN).status == 200
 
@@ -103,7 +103,7 @@ def put(arena: Arena, name: str) -> Trial:
     def make(number: int) -> Sequence[Post]:
         return [post for each in range(MODULES) for post in Module(f"put-{number}-{each}").put(server.root)]
 
-    return sending(server, make, lambda posts: post_all(server.target, posts, 1))
+    return sending(server, make, lambda posts: post_all(server.target("maven"), posts, 1))
 
 
 @measuring("maven-together", PEERS, (LOST, FILES, CPU_MS, P50, P99), "maven-deploy", Goal(LOST, "at most", 0))
@@ -116,7 +116,7 @@ def together(arena: Arena, name: str) -> Trial:
         assert all(module.files for module in modules)
         with Watch(server.tree) as watch, ThreadPoolExecutor(TOGETHER) as pool:
             took = list(pool.map(lambda module: server.deploy([module], 1), modules))
-        listed = get(f"{server.target.url}{modules[0].directory}/maven-metadata.xml", MAVEN).body.decode()
+        listed = get(f"{server.place('maven')}{modules[0].directory}/maven-metadata.xml", MAVEN).body.decode()
         lost = sum(f"<version>{module.version}</version>" not in listed for module in modules)
         if lost and name == OURS:
             raise LoadFailed(f"round {number + 1} lost {lost} versions")  # a median over the rounds would not show it
@@ -136,7 +136,7 @@ def large(arena: Arena, name: str) -> Trial:
         with arena.fresh(name, MavenServer) as server:
             server.deploy([Module("warm")])
             with Watch(server.tree) as watch:
-                put_file(f"{server.target.url}{Module('large').stem}.jar", path, server.target)
+                put_file(f"{server.place('maven')}{Module('large').stem}.jar", path, server.target("maven"))
         return figures(watch, size=LARGE)
 
     return trial

@@ -15,15 +15,7 @@ from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Metric, Scena
 from tests.bench.clients.load import NPM, first_bytes, percentile, post_all
 from tests.bench.contestants.container import Distribution, Distribution3, PkgrepoImages
 from tests.bench.contestants.maven import PkgrepoMaven
-from tests.bench.contestants.nodes import (
-    NODE_IMAGES,
-    NODE_NPM,
-    NODES_MAVEN,
-    NODES_NPM,
-    NODES_PYTHON,
-    RIVALS,
-    TwoNodes,
-)
+from tests.bench.contestants.nodes import NODE_IMAGES, NODE_NPM, NODES_MAVEN, NODES_NPM, NODES_PYTHON, RIVALS, TwoNodes
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
 from tests.bench.contestants.python import PkgrepoPython
 from tests.bench.contestants.server import Contestant

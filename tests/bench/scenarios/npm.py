@@ -6,21 +6,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from attrs import frozen
 
 from tests.bench.arena import GROWTH, P50, P99, RATE, Arena, Goal, Scenario, Trial, measuring
-from tests.bench.clients.load import (
-    NPM,
-    LoadFailed,
-    Post,
-    Target,
-    first_bytes,
-    get,
-    percentile,
-    post_all,
-    put_file,
-)
+from tests.bench.clients.load import NPM, LoadFailed, Post, Target, first_bytes, get, percentile, post_all, put_file
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.tarballs import NodePackage
@@ -33,11 +24,10 @@ from .figures import (
     SECONDS,
     SPEED,
     UPLOADS,
-    ask,
-    asking,
     figures,
     mirrored,
     probed,
+    reading,
     sending,
 )
 from .python import CPU_MS
@@ -86,27 +76,14 @@ def _tarball(server: NodeRegistry, stock: Stock) -> str:
     return server.tarball_url(NodePackage(stock.name, "1.0.0"))
 
 
-def _url(arena: Arena, name: str, stock: Stock, address: Address, headers: Mapping[str, str]) -> str:
-    """Return its URL at a contestant; nginx gets the bytes of pkgrepo's response."""
-    source = stock.put_into(arena, arena.first(PEERS) if name == "nginx" else name)
-    return mirrored(arena, name, address(source, stock), headers)
-
-
 def _reading(
-    stock: Stock, headers: Mapping[str, str], address: Address = _document, *, revalidate: bool = False
+    stock: Stock, headers: Mapping[str, str], address: Address = _document, *, revalidate: Literal["no", "must"] = "no"
 ) -> Callable[[Arena, str], Trial]:
-    """Prepare one address to be asked for again and again; C{revalidate} sends the validator of its first answer."""
+    """Prepare one address to be asked for again and again."""
 
     def prepare(arena: Arena, name: str) -> Trial:
-        sent = dict(headers)
-        url = _url(arena, name, stock, address, sent)
-        if revalidate:
-            validator = get(url, sent).headers.get("etag")
-            if validator is None:
-                raise LoadFailed(f"{name} gives no validator")
-            sent["If-None-Match"] = validator
-        ask(url, sent, 304 if revalidate else 200)
-        return asking(arena, name, url, sent)
+        url = address(stock.put_into(arena, arena.source(name, PEERS)), stock)
+        return reading(arena, name, url, headers, revalidate=revalidate)
 
     return prepare
 
@@ -116,7 +93,7 @@ def _publishing(arena: Arena, name: str, stock: Stock, clients: int, count: int)
     server = stock.put_into(arena, name)
 
     def make(_: int) -> tuple[int, Sequence[Post]]:
-        posts = [each.post(server.registry_url) for each in server.further(stock.name, count)]
+        posts = [each.post(server.place("npm")) for each in server.further(stock.name, count)]
         return server.count(stock.name) + count, posts
 
     def check(made: tuple[int, Sequence[Post]]) -> None:
@@ -137,7 +114,7 @@ _FIVE = Goal(RATE, "at least", 5, PEER)
 
 READS = (
     _read("npm-small", "packument of 5 versions, as npm installs from it", _reading(SMALL, NPM), _FIVE),
-    _read("npm-304", "the same, unchanged (304)", _reading(SMALL, NPM, revalidate=True), _FIVE),
+    _read("npm-304", "the same, unchanged (304)", _reading(SMALL, NPM, revalidate="must"), _FIVE),
     _read("npm-300", "packument of 300 versions, as npm installs from it", _reading(MIDDLE, NPM), _TWENTY),
     _read("npm-300-full", "the same in full", _reading(MIDDLE, WHOLE), _TWENTY),
     _read("npm-300-plain", "the same in full, not compressed", _reading(MIDDLE, {**WHOLE, **_PLAIN}), _TWENTY),
@@ -170,9 +147,9 @@ def publish_large(arena: Arena, name: str) -> Trial:
     def trial(number: int) -> Mapping[str, float]:
         package = NodePackage("bench-100m", f"1.0.{number}", 100 * MIB)
         path = arena.scratch / "publish.json"
-        path.write_bytes(package.document(server.registry_url))
+        path.write_bytes(package.document(server.place("npm")))
         url = server.package_url(package.name)
-        target = Target(url, {**server.credentials, "Content-Type": "application/json"})
+        target = Target(url, {**server.target("npm").headers, "Content-Type": "application/json"})
         with Watch(server.tree) as watch:
             put_file(url, path, target)
         return figures(watch, size=100 * MIB)
@@ -191,7 +168,7 @@ def publish_5000(arena: Arena, name: str) -> Trial:
 def first_byte(arena: Arena, name: str) -> Trial:
     """First byte of a packument of 5,000 versions (10 MB), not compressed."""
     headers = {**WHOLE, **_PLAIN}
-    url = _url(arena, name, LARGE, _document, headers)
+    url = mirrored(arena, name, _document(LARGE.put_into(arena, arena.source(name, PEERS)), LARGE), headers)
     first_bytes([url] * 2, headers)
 
     def trial(_: int) -> Mapping[str, float]:
@@ -208,7 +185,7 @@ def beside(arena: Arena, name: str) -> Trial:
     SMALL.put_into(arena, name)
 
     def trial(_: int) -> Mapping[str, float]:
-        posts = [each.post(server.registry_url) for each in server.further(LARGE.name, BESIDE)]
+        posts = [each.post(server.place("npm")) for each in server.further(LARGE.name, BESIDE)]
         reader = _Reader(server.package_url(LARGE.name))
         quiet = _probed(server, lambda: time.sleep(arena.seconds))
         reader.start()

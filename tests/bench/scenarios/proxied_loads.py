@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,24 @@ from tests.bench.clients.installs import (
     pull_image,
     resolve_maven,
 )
-from tests.bench.clients.load import LoadFailed
+from tests.bench.clients.load import LoadFailed, Post, post_all
 from tests.bench.clients.programs import npm_install, pip_install, uv_install
+from tests.bench.clients.registry import Pusher
 from tests.bench.contestants.container import PkgrepoImages
 from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.npm import PkgrepoNpm
+from tests.bench.contestants.pkgrepo import PkgrepoGems
 from tests.bench.contestants.proxy import Source
 from tests.bench.contestants.python import PkgrepoPython
-from tests.bench.contestants.rubygems import PkgrepoGems
 from tests.bench.contestants.server import Contestant
-from tests.bench.packages.modules import GROUP
+from tests.bench.packages.images import Image
+from tests.bench.packages.modules import GROUP, put
 from tests.bench.packages.trees import GEM_TREE, JAVA_TREE, NODE_TREE, PYTHON_TREE, Node
-from tests.bench.stocks import publish_java_tree, publish_node_tree, publish_python_tree, push_image
-from tests.bench.upstream import WARM_UP, coordinates, large_image
+from tests.bench.upstream import WARM_UP, coordinates, java_upstream, large_image
+from tests.support.npm_packages import make_manifest, make_publish, make_tarball
+from tests.support.python_packages import make_wheel
 
+PUBLISHERS = 8
 Install = Callable[[Any, Mapping[str, str]], Installed]
 
 
@@ -88,6 +93,57 @@ def _pull(server: Any, headers: Mapping[str, str]) -> Installed:
     return pull_image(server.client(large_image(Source.mib).name), "v1", headers)
 
 
+def publish_node_tree(server: PkgrepoNpm) -> None:
+    """Publish all versions of the npm tree."""
+
+    def publish(node: Node) -> None:
+        post_all(server.publish_target(node.name), [_npm_post(node, version) for version in node.versions], 1)
+
+    with ThreadPoolExecutor(PUBLISHERS) as pool:
+        list(pool.map(publish, NODE_TREE))
+
+
+def publish_python_tree(server: PkgrepoPython) -> None:
+    """Publish all versions of the Python tree."""
+
+    def publish(node: Node) -> None:
+        for version in node.versions:
+            pad = node.padding if version == node.newest else 0
+            requires = [("Requires-Dist", name) for name in node.needs]
+            filename, data = make_wheel(node.name, version, fields=requires, pad=pad)
+            target = server.raw_target(node.name, version, filename)
+            post_all(target, [Post({}, [data], len(data), method="PUT")], 1)
+
+    with ThreadPoolExecutor(PUBLISHERS) as pool:
+        list(pool.map(publish, PYTHON_TREE))
+
+
+def publish_java_tree(server: PkgrepoMaven) -> None:
+    """Put the POMs and jars of the Java tree."""
+    files = java_upstream(announces=False).data
+    posts = [put(f"{server.root}{path}", data) for path, data in files.items()]
+    post_all(server.target("maven"), posts, PUBLISHERS)
+
+
+def push_image(server: PkgrepoImages, image: Image, folder: Path) -> None:
+    """Push an image of large layers, which are kept in a folder."""
+    pusher = Pusher(server.client(image.name))
+    for layer in image.layers:
+        pusher.push_blob(layer, layer.ensure(folder))
+    pusher.push_bytes(image.config, image.config_digest)
+    pusher.push_manifest(image, "v1")
+    pusher.close()
+
+
+def _npm_post(node: Node, version: str) -> Post:
+    needs = dict.fromkeys(node.needs, "^1.0.0")
+    pad = node.padding if version == node.newest else 0
+    manifest = make_manifest(node.name, version, dependencies=needs)
+    tarball = make_tarball(node.name, version, manifest=manifest, pad=pad)
+    body = make_publish(node.name, version, tarball=tarball, dependencies=needs)
+    return Post({"Content-Type": "application/json"}, [body], len(body), method="PUT")
+
+
 NPM_LOAD = Load(
     name="npm",
     about=f"npm tree of {len(NODE_TREE)} packages, over 15 connections",
@@ -95,8 +151,8 @@ NPM_LOAD = Load(
     direct="direct-npm",
     hosted=PkgrepoNpm.name,
     peers=("verdaccio-proxy", "nora-npm-proxy"),
-    first=lambda server: install_npm(server.registry_url, WARM_UP),
-    install=_tree(NODE_TREE, lambda server, root, headers: install_npm(server.registry_url, root.name, headers)),
+    first=lambda server: install_npm(server.place("npm"), WARM_UP),
+    install=_tree(NODE_TREE, lambda server, root, headers: install_npm(server.place("npm"), root.name, headers)),
     fill=lambda server, _: publish_node_tree(server),
 )
 PIP_LOAD = Load(
@@ -121,7 +177,7 @@ REAL_NPM_LOAD = evolve(
     NPM_LOAD,
     name="real-npm",
     about=f"npm itself, tree of {len(NODE_TREE)} packages",
-    install=_tree(NODE_TREE, lambda server, root, _: npm_install(server.registry_url, root.name)),
+    install=_tree(NODE_TREE, lambda server, root, _: npm_install(server.place("npm"), root.name)),
 )
 REAL_PIP_LOAD = evolve(
     PIP_LOAD, name="real-pip", about=f"pip itself, {len(PYTHON_TREE)} wheels", install=_wheels_by(pip_install)
@@ -155,8 +211,10 @@ MAVEN_LOAD = Load(
     direct="direct-maven",
     hosted=PkgrepoMaven.name,
     peers=("nora-maven-proxy",),
-    first=lambda server: resolve_maven(server.maven_url, f"{GROUP}:{WARM_UP}:1.0.0"),
-    install=_tree(JAVA_TREE, lambda server, root, headers: resolve_maven(server.maven_url, coordinates(root), headers)),
+    first=lambda server: resolve_maven(server.place("maven"), f"{GROUP}:{WARM_UP}:1.0.0"),
+    install=_tree(
+        JAVA_TREE, lambda server, root, headers: resolve_maven(server.place("maven"), coordinates(root), headers)
+    ),
     fill=lambda server, _: publish_java_tree(server),
 )
 GEM_LOAD = Load(
@@ -166,8 +224,8 @@ GEM_LOAD = Load(
     direct="direct-gems",
     hosted=PkgrepoGems.name,
     peers=(),
-    first=lambda server: install_gems(server.gems_url, WARM_UP),
-    install=_tree(GEM_TREE, lambda server, root, headers: install_gems(server.gems_url, root.name, headers)),
+    first=lambda server: install_gems(server.place("gems"), WARM_UP),
+    install=_tree(GEM_TREE, lambda server, root, headers: install_gems(server.place("gems"), root.name, headers)),
     fill=lambda server, _: server.publish_tree(GEM_TREE),
 )
 SILENT_LOAD = evolve(

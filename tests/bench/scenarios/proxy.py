@@ -150,7 +150,7 @@ def _check_sizes(url: str, reads: Sequence[Read], size: int) -> None:
 def packument(arena: Arena, name: str) -> Trial:
     """Packument of 5,000 versions (10 MB) in the cache, as npm installs from it."""
     server = arena.get(name, Proxy)
-    url = f"{server.registry_url}/{LARGE_PACKAGE}"
+    url = f"{server.place('npm')}/{LARGE_PACKAGE}"
     ask(url, NPM)
 
     def trial(_: int) -> Mapping[str, float]:
@@ -182,14 +182,14 @@ def unpacked(arena: Arena, name: str) -> Trial:
     """Small packument asked for 200 times a second, while 20 clients read one of 95 MB without gzip."""
     server = arena.get(name, Proxy)
     NPM_LOAD.first(server)
-    size = download(f"{server.registry_url}/{HUGE_PACKAGE}")
+    size = download(f"{server.place('npm')}/{HUGE_PACKAGE}")
     return lambda _: _beside_huge(server, arena, lambda url: _check_sizes(url, read_at_once(url, UNPACKERS), size))
 
 
 def _beside_huge(server: Proxy, arena: Arena, read: Callable[[str], object]) -> Mapping[str, float]:
     """The figures of a read of the huge packument, and of requests for a small one that is in the cache."""
-    probe = partial(probed, f"{server.registry_url}/{WARM_UP}", NPM, PROBES_PER_S)
-    return disturbed(server, probe, arena.seconds, partial(read, f"{server.registry_url}/{HUGE_PACKAGE}"))
+    probe = partial(probed, f"{server.place('npm')}/{WARM_UP}", NPM, PROBES_PER_S)
+    return disturbed(server, probe, arena.seconds, partial(read, f"{server.place('npm')}/{HUGE_PACKAGE}"))
 
 
 def _all_of(installed: Installed) -> Installed:

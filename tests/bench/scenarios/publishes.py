@@ -10,12 +10,11 @@ from attrs import evolve
 
 from tests.bench.arena import GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import LoadFailed, Post, Target, get, post_all
-from tests.bench.contestants.conda import PkgrepoChannel, package_post
 from tests.bench.contestants.container import ImageRegistry, PkgrepoImages
 from tests.bench.contestants.maven import MavenServer, PkgrepoMaven
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
+from tests.bench.contestants.pkgrepo import PkgrepoChannel, PkgrepoGems, conda_post, gem_post
 from tests.bench.contestants.python import PkgrepoPython, PythonIndex, form_post
-from tests.bench.contestants.rubygems import PkgrepoGems, gem_post
 from tests.bench.contestants.server import Contestant
 from tests.bench.packages.images import OCI_IMAGE, make_image
 from tests.bench.packages.modules import Module, put
@@ -40,7 +39,7 @@ def node_package(server: Contestant, name: str) -> tuple[Post, str]:
     """A package of npm."""
     assert isinstance(server, NodeRegistry)
     url = server.package_url(name)
-    return evolve(NodePackage(name, "1.0.0").post(server.registry_url), path=urlsplit(url).path), url
+    return evolve(NodePackage(name, "1.0.0").post(server.place("npm")), path=urlsplit(url).path), url
 
 
 def wheel(server: Contestant, name: str) -> tuple[Post, str]:
@@ -53,19 +52,19 @@ def jar(server: Contestant, name: str) -> tuple[Post, str]:
     """A jar, without its POM."""
     assert isinstance(server, MavenServer)
     path, content = next(iter(Module(name).files.items()))
-    return put(f"{server.root}{path}", content), f"{server.target.url}{path}"
+    return put(f"{server.root}{path}", content), f"{server.place('maven')}{path}"
 
 
 def gem(server: Contestant, name: str) -> tuple[Post, str]:
     """A gem."""
     assert isinstance(server, PkgrepoGems)
-    return gem_post(name, pad=8000), f"{server.gems_url}/info/{name}"
+    return gem_post(name, pad=8000), f"{server.place('gems')}/info/{name}"
 
 
 def conda_package(server: Contestant, name: str) -> tuple[Post, str]:
     """A conda package."""
     assert isinstance(server, PkgrepoChannel)
-    return package_post(name), f"{server.folder_url}/{name}-1.0-py_0.conda"
+    return conda_post(name), f"{server.folder_url}/{name}-1.0-py_0.conda"
 
 
 def manifest(server: Contestant, name: str) -> tuple[Post, str]:
@@ -78,15 +77,11 @@ def manifest(server: Contestant, name: str) -> tuple[Post, str]:
 
 def target_of(server: Contestant, kind: str) -> Target:
     """Where packages of a kind are published."""
-    if isinstance(server, ImageRegistry) and kind == "manifest":
+    if kind == "manifest":
+        assert isinstance(server, ImageRegistry)
         server.push(_IMAGE, "latest")
         return Target(server.base_url, server.client(_IMAGE.name).headers)
-    if isinstance(server, NodeRegistry) and kind == "npm":
-        return server.publish_target("any")
-    if isinstance(server, PythonIndex) and kind == "python":
-        return server.upload_target
-    assert isinstance(server, MavenServer | PkgrepoGems | PkgrepoChannel)
-    return server.target
+    return server.target(kind)
 
 
 def check_published(server: Contestant, kind: str, url: str) -> None:

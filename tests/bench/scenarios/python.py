@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from attrs import evolve
 
 from tests.bench.arena import CPU, GROWTH, OURS, P50, P99, RATE, Arena, Goal, Metric, Scenario, Trial, measuring
-from tests.bench.clients.load import (
-    FILE,
-    HTML,
-    PIP,
-    post_all,
-    post_file,
-    write_turns,
-)
+from tests.bench.clients.load import FILE, HTML, PIP, post_all, post_file, write_turns
 from tests.bench.contestants.python import PythonIndex, form_fields, form_post
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.wheels import Wheel, wheels
 
-from .figures import READ, SPEED, UPLOADS, WRITTEN, ask, asking, downloading, figures, mirrored, sending
+from .figures import READ, SPEED, UPLOADS, WRITTEN, asking, downloading, figures, mirrored, reading, sending
 
 PEERS = (OURS, "nginx", "pypiserver", "devpi", "nora")
 UPLOADED = (OURS, "pypiserver", "devpi", "nora")
@@ -42,19 +36,13 @@ def stocked(arena: Arena, name: str, stock: Sequence[Wheel]) -> PythonIndex:
 
 
 def _reading(
-    stock: Sequence[Wheel], address: Address, headers: Mapping[str, str], *, revalidate: bool = False
+    stock: Sequence[Wheel], address: Address, headers: Mapping[str, str], *, revalidate: Literal["no", "may"] = "no"
 ) -> Callable[[Arena, str], Trial]:
-    """Prepare one address to be asked for again and again; C{revalidate} sends the validator of its first answer."""
+    """Prepare one address to be asked for again and again."""
 
     def prepare(arena: Arena, name: str) -> Trial:
-        sent = dict(headers)
-        source = stocked(arena, arena.first(PEERS) if name == "nginx" else name, stock)
-        url = mirrored(arena, name, address(source), sent)
-        validator = ask(url, sent).headers.get("etag")
-        if revalidate and validator is not None:
-            sent["If-None-Match"] = validator
-            ask(url, sent, 304)
-        return asking(arena, name, url, sent)
+        url = address(stocked(arena, arena.source(name, PEERS), stock))
+        return reading(arena, name, url, headers, revalidate=revalidate)
 
     return prepare
 
@@ -62,7 +50,7 @@ def _reading(
 def _mixed(arena: Arena, name: str) -> Trial:
     projects = [f"bench-mixed-{number}" for number in range(200)]
     stock = [wheel for project in projects for wheel in wheels(project, 3)]
-    source = stocked(arena, arena.first(PEERS) if name == "nginx" else name, stock)
+    source = stocked(arena, arena.source(name, PEERS), stock)
     urls = [mirrored(arena, name, source.page_url(project), PIP) for project in projects]
     return asking(arena, name, urls[0], PIP, write_turns(arena.scratch / f"{name}.turns", urls, AGENTS))
 
@@ -106,7 +94,7 @@ def upload_large(arena: Arena, name: str) -> Trial:
         path = wheel.ensure(arena.scratch / "uploads")
         fields = form_fields(wheel)
         with Watch(server.tree) as watch:
-            post_file(path, fields, server.upload_target)
+            post_file(path, fields, server.target("python"))
         return figures(watch, size=wheel.size)
 
     return trial
@@ -119,7 +107,7 @@ def upload_small(arena: Arena, name: str) -> Trial:
     return sending(
         server,
         lambda number: [form_post(each) for each in _assorted(number, projects=20, versions=10)],
-        lambda posts: post_all(server.upload_target, posts, 8),
+        lambda posts: post_all(server.target("python"), posts, 8),
     )
 
 
@@ -141,7 +129,7 @@ _GOALS = (Goal(CPU, "at most", 4, "nginx"), Goal(RATE, "at least", 8, "devpi"), 
 SCENARIOS: tuple[Scenario, ...] = (
     _read("simple-20", *_pages(20), *_GOALS),
     _read("simple-20-html", *_pages(20, "as HTML", HTML)),
-    _read("not-modified", _UNCHANGED, _reading(_SMALL, _page("bench-20"), PIP, revalidate=True)),
+    _read("not-modified", _UNCHANGED, _reading(_SMALL, _page("bench-20"), PIP, revalidate="may")),
     _read(
         "metadata",
         "core metadata of a wheel",

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.bench.arena import CPU, GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial, measuring
 from tests.bench.clients.load import BUNDLER, get
-from tests.bench.contestants.rubygems import BIG, LITTLE, MIDDLE, PkgrepoGems, gem_post
+from tests.bench.contestants.pkgrepo import BIG_GEMS, LITTLE_GEMS, MIDDLE_GEMS, PkgrepoGems, gem_post
 from tests.bench.contestants.server import Nginx
 
 from .figures import READ, SPEED, asking, mirrored, sending
@@ -26,8 +26,8 @@ def _reading(path: str, more: Callable[[Mapping[str, str], int], Mapping[str, st
     """
 
     def prepare(arena: Arena, name: str) -> Trial:
-        source = arena.get(MIDDLE, PkgrepoGems)
-        url = mirrored(arena, name, f"{source.gems_url}/{path}", {})
+        source = arena.get(MIDDLE_GEMS, PkgrepoGems)
+        url = mirrored(arena, name, f"{source.place('gems')}/{path}", {})
         whole = get(url, BUNDLER)
         return asking(arena, name, url, {**BUNDLER, **more(whole.headers, len(whole.body))})
 
@@ -55,12 +55,12 @@ def _read(
     metrics: tuple[Metric, ...] = READ,
 ) -> Scenario:
     goals = (Goal(CPU, "at most", 4, FLOOR),)
-    return Scenario(f"gems-{name}", about, (MIDDLE, FLOOR), metrics, _reading(path, more), "gems", goals)
+    return Scenario(f"gems-{name}", about, (MIDDLE_GEMS, FLOOR), metrics, _reading(path, more), "gems", goals)
 
 
 @measuring(
-    *("gems-push", (BIG, LITTLE, MIDDLE), (PUSH_RATE, CPU_MS, P50, P99, GROWTH), "gems-push"),
-    *(Goal(P50, "at most", 10), Goal(P50, "at most", 1.3, LITTLE), Goal(CPU_MS, "at most", 1.3, LITTLE)),
+    *("gems-push", (BIG_GEMS, LITTLE_GEMS, MIDDLE_GEMS), (PUSH_RATE, CPU_MS, P50, P99, GROWTH), "gems-push"),
+    *(Goal(P50, "at most", 10), Goal(P50, "at most", 1.3, LITTLE_GEMS), Goal(CPU_MS, "at most", 1.3, LITTLE_GEMS)),
 )
 def push(arena: Arena, name: str) -> Trial:
     """Push of a gem, one after the other, by how many versions there are."""

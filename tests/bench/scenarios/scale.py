@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from tests.bench.arena import RSS, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import LoadFailed, first_bytes, get, percentile, post_all
-from tests.bench.contestants.conda import PkgrepoChannel
-from tests.bench.contestants.server import Filled
+from tests.bench.contestants.pkgrepo import Filled, PkgrepoChannel
 from tests.bench.contestants.sizes import MULTIPLIED, SIZES, scaled_name
 from tests.bench.measure import MIB, Watch
 from tests.bench.packages.filler import VERSIONS
@@ -51,8 +50,8 @@ def _each(address: Callable[[Any, int], str], versions: int = 1) -> Addresses:
 _MODULES = GROUP.replace(".", "/")
 _PYTHON = _each(lambda server, number: server.page_url(f"filler-{server.first + number}"))
 _NPM = _each(lambda server, number: server.package_url(f"filler-{number}"))
-_MAVEN = _each(lambda server, number: f"{server.target.url}/{_MODULES}/filler-{number}/maven-metadata.xml")
-_GEMS = _each(lambda server, number: f"{server.gems_url}/info/filler_{number}", VERSIONS)
+_MAVEN = _each(lambda server, number: f"{server.place('maven')}/{_MODULES}/filler-{number}/maven-metadata.xml")
+_GEMS = _each(lambda server, number: f"{server.place('gems')}/info/filler_{number}", VERSIONS)
 
 
 def _conda(server: PkgrepoChannel, order: random.Random) -> Sequence[str]:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 
 from tests.bench.arena import RATE, Arena, Goal, Scenario, Trial
 from tests.bench.clients.load import BUNDLER, DOCKER, MAVEN, NPM, PIP, post_all
-from tests.bench.contestants.conda import PkgrepoChannel
 from tests.bench.contestants.container import ImageRegistry, PkgrepoImages
 from tests.bench.contestants.maven import PkgrepoMaven
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
+from tests.bench.contestants.pkgrepo import PkgrepoChannel, PkgrepoGems
 from tests.bench.contestants.python import PkgrepoPython, PythonIndex
-from tests.bench.contestants.rubygems import PkgrepoGems
 from tests.bench.packages.images import make_image
 from tests.bench.packages.wheels import wheels
 

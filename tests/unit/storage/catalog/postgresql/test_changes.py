@@ -12,15 +12,8 @@ from pkgrepo.storage.catalog.postgresql.changes import HELLO, ServerClock, Witne
 from pkgrepo.storage.catalog.postgresql.sessions import Pace
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import until
-from tests.support.postgresql import postgresql
-from tests.support.postgresql_catalogs import Databases, PostgresCase
+from tests.support.postgresql_catalogs import PostgresCase
 from tests.support.timeouts import TIMEOUT_S
-
-
-@pytest.fixture(scope="module")
-def databases():
-    with postgresql() as server, Databases(server) as databases:
-        yield databases
 
 
 @pytest_twisted.async_yield_fixture

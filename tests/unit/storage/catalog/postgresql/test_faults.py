@@ -19,16 +19,10 @@ from pkgrepo.storage.catalog.postgresql.batches import LOCK
 from pkgrepo.storage.catalog.postgresql.sessions import PACE, Pace
 from pkgrepo.storage.catalog.server import settings
 from tests.support.inprocess_server import turn
-from tests.support.postgresql import postgresql, postgresql_server
+from tests.support.postgresql import postgresql_server
 from tests.support.postgresql_catalogs import Databases, PostgresCase
 
 NOWHERE = Address("postgresql://127.0.0.1:1/none")
-
-
-@pytest.fixture(scope="module")
-def databases():
-    with postgresql() as server, Databases(server) as databases:
-        yield databases
 
 
 @pytest.fixture

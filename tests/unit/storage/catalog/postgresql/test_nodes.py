@@ -15,16 +15,9 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
 from pkgrepo.storage.catalog.postgresql.nodes import MOST_SENDERS, NewsParts, Nodes
 from tests.support.inprocess_server import until
-from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases
 
 reactor: Any = _reactor
-
-
-@pytest.fixture(scope="module")
-def databases() -> Iterator[Databases]:
-    with postgresql() as server, Databases(server) as databases:
-        yield databases
 
 
 @pytest.fixture

@@ -6,13 +6,11 @@ import pytest
 from pkgrepo.storage.catalog.postgresql import Address
 from pkgrepo.storage.catalog.postgresql.schema import INDEXES, ensure_trigram_index
 from pkgrepo.storage.catalog.postgresql.sessions import open_writer
-from tests.support.postgresql import postgresql
-from tests.support.postgresql_catalogs import Databases
 
 
 @pytest.fixture(scope="module")
-def url():
-    with postgresql() as server, Databases(server) as databases, databases.another() as url:
+def url(databases):
+    with databases.another() as url:
         yield url
 
 

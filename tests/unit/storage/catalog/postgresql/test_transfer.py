@@ -8,14 +8,7 @@ from pkgrepo.storage.catalog.postgresql import Address
 from pkgrepo.storage.catalog.postgresql.transfer import copy_to_postgresql, copy_to_sqlite
 from pkgrepo.storage.catalog.server import repositories, settings
 from tests.support.catalogs import SqliteCase, add_repository, publish
-from tests.support.postgresql import postgresql
-from tests.support.postgresql_catalogs import Databases, PostgresCase
-
-
-@pytest.fixture(scope="module")
-def databases():
-    with postgresql() as server, Databases(server) as databases:
-        yield databases
+from tests.support.postgresql_catalogs import PostgresCase
 
 
 @pytest.fixture

@@ -17,17 +17,9 @@ from pkgrepo.storage.catalog.postgresql.transactions import (
     Snapshots,
     source_of,
 )
-from tests.support.postgresql import postgresql
-from tests.support.postgresql_catalogs import Databases
 
 PUT = "INSERT INTO setting (key, value) VALUES (?, '')"
 KEYS = "SELECT key FROM setting WHERE key LIKE 'trip%' ORDER BY key"
-
-
-@pytest.fixture(scope="module")
-def databases():
-    with postgresql() as server, Databases(server) as databases:
-        yield databases
 
 
 @pytest.fixture
