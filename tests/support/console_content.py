@@ -63,6 +63,7 @@ PAGES: Final = (
     "/ui/repositories/main/images/packages/app/versions/sbom/statements",
     "/ui/repositories/main/all/explain?package=demo",
     "/ui/repositories/main/py/settings",
+    "/ui/repositories/main/py/settings/figures",
     "/ui/repositories/main/mirror/settings",
     "/ui/projects",
     "/ui/projects/core",

@@ -67,6 +67,17 @@ async def show_settings(visit: Visit, storage: str, name: str) -> Response:
     return await _settings(visit, storage, name)
 
 
+@pages.get(f"{SETTINGS}/figures")
+async def show_figures(visit: Visit, storage: str, name: str) -> Response:
+    """What is stored and what can be freed, counted now: with 100,000 packages it takes half a second."""
+    return visit.page(
+        "administration/figures.html",
+        repository=await find_repository(visit, storage, name),
+        tab="settings",
+        stats=await visit.api("GET", "/repository/<repository>/stats", {"repository": f"{storage}/{name}"}),
+    )
+
+
 @pages.post(SETTINGS)
 async def change_settings(visit: Visit, form: Form, storage: str, name: str) -> Response:
     """Change visibility, description, the active flag, and the configuration."""
@@ -159,14 +170,15 @@ async def _settings(
         text=_text(shown) if text is None else text,
         text_sent=text is not None,
         text_line=json.dumps(stored, ensure_ascii=False),
-        stats=await _stats(visit, place),
+        collected=await _last_collection(visit, place),
         error=error,
     )
 
 
-async def _stats(visit: Visit, place: dict[str, str]) -> Any:
+async def _last_collection(visit: Visit, place: dict[str, str]) -> Any:
+    """The last garbage collection; None if there is none, or the caller may not see it."""
     try:
-        return await visit.api("GET", "/repository/<repository>/stats", place)
+        return await visit.api("GET", "/repository/<repository>/gc", place)
     except (*REFUSED, NotFound):
         return None
 

@@ -370,3 +370,20 @@ async def test_the_overview_names_what_waits_for_an_approval(browser: Browser) -
     assert "the autumn release" in page.text
     await stack.ok("POST", f"/stages/{stage['id']}/reject", {"reason": "no"})
     assert "waits for an approval" not in (await browser.get("/ui/admin")).text
+
+
+async def test_the_figures_of_a_repository_are_counted_on_a_page_of_their_own(browser: Browser) -> None:
+    stack, settings = browser.stack, "/ui/repositories/main/py/settings"
+    await stack.add_repository("py")
+    await stack.publish("main/py", "demo", "1.0")
+    await browser.log_in()
+    page = await browser.get(settings)
+    assert "Packages, versions 1, 1" in page.text
+    assert f"{settings}/figures" in page.links
+    page = await browser.get(f"{settings}/figures")
+    assert (page.status, "can be freed" in page.text, "demo" in page.text) == (200, True, True)
+    await stack.add_user("ada")
+    await stack.grant("ada", "main/py", "read", "edit")
+    await browser.log_in("ada", OTHER_PASSWORD)
+    assert f"{settings}/figures" not in (await browser.get(settings)).links
+    assert (await browser.get(f"{settings}/figures")).status == 403
