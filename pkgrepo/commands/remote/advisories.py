@@ -57,7 +57,8 @@ async def list_advisories(session: Session, repository: str, package: str, sever
     if session.printer.as_json:
         session.printer.record(found, [])
     else:
-        nothing = "no stored version has a known vulnerability" if found["checked"] else "nothing was found"
+        whole = found["checked"] and not package and not severity
+        nothing = "no stored version has a known vulnerability" if whole else "nothing was found"
         session.printer.table(COLUMNS, found["items"], nothing)
     if found["unsupported"]:
         session.printer.note(f"not checked, since no database has their packages: {', '.join(found['unsupported'])}")

@@ -91,7 +91,7 @@ class Route:
     something has one. ``conditional``: the handler checks If-Match. ``blank``: Basic credentials with an empty name and
     password are treated as none. ``aliases`` are further methods and paths, which clients of other servers use.
     ``further`` are other success statuses than ``status``, with their descriptions. ``form``: the body is a form with a
-    file (multipart/form-data), whose parts the handler reads while they arrive.
+    file (multipart/form-data), whose parts the handler reads while they arrive. ``asks``: a POST changes nothing.
     """
 
     method: Method
@@ -111,6 +111,7 @@ class Route:
     aliases: tuple[tuple[str, str], ...] = field(default=(), converter=tuple)
     further: tuple[tuple[int, str], ...] = ()
     form: bool = False
+    asks: bool = False
 
     def __attrs_post_init__(self) -> None:
         assert not self.changes or self.audit, f"{self.method} {self.path} has no name in the audit log"
@@ -129,7 +130,7 @@ class Route:
     @property
     def changes(self) -> bool:
         """Whether the operation may change something on the server."""
-        return self.method != "GET"
+        return self.method != "GET" and not self.asks
 
 
 @frozen

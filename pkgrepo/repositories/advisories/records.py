@@ -147,13 +147,9 @@ def _place(package: _Package | None, ecosystems: Mapping[str, Ecosystem]) -> tup
 
 def _advisory(record: _Record, ecosystem: Ecosystem, package: str, parts: Sequence[_Affected]) -> Advisory:
     score, vector = _score([*record.severity, *(each for part in parts for each in part.severity)])
-    ranges: list[AffectedRange] = []
-    spans: list[Span] = []
-    for part in parts:
-        for range_, span in _ranges_of(part, ecosystem):
-            ranges.append(range_)
-            spans.append(span)
-    spans = _merged(spans)
+    found = sorted((each for part in parts for each in _ranges_of(part, ecosystem)), key=lambda each: each[1])
+    ranges = [range_ for range_, _ in found]
+    spans = _merged([span for _, span in found])
     listed: dict[bytes, tuple[str, Span]] = {}
     for text in dict.fromkeys(text for part in parts for text in part.versions):
         one = _listed(ecosystem, text)

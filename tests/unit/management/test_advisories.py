@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_twisted
 
+from pkgrepo.management.osv import read_purl
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.osv_records import MINIMIST, PY, REQUESTS, REQUESTS_PYSEC, write_folder
@@ -170,3 +172,49 @@ async def test_hidden_repositories_are_not_told_of(filled: Stack) -> None:
     assert len((await filled.ok("GET", "/advisories"))["items"]) == 3
     assert (await filled.ok("GET", "/advisories/data", who=None))["source"] == ""
     assert (await filled.api("POST", "/advisories/refresh", who=None)).status == 401
+
+
+def question(name: str, version: str, ecosystem: str = "PyPI") -> dict[str, Any]:
+    return {"package": {"name": name, "ecosystem": ecosystem}, "version": version}
+
+
+async def test_questions_of_the_osv_api_are_answered(filled: Stack) -> None:
+    await load(filled)
+    (found,) = (await filled.ok("POST", "/osv/v1/query", question("Requests", "2.28.1"), who=None))["vulns"]
+    assert (found["id"], found["aliases"]) == ("GHSA-j8r2-6x86-q33q", ["CVE-2023-32681", "PYSEC-2023-74"])
+    assert found["affected"][0]["ranges"][0]["events"] == [{"introduced": "2.3.0"}, {"fixed": "2.31.0"}]
+    assert found["severity"] == [{"type": "CVSS_V3", "score": "CVSS:3.1/AV:N/AC:H/PR:N/UI:R/S:C/C:H/I:N/A:N"}]
+    assert (await filled.ok("POST", "/osv/v1/query", question("requests", "2.31.0")))["vulns"] == []
+    purl = {"package": {"purl": "pkg:pypi/py@1.11.0"}}
+    batch = await filled.ok("POST", "/osv/v1/querybatch", {"queries": [question("fine", "1.0"), purl]})
+    assert [[each["id"] for each in one["vulns"]] for one in batch["results"]] == [[], ["PYSEC-2022-42969"]]
+
+
+async def test_questions_of_the_osv_api_without_data_are_refused(filled: Stack) -> None:
+    assert (await filled.api("POST", "/osv/v1/query", question("minimist", "1.0.0", "npm"))).status == 503
+    await load(filled)
+    unknown = await filled.api("POST", "/osv/v1/query", question("minimist", "1.0.0", "npm"))
+    assert (unknown.status, b"have no record of npm" in unknown.body) == (503, True)
+    for wrong in (
+        question("serde", "1.0.0", "crates.io"),
+        question("requests", ""),
+        question("requests", "not one"),
+        {"commit": "6879efc2c1596d11a6a6ad296f80063b558d5e0f"},
+        {"package": {"purl": "pkg:cargo/serde@1.0"}},
+        {"package": {"purl": "requests"}},
+    ):
+        assert (await filled.api("POST", "/osv/v1/query", wrong)).status == 422, wrong
+
+
+@pytest.mark.parametrize(
+    ("purl", "read"),
+    [
+        ("pkg:npm/%40angular/core@16.0.0", ("npm", "@angular/core", "16.0.0")),
+        ("pkg:npm/left-pad", ("npm", "left-pad", "9")),
+        ("pkg:maven/org.acme/core@1.0?type=jar#a", ("Maven", "org.acme:core", "1.0")),
+        ("pkg:gem/rack@2.2.3", ("RubyGems", "rack", "2.2.3")),
+        ("pkg:PyPI/Foo_Bar@1.0%2Bcpu", ("PyPI", "Foo_Bar", "1.0+cpu")),
+    ],
+)
+def test_package_urls_are_read(purl: str, read: tuple[str, str, str]) -> None:
+    assert read_purl(purl, "9") == read

@@ -85,6 +85,8 @@ ROUTE_ACCESS = {
     "GET /advisories": VIEWERS,
     "GET /advisories/data": VIEWERS,
     "POST /advisories/refresh": SYSTEM_MANAGERS,
+    "POST /osv/v1/query": VIEWERS,
+    "POST /osv/v1/querybatch": VIEWERS,
     "GET /audit": AUDITORS,
     "GET /auth/token": PUBLIC,
     "GET /docs": PUBLIC,

@@ -87,6 +87,12 @@ def test_published_advisories_affect_what_they_say(
     assert hit(only, *vulnerable, *free) == vulnerable
 
 
+def test_ranges_and_fixed_versions_are_in_the_order_of_versions() -> None:
+    (found,) = read(LOG4J)
+    assert found.affected == ">=2.0-beta9 <2.3.1 || >=2.4 <2.12.2 || >=2.13.0 <2.15.0"
+    assert found.fixed_versions == ["2.3.1", "2.12.2", "2.15.0"]
+
+
 @pytest.mark.parametrize(
     ("events", "affected_", "range_", "fixed", "open_end"),
     [

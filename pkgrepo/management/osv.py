@@ -1,0 +1,157 @@
+"""
+The questions of the OSV API, for programs that ask it about versions: ``pip-audit --osv-url``, scanners.
+
+They are answered from the advisories of the server, without what repositories have. A client that is told of no
+vulnerability takes the version for free of them, so questions whose answer is not known are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+from urllib.parse import unquote
+
+from msgspec import Meta, field
+
+from pkgrepo.errors import Invalid
+from pkgrepo.http.responses import Refusal
+from pkgrepo.management.api.access_rules import VIEWERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record, Text
+from pkgrepo.model.advisories import Advisory
+from pkgrepo.repositories.format import Ecosystem
+
+MOST_QUESTIONS: Final = 1000  # as the public API
+TYPES: Final = {"npm": "npm", "pypi": "PyPI", "maven": "Maven", "gem": "RubyGems"}  # of package URLs
+
+table = Table("advisories")
+
+
+class OsvPackage(Body):
+    """A package: its name and ecosystem in OSV's words, or its package URL, which may have the version."""
+
+    name: Text = ""
+    ecosystem: Text = ""
+    purl: Text = ""
+
+
+class OsvQuestion(Body):
+    """A version of a package. Questions about commits are not answered."""
+
+    package: OsvPackage = field(default_factory=OsvPackage)
+    version: Text = ""
+    commit: Text = ""
+    page_token: Text = ""
+
+
+class OsvQuestions(Body):
+    """Several questions, which are answered in this order."""
+
+    queries: Annotated[list[OsvQuestion], Meta(max_length=MOST_QUESTIONS)]
+
+
+class OsvAnswer(Record):
+    """The records of the vulnerabilities that affect a version, in the form of the OSV schema."""
+
+    vulns: list[dict[str, Any]]
+
+
+class OsvAnswers(Record):
+    """For each question the ids of the vulnerabilities, and when their records were changed."""
+
+    results: list[OsvAnswer]
+
+
+@table.post("/osv/v1/query", VIEWERS, "Ask for the vulnerabilities of a version, as the OSV API is asked", asks=True)
+async def query(call: Call, body: OsvQuestion) -> OsvAnswer:
+    """
+    Each vulnerability once, the worst first. It changes nothing. pip-audit takes the address by --osv-url.
+
+    503 if the advisories of the server are not loaded, too old, or not of this ecosystem, and nothing was found.
+    """
+    return OsvAnswer(vulns=[osv_record(each) for each in await _affecting(call, body)])
+
+
+@table.post("/osv/v1/querybatch", VIEWERS, "Ask for the vulnerabilities of several versions", asks=True)
+async def query_batch(call: Call, body: OsvQuestions) -> OsvAnswers:
+    """As the OSV API is asked; the answer has ids and times of change. Otherwise like a single question."""
+    results = []
+    for each in body.queries:
+        found = await _affecting(call, each)
+        results.append(OsvAnswer(vulns=[{"id": one.id, "modified": one.modified} for one in found]))
+    return OsvAnswers(results=results)
+
+
+async def _affecting(call: Call, question: OsvQuestion) -> Sequence[Advisory]:
+    name, version, ecosystem = _read(call, question)
+    state = await call.shared.advisories.knowledge(ecosystem.name)
+    known = await call.shared.advisories.on_package(ecosystem.name, ecosystem.package_key(name))
+    found = () if known is None else known.affecting(ecosystem.builds(version)[0])
+    if not found:
+        ecosystem.sort(version)  # what is no version is in no range
+    if not found and not state.complete:
+        raise Refusal(503, f"nothing was checked: {state.problem}", "no_advisories")
+    return found
+
+
+def _read(call: Call, question: OsvQuestion) -> tuple[str, str, Ecosystem]:
+    """Name, version and ecosystem. :raises Invalid: the question has none, or one that no format has"""
+    package, version = question.package, question.version
+    name, word = package.name, package.ecosystem.partition(":")[0]
+    if package.purl:
+        word, name, version = read_purl(package.purl, version)
+    by_name = {each.ecosystem.name: each.ecosystem for each in call.services.formats.values() if each.ecosystem}
+    if word not in by_name:
+        raise Invalid(f"the ecosystem is one of {', '.join(sorted(by_name))}", "/package/ecosystem")
+    if not name or not version:
+        raise Invalid("a question names a package and a version; those about commits are not answered", "/version")
+    return name, version, by_name[word]
+
+
+def read_purl(purl: str, version: str = "") -> tuple[str, str, str]:
+    """
+    Ecosystem, name and version of a package URL; its own version replaces ``version``.
+
+    :raises Invalid: it is none, or of a type that no format has
+    """
+    scheme, _, rest = purl.partition(":")
+    path = rest.partition("#")[0].partition("?")[0].strip("/")
+    kind, _, named = path.partition("/")
+    if scheme != "pkg" or kind.lower() not in TYPES or not named:
+        raise Invalid(
+            f"a package URL is pkg:TYPE/NAME@VERSION with one of the types {', '.join(TYPES)}", "/package/purl"
+        )
+    before, at, after = named.rpartition("@")
+    name, version = (unquote(before), unquote(after)) if at and before else (unquote(named), version)
+    word = TYPES[kind.lower()]
+    return word, name.replace("/", ":", 1) if word == "Maven" else name, version
+
+
+def osv_record(advisory: Advisory) -> dict[str, Any]:
+    """The record of an advisory in the form of the OSV schema, with one range that has all events."""
+    events: list[dict[str, str]] = []
+    for each in advisory.ranges:
+        events.append({"introduced": each.introduced or "0"})
+        ends = {"fixed": each.fixed, "last_affected": each.last_affected, "limit": each.limit}
+        events += [{name: text} for name, text in ends.items() if text]
+    kind = "SEMVER" if advisory.ecosystem == "npm" else "ECOSYSTEM"
+    severity = f"CVSS_V{advisory.vector[5:6]}"
+    return {
+        "schema_version": "1.6.0",
+        "id": advisory.id,
+        "modified": advisory.modified,
+        "published": advisory.published or None,
+        "aliases": list(advisory.aliases),
+        "summary": advisory.title,
+        "details": advisory.overview,
+        "severity": [{"type": severity, "score": advisory.vector}] if advisory.score else [],
+        "affected": [
+            {
+                "package": {"name": advisory.package, "ecosystem": advisory.ecosystem},
+                "ranges": [{"type": kind, "events": events}] if events else [],
+                "versions": list(advisory.versions),
+            }
+        ],
+        "database_specific": {"severity": advisory.severity.upper()},
+    }
