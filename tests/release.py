@@ -1,8 +1,9 @@
 """
 Proofs of what bin/release has built: ``bin/release --check OUT [PART]...``; without parts, all of them.
 
-Each part installs an artifact as its page of the documentation says, and uses it. ``debian`` needs root, ``container``
-needs podman, and ``hosting`` the clients of bin/test. They take some minutes together; the tests have what is quick.
+Each part installs an artifact as its page of the documentation says, and uses it. ``debian`` and ``systemd`` need root,
+``container`` needs podman, and ``hosting`` helm and skopeo. They take some minutes together; the tests have what is
+quick.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pkgrepo import __version__
 from pkgrepo.packaging.archives import sha256_of
 from pkgrepo.packaging.chart import KUBERNETES
 from pkgrepo.packaging.tree import SUITE
+from tests.support.booted_machine import booted, until
 from tests.support.client_programs import CLIENTS, client_environment
 from tests.support.first_publishes import Publisher
 from tests.support.server_process import ROOT, ServerProcess, clean_environment
@@ -44,6 +46,7 @@ PODMAN: Sequence[Sequence[str]] = (
 )
 IMAGE_BYTES = 150_000_000  # the unpacked image has less
 IN_CHROOT = "python3,ca-certificates,media-types,systemd-standalone-sysusers,libseccomp2"
+IN_MACHINE = "python3,ca-certificates,media-types,systemd,systemd-sysv,dbus"
 
 
 def run(*command: object, **options: Any) -> str:
@@ -205,6 +208,43 @@ class Proofs:
         run("systemd-analyze", "verify", *names, env=os.environ | {"SYSTEMD_PAGER": ""})
         run("systemd-analyze", "security", "--offline=yes", "--threshold=20", names[0])
 
+    def systemd(self) -> None:
+        """The units of the package start under systemd, keep their socket in a restart, and end with the package."""
+        root = self._work / "machine"
+        run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={IN_MACHINE}", SUITE, root)
+        shutil.copy(self._deb, root / "root")
+        port = free_port()
+        for name, lines in {
+            "pkgrepo.socket": f"[Socket]\nListenStream=\nListenStream=127.0.0.1:{port}\n",
+            "pkgrepo.service": f'[Service]\nEnvironment="PKGREPO_ADMIN_PASSWORD={PASSWORD}"\n',
+        }.items():
+            place = root / "etc/systemd/system" / f"{name}.d" / "proof.conf"
+            place.parent.mkdir(parents=True)
+            place.write_text(lines)
+        units = ("pkgrepo.socket", "pkgrepo.service")
+        with booted(root) as inside:
+            main = (*inside, "systemctl", "show", "--property=MainPID", "--value", "pkgrepo.service")
+            install = (*inside, "dpkg", "--install", f"/root/{self._deb.name}")
+            run(*install)
+            assert run(*main) == "0\n"  # nothing is started
+            run(*inside, "systemctl", "enable", "--now", *units)
+            client = Publisher(f"http://127.0.0.1:{port}", ADMIN)
+            published = [*client.publish_all()]
+            for command in ((*inside, "systemctl", "restart", "pkgrepo.service"), install):
+                before = run(*main)
+                run(*command)
+                assert run(*main) not in {before, "0\n"}
+                for each in published:
+                    client.check(each)
+            before = run(*main)
+            run(*inside, "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "pkgrepo.service")
+            for each in published:  # systemd starts it again, and connections wait at its socket
+                client.check(each)
+            assert run(*main) not in {before, "0\n"}
+            run(*inside, "dpkg", "--purge", "pkgrepo")
+            assert run(*inside, "systemctl", "list-units", "--no-legend", "--all", "pkgrepo.*") == ""
+            assert (root / "var/lib/pkgrepo/pkgrepo.db").exists()
+
     def container(self) -> None:
         """The image serves without root, with a file system that is read-only and without capabilities."""
         run("podman", "load", "--quiet", "--input", self._image)
@@ -226,8 +266,9 @@ class Proofs:
         uid = run("podman", "run", "--detach", *options, *settings, name).strip()
         runtime = [each for each in options if each.startswith("--runtime")]
         try:
-            wait_for_server(f"http://127.0.0.1:{port}")
-            publish(f"http://127.0.0.1:{port}")
+            url = f"http://127.0.0.1:{port}"
+            until(lambda: is_ready(url), f"{url} does not answer")
+            publish(url)
             assert run("podman", *runtime, "exec", uid, "pkgrepo", "health") == "ok\n"
             run("podman", *runtime, "healthcheck", "run", uid)
             assert "pkgrepo" in run("podman", "top", uid, "user")
@@ -285,18 +326,13 @@ def free_port() -> int:
         return int(line.getsockname()[1])
 
 
-def wait_for_server(url: str) -> None:
-    """Wait until it is ready, for up to two minutes."""
-    ends = time.monotonic() + 120
-    while time.monotonic() < ends:
-        with suppress(requests.RequestException):  # a machine with much to do answers late
-            if requests.get(f"{url}/readyz", timeout=10).ok:
-                return
-        time.sleep(0.2)
-    raise AssertionError(f"{url} does not answer")
+def is_ready(url: str) -> bool:
+    with suppress(requests.RequestException):  # a machine with much to do answers late
+        return requests.get(f"{url}/readyz", timeout=10).ok
+    return False
 
 
-PARTS = ("documents", "python", "kubernetes", "debian", "container", "hosting")
+PARTS = ("documents", "python", "kubernetes", "debian", "systemd", "container", "hosting")
 
 
 def main(out: str, *parts: str) -> None:

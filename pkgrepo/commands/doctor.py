@@ -138,8 +138,8 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
     if stored.schema is not None and stored.schema < known:
         sentence = f"the next start upgrades it from schema {stored.schema} to {known}"
         return [Finding("database", WARNING, sentence, "make a backup first")]
-    counts = f"{len(stored.storages)} storages, {len(stored.repositories)} repositories"
-    return [Finding("database", OK, f"it answers, with schema {stored.schema} and {counts}")]
+    counts = f"storages: {len(stored.storages)}, repositories: {len(stored.repositories)}"
+    return [Finding("database", OK, f"it answers, with schema {stored.schema}; {counts}")]
 
 
 def _advisories(config: Config, stored: Stored) -> list[Finding]:
@@ -208,7 +208,7 @@ async def _names(stored: Stored) -> list[Finding]:
     answers: list[Finding] = await gatherResults([deferToThread(_resolve, each) for each in hosts])
     failed = [each for each in answers if each.state != OK]
     if hosts and not failed:
-        return [Finding("names", OK, f"{len(hosts)} host names of upstreams and buckets have addresses")]
+        return [Finding("names", OK, f"the names of upstreams and buckets have addresses: {len(hosts)}")]
     return failed
 
 

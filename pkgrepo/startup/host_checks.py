@@ -151,7 +151,8 @@ def _memory(config: Config) -> Finding:
     for each in _MEMORY_LIMITS:
         with suppress(OSError, ValueError):  # no limit is "max"
             limits.append(int(Path(each).read_text()))
-    sentence = f"{_gib(min(limits))} for {workers} worker{'s' * (workers > 1)}, which take {_gib(needed)} when idle"
+    users = f"{workers} workers take" if workers > 1 else "one worker takes"
+    sentence = f"{_gib(min(limits))}, of which {users} {_gib(needed)} when idle"
     if min(limits) < 2 * needed:
         return Finding("memory", WARNING, sentence, "add memory, or lower server.workers")
     return Finding("memory", OK, sentence)
