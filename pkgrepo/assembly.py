@@ -296,6 +296,7 @@ class Assembly:
                 second_factors=identification.second_factors,
                 authorizer=identification.authorizer,
                 sessions=identification.sessions,
+                sign_on=identification.sign_on,
                 passwords=core.passwords,
                 bearer=identification.bearer,
                 audit_log=identification.audit_log,
@@ -319,6 +320,9 @@ def maintenance(
 ) -> Iterator[IService]:
     """Housekeeping, the removal of sessions that ended, retention, refreshes, and the daily garbage collection."""
     yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
+    if config.auth.oidc:
+        check = identification.sign_on.check_people
+        yield PeriodicTask(check, reactor, every_s=SESSIONS_S, what="asking identity providers")
     yield PeriodicTask(identification.pipelines.remove_old, reactor, every_s=SESSIONS_S, what="removing old tokens")
     yield Housekeeping(
         core.context,

@@ -30,7 +30,8 @@ class Accounts:
     The caller's own account and tokens. Changes are recorded in the audit log.
 
     ``now_ms`` returns milliseconds since the epoch; ``token_max_days`` is the longest lifetime of a token.
-    ``copy_entry`` is called with each audit row once it is durable.
+    ``copy_entry`` is called with each audit row once it is durable. Without ``own_email`` people cannot change their
+    own e-mail address, because it decides who logs in to an account.
     """
 
     def __init__(
@@ -42,7 +43,9 @@ class Accounts:
         now_ms: Callable[[], int],
         token_max_days: int,
         copy_entry: Callable[[Entry], None],
+        own_email: bool = True,
     ) -> None:
+        self._own_email = own_email
         self._catalog = catalog
         self._authenticator = authenticator
         self._passwords = passwords
@@ -117,8 +120,14 @@ class Accounts:
         """The account of any user, or None."""
         return await self._catalog.look(users.find_user_by_name, username)
 
+    def check_own_change(self, user: User, changes: Mapping[str, Any]) -> None:
+        """Check a change by the user themselves. :raises Forbidden: the e-mail address is not theirs to change"""
+        if not self._own_email and changes.get("email", user.email) != user.email:
+            raise Forbidden("only user managers change e-mail addresses, by which people are recognised at their login")
+
     async def change(self, identity: Identity, changes: users.UserChanges, actor: Actor) -> User:
-        """Change the caller's name or email."""
+        """Change the caller's name or email. :raises Forbidden: see ``check_own_change``"""
+        self.check_own_change(await self.user(identity), changes)
         user: User
         user, entry = await self._catalog.write(_change_user, owner_of(identity), changes, actor, self._now_ms())
         self.copy_entry(entry)

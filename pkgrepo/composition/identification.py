@@ -21,11 +21,14 @@ from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.config import Config
+from pkgrepo.config.settings import OidcProvider
+from pkgrepo.errors import Invalid
 from pkgrepo.gateway.access import Access
 from pkgrepo.management.api.audit_log import AuditFile, AuditLog
 from pkgrepo.oidc.documents import Documents
 from pkgrepo.oidc.issuers import Issuer, Issuers
 from pkgrepo.oidc.pipelines import PipelineTokens
+from pkgrepo.oidc.sign_on import Provider, SignOn
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.logins import newest_unlock_id
 from pkgrepo.storage.catalog.server import settings
@@ -49,6 +52,7 @@ class Identification:
     audit_log: AuditLog
     documents: Documents
     pipelines: PipelineTokens
+    sign_on: SignOn
 
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
@@ -81,9 +85,13 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         now_ms=core.clock.now_ms,
         token_max_days=config.auth.token_max_days,
         copy_entry=audit_log.copy,
+        own_email=not any(each.link_by_email for each in config.auth.oidc.values()),
     )
     documents = Documents(
-        [each.issuer for each in config.auth.issuers.values()],
+        [
+            *(each.issuer for each in config.auth.issuers.values()),
+            *(each.issuer for each in config.auth.oidc.values()),
+        ],
         ca_files=[] if config.proxy.ca_file is None else [config.proxy.ca_file],
         proxies=getproxies_environment(),
         reactor=reactor,
@@ -110,6 +118,35 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
             clock=core.clock,
             copy_entry=audit_log.copy,
         ),
+        sign_on=SignOn(
+            [_provider(name, each, documents, reactor) for name, each in config.auth.oidc.items()],
+            documents,
+            catalog=catalog,
+            box=core.secrets,
+            now_s=clock,
+            copy_entry=audit_log.copy,
+        ),
+    )
+
+
+def _provider(name: str, given: OidcProvider, documents: Documents, reactor: Any) -> Provider:
+    """:raises Invalid: the file of the client's secret cannot be read"""
+    try:
+        file = given.client_secret_file
+        secret = "" if file is None else file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"auth.oidc.{name}.client_secret_file cannot be read: {error}") from None
+    return Provider(
+        name=name,
+        issuer=Issuer(name, given.issuer, [given.client_id], documents, reactor),
+        client_id=given.client_id,
+        secret=secret,
+        scopes=given.scopes,
+        username_claim=given.username_claim,
+        groups_claim=given.groups_claim,
+        admin_groups=frozenset(given.admin_groups),
+        auto_create=given.auto_create,
+        link_by_email=given.link_by_email,
     )
 
 

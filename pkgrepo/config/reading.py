@@ -248,21 +248,27 @@ def _check_tls(tls: Tls) -> Iterator[str]:
 
 
 def _check_issuers(config: Config) -> Iterator[str]:
-    seen = set()
     for name, each in config.auth.issuers.items():
-        place = f"auth.issuers.{name}"
-        try:
-            target = parse_url(each.issuer)
-        except ValueError as error:
-            yield f"{place}.issuer: must be an address: {error}"
-            continue
-        if target.scheme == "http" and not is_loopback(target.host):
-            yield f"{place}.issuer: must begin with https://, since it is not on this machine"
         if not each.audience and not config.server.public_url:
-            yield f"{place}.audience: is missing, since server.public_url is not set"
-        if each.issuer in seen:
-            yield f"{place}.issuer: is there more than once"
-        seen.add(each.issuer)
+            yield f"auth.issuers.{name}.audience: is missing, since server.public_url is not set"
+    for name, provider in config.auth.oidc.items():
+        if "openid" not in provider.scopes:
+            yield f"auth.oidc.{name}.scopes: must have openid among them"
+    for section, urls in (
+        ("issuers", {name: each.issuer for name, each in config.auth.issuers.items()}),
+        ("oidc", {name: each.issuer for name, each in config.auth.oidc.items()}),
+    ):
+        for name, url in urls.items():
+            place = f"auth.{section}.{name}.issuer"
+            try:
+                target = parse_url(url)
+            except ValueError as error:
+                yield f"{place}: must be an address: {error}"
+                continue
+            if target.scheme == "http" and not is_loopback(target.host):
+                yield f"{place}: must begin with https://, since it is not on this machine"
+            if next(each for each in urls if urls[each] == url) != name:
+                yield f"{place}: is there more than once"
 
 
 def _check_admin(admin: Admin, password_min: int) -> Iterator[str]:

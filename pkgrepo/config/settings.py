@@ -156,6 +156,46 @@ class Issuer(Section, frozen=True):
     ] = ""
 
 
+class OidcProvider(Section, frozen=True):
+    """An OpenID Connect provider at which people log in; the console shows its NAME."""
+
+    issuer: Annotated[
+        str,
+        meaning(
+            "its address, exactly as in its own configuration; plain http on this machine only",
+            pattern=r"https?://[^\s?#@]+",
+            title='an address such as "https://login.example"',
+        ),
+    ]
+    client_id: Annotated[str, meaning("the id under which this server is registered there")]
+    client_secret_file: Annotated[
+        ExistingFile | None, meaning("file that holds the secret of that client; without one it is a public client")
+    ] = None
+    scopes: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"[!#-\[\]-~]+", title="a scope")], ...],
+        meaning(
+            "what is asked for; with offline_access a daily check ends what a person has here whom it knows no more",
+            title="a list of scopes",
+        ),
+    ] = ("openid", "profile", "email")
+    username_claim: Annotated[str, meaning("the claim that becomes the name of a new account")] = "preferred_username"
+    groups_claim: Annotated[
+        str, meaning("the claim whose names are those of groups here; a person joins and leaves them at each login")
+    ] = "groups"
+    admin_groups: Annotated[
+        tuple[str, ...],
+        meaning("names in that claim that make admins, as long as they are in it", title="a list of names"),
+    ] = ()
+    auto_create: Annotated[bool, meaning("whether the first login of a person makes an account")] = False
+    link_by_email: Annotated[
+        bool,
+        meaning(
+            "whether the first login of a person is linked to the one account with the same e-mail address, if the "
+            "provider has verified it: only for providers that you trust with every account"
+        ),
+    ] = False
+
+
 class Auth(Section, frozen=True):
     """Anonymous access, passwords and tokens."""
 
@@ -174,6 +214,9 @@ class Auth(Section, frozen=True):
     ] = 12
     issuers: Annotated[
         Mapping[str, Issuer], meaning("issuers whose identity tokens pipelines may exchange for tokens of this server")
+    ] = field(default_factory=dict)
+    oidc: Annotated[
+        Mapping[str, OidcProvider], meaning("providers at which people log in to the console (single sign-on)")
     ] = field(default_factory=dict)
 
 

@@ -12,15 +12,19 @@ SAFE_METHODS: Final = (b"GET", b"HEAD")
 # A name with __Host- is bound to this very host and to https (RFC 6265bis section 4.1.3.2).
 SECURE_NAME: Final = b"__Host-pkgrepo"
 PLAIN_NAME: Final = b"pkgrepo_session"
+LOGIN_SUFFIX: Final = b"_login"
 LONGEST: Final = 4096  # bytes of a Cookie field that is looked at
 
 
 def session_secret(request: Request) -> bytes | None:
     """The secret in the request's cookie, or None."""
+    return _cookie(request, _name(request))
+
+
+def _cookie(request: Request, wanted: bytes) -> bytes | None:
     field = request.header(b"cookie")
     if field is None or len(field) > LONGEST:
         return None
-    wanted = _name(request)
     for pair in field.split(b";"):
         name, equals, value = pair.strip().partition(b"=")
         if equals and name == wanted:
@@ -30,9 +34,22 @@ def session_secret(request: Request) -> bytes | None:
 
 def cookie_field(request: Request, secret: bytes, max_age_s: int) -> tuple[bytes, bytes]:
     """The Set-Cookie field that begins a session, or ends it with an empty secret and an age of zero."""
+    return _field(request, _name(request), secret, max_age_s)
+
+
+def _field(request: Request, name: bytes, value: bytes, max_age_s: int) -> tuple[bytes, bytes]:
     secure = b"; Secure" if _is_secure(request) else b""
-    value = b"%b=%b; Path=/; Max-Age=%d; HttpOnly; SameSite=Lax%b" % (_name(request), secret, max_age_s, secure)
-    return b"Set-Cookie", value
+    return b"Set-Cookie", b"%b=%b; Path=/; Max-Age=%d; HttpOnly; SameSite=Lax%b" % (name, value, max_age_s, secure)
+
+
+def login_cookie(request: Request) -> bytes | None:
+    """The cookie of a login that this browser began at an identity provider, or None."""
+    return _cookie(request, _name(request) + LOGIN_SUFFIX)
+
+
+def login_cookie_field(request: Request, value: bytes, max_age_s: int) -> tuple[bytes, bytes]:
+    """The Set-Cookie field that binds a login to the browser, or removes it with an empty value and an age of zero."""
+    return _field(request, _name(request) + LOGIN_SUFFIX, value, max_age_s)
 
 
 def shows_page(request: Request) -> bool:

@@ -46,7 +46,7 @@ from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer, pipelines
 from pkgrepo.management.tokens import routes as tokens
-from pkgrepo.management.users import groups, permissions, second_factor, sessions
+from pkgrepo.management.users import groups, permissions, second_factor, sessions, sign_on
 from pkgrepo.management.users import routes as users
 from pkgrepo.management.webhooks import feed
 from pkgrepo.management.webhooks import routes as webhooks
@@ -87,6 +87,7 @@ ROOMS = (
     service_accounts,
     sessions,
     second_factor,
+    sign_on,
     tokens,
     bearer,
     pipelines,

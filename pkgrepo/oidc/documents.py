@@ -59,9 +59,9 @@ class Documents:
         )
         self._client = OutboundClient(ways, MOST_IDLE)
 
-    async def get(self, name: str, url: str) -> Document:
+    async def get(self, name: str, url: str, fields: Mapping[str, str] | None = None) -> Document:
         """The document at an address. :raises IssuerUnavailable: naming the issuer ``name``"""
-        return await self._ask(name, "GET", url, {"accept": "application/json"}, None)
+        return await self._ask(name, "GET", url, {"accept": "application/json", **(fields or {})}, None)
 
     async def post(self, name: str, url: str, form: Mapping[str, str], fields: Mapping[str, str]) -> Document:
         """The response to a form. :raises IssuerUnavailable: naming the issuer ``name``"""

@@ -28,12 +28,14 @@ MOST_CHARACTERS: Final = 16 * 1024  # of a token; those of forges have up to 3,0
 MOST_KEYS: Final = 64  # of an issuer that are read; the largest have about ten
 SKEW_S: Final = 60  # seconds of clock difference to the issuer
 LONGEST_S: Final = 86_400  # seconds that a token may still be valid; forges issue them for an hour at most
+UNTIMED_S: Final = 120  # seconds that a token without an expiry is valid
 RSA_BITS: Final = range(2048, 8193)  # RFC 7518 section 3.3; verifying with longer ones takes milliseconds
 
 _RSA: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 _EC: Final = {"secp256r1": frozenset({"ES256"}), "secp384r1": frozenset({"ES384"}), "secp521r1": frozenset({"ES512"})}
 _EDWARDS: Final = frozenset({"EdDSA"})
-_TYPES: Final = frozenset({"", "jwt"})  # an access token (at+jwt) or a logout token (logout+jwt) is no identity token
+IDENTITY: Final = ("", "jwt")  # an access token (at+jwt) or a logout token (logout+jwt) is no identity token
+NEEDED: Final = ("sub", "exp")  # claims of an identity token, beside iss, aud and iat
 _TEXT: Final = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 
 
@@ -105,8 +107,12 @@ def _algorithms_of(key: object) -> frozenset[str]:
     return _EDWARDS if isinstance(key, Ed25519PublicKey) else frozenset()
 
 
-def parse(text: str) -> Unverified:
-    """Find the issuer and the key id that a token names. :raises IdentityRefused: it is no signed JWT"""
+def parse(text: str, kinds: Sequence[str] = IDENTITY) -> Unverified:
+    """
+    Find the issuer and the key id that a token names. ``kinds`` are the possible values of ``typ``.
+
+    :raises IdentityRefused: it is no signed JWT, or of another kind
+    """
     if len(text) > MOST_CHARACTERS:
         raise IdentityRefused(f"an identity token has at most {MOST_CHARACTERS} characters")
     if not _TEXT.fullmatch(text):
@@ -121,7 +127,7 @@ def parse(text: str) -> Unverified:
     issuer = claims.get("iss", "")
     if not all(isinstance(each, str) for each in (kid, algorithm, type_, issuer)):
         raise IdentityRefused("this is no identity token: kid, alg, typ and iss are texts")
-    if type_.lower() not in _TYPES:
+    if type_.lower() not in kinds:
         raise IdentityRefused("this is a token of another kind than an identity token")
     return Unverified(text, kid, algorithm, issuer)
 
@@ -131,9 +137,17 @@ def matching(keys: Sequence[VerificationKey], token: Unverified) -> list[Verific
     return [each for each in keys if (not token.kid or each.kid == token.kid) and token.algorithm in each.algorithms]
 
 
-def verify(token: Unverified, keys: Sequence[VerificationKey], audience: Sequence[str], now_s: float) -> IdentityToken:
+def verify(
+    token: Unverified,
+    keys: Sequence[VerificationKey],
+    audience: Sequence[str],
+    now_s: float,
+    needed: Sequence[str] = NEEDED,
+) -> IdentityToken:
     """
-    Check signature, audience and times of a token. The caller has chosen the keys by its issuer.
+    Check signature, audience and times of a token, and that it has the ``needed`` claims.
+
+    The caller has chosen the keys by its issuer. A token without the claim ``exp`` is valid for some minutes.
 
     :raises IdentityRefused: it is not valid
     """
@@ -147,7 +161,7 @@ def verify(token: Unverified, keys: Sequence[VerificationKey], audience: Sequenc
                 issuer=token.issuer,
                 # times are checked below, with our clock
                 options={
-                    "require": ["iss", "aud", "sub", "exp", "iat"],
+                    "require": ["iss", "aud", "iat", *needed],
                     "verify_exp": False,
                     "verify_nbf": False,
                     "verify_iat": False,
@@ -170,7 +184,7 @@ def _audience(token: Unverified) -> str:
 
 
 def _check_times(claims: Mapping[str, Any], now_s: float) -> None:
-    times = [claims["exp"], claims["iat"], claims.get("nbf", claims["iat"])]
+    times = [_expiry(claims), claims["iat"], claims.get("nbf", claims["iat"])]
     if any(isinstance(each, bool) or not isinstance(each, int | float) for each in times):
         raise IdentityRefused("the times of the identity token are no numbers")
     expires, issued, begins = times
@@ -182,11 +196,17 @@ def _check_times(claims: Mapping[str, Any], now_s: float) -> None:
         raise IdentityRefused("the identity token is valid for more than a day")
 
 
+def _expiry(claims: Mapping[str, Any]) -> Any:
+    """When a token expires; one that does not say it is used at once."""
+    issued = claims["iat"]
+    return claims.get("exp", issued + UNTIMED_S if isinstance(issued, int) else None)
+
+
 def _verified(token: Unverified, claims: Mapping[str, Any]) -> IdentityToken:
-    subject, jti = claims["sub"], claims.get("jti")
+    subject, jti = claims.get("sub", ""), claims.get("jti")
     if not isinstance(subject, str):
         raise IdentityRefused("the claim sub of the identity token is no text")
     # An ECDSA signature can be changed into another valid one, so without jti the signed part identifies the token.
     unique = jti if isinstance(jti, str) and jti else token.text.rpartition(".")[0]
     digest = hashlib.sha256(f"{token.issuer}\0{unique}".encode()).digest()
-    return IdentityToken(token.issuer, subject, int(claims["exp"]), claims, digest)
+    return IdentityToken(token.issuer, subject, int(_expiry(claims)), claims, digest)

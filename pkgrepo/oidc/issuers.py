@@ -25,6 +25,7 @@ from pkgrepo.untrusted.strict_json import decode_json
 
 from .documents import Documents, check_address
 from .identity_tokens import (
+    NEEDED,
     IdentityToken,
     Unverified,
     VerificationKey,
@@ -71,16 +72,18 @@ class Issuer:
         """Its configuration (OpenID Connect Discovery 1.0 section 3). :raises IssuerUnavailable: it cannot be had"""
         return (await self._documents_now()).metadata
 
-    async def verify(self, token: Unverified, audiences: Sequence[str], now_s: float) -> IdentityToken:
+    async def verify(
+        self, token: Unverified, audiences: Sequence[str], now_s: float, needed: Sequence[str] = NEEDED
+    ) -> IdentityToken:
         """
-        Verify a token of this issuer.
+        Verify a token of this issuer; see L{identity_tokens.verify}.
 
         :raises IdentityRefused: it is not valid; :raises IssuerUnavailable: there are no keys to verify it with
         """
         kept = await self._documents_now()
         if not matching(kept.keys, token) and self._reactor.seconds() - kept.fetched_at >= ROTATION_S:
             kept = await self._fetch_or(kept)
-        return verify(token, kept.keys, audiences, now_s)
+        return verify(token, kept.keys, audiences, now_s, needed)
 
     async def _documents_now(self) -> Kept:
         kept = self._kept

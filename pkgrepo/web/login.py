@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 from urllib.parse import unquote
 
-from pkgrepo.errors import AuthenticationFailed, Invalid, SecondFactorMissing, SecondFactorRequired, TooManyAttempts
-from pkgrepo.http.responses import Response
+from pkgrepo.errors import (
+    AuthenticationFailed,
+    Forbidden,
+    IdentityRefused,
+    Invalid,
+    IssuerUnavailable,
+    SecondFactorMissing,
+    SecondFactorRequired,
+    TooManyAttempts,
+)
+from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import PREFIX, Form, Visit
 
@@ -23,7 +33,7 @@ pages = PageTable()
 @pages.get("/login")
 async def form(visit: Visit) -> Response:
     """The login form; ``next`` is the page to show afterwards."""
-    return visit.page("login/login.html", next=visit.query("next"), username="", error="")
+    return await _form_page(visit, visit.query("next"))
 
 
 @pages.post("/login", open=True)
@@ -46,7 +56,39 @@ async def log_in(visit: Visit, form: Form) -> Response:
         error = str(refused)
     else:
         return visit.redirect(_local(target), headers=_cookies(begun))
-    return visit.page("login/login.html", status=401, next=target, username=username, error=error)
+    return await _form_page(visit, target, username, error, 401)
+
+
+async def _form_page(visit: Visit, target: str, username: str = "", error: str = "", status: int = 200) -> Response:
+    providers = await visit.api("GET", "/user/login/oidc")
+    return visit.page(
+        "login/login.html", status=status, next=target, username=username, error=error, providers=providers
+    )
+
+
+@pages.get("/login/oidc/<provider>")
+async def begin_at_provider(visit: Visit, provider: str) -> Response:
+    """Send the browser to an identity provider; ``next`` is the page to show after the login."""
+    where, fields = {"provider": provider}, {"next": visit.query("next")}
+    try:
+        begun = await visit.api("POST", "/user/login/oidc/<provider>", where, fields=fields)
+    except IssuerUnavailable as error:
+        return await _form_page(visit, visit.query("next"), "", str(error), 503)
+    url = json.loads(begun.body)["url"]
+    return Response(303, headers=((b"Location", url.encode("ascii")), *NO_STORE, *_cookies(begun)))
+
+
+@pages.get("/login/oidc/<provider>/callback")
+async def end_at_provider(visit: Visit, provider: str) -> Response:
+    """Begin a session for a person whom the provider has sent back."""
+    fields = {name: visit.query(name) for name in ("code", "state", "iss", "error")}
+    try:
+        ended = await visit.api("POST", "/user/login/oidc/<provider>/callback", {"provider": provider}, fields=fields)
+    except (IdentityRefused, Forbidden) as error:
+        return await _form_page(visit, "", "", str(error), 403)
+    except IssuerUnavailable as error:
+        return await _form_page(visit, "", "", str(error), 503)
+    return visit.redirect(_local(json.loads(ended.body)["next"]), headers=_cookies(ended))
 
 
 @pages.post("/logout")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import threading
 import time
@@ -10,13 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 AUDIENCE = "https://packages.example"
 ALGORITHMS = {"RS256": jwt.algorithms.RSAAlgorithm, "ES256": jwt.algorithms.ECAlgorithm}
+CLIENT, SECRET = "pkgrepo", "a secret of the client"
 CLAIMS = {
     "sub": "repo:acme/widget:ref:refs/tags/v1",
     "repository": "acme/widget",
@@ -53,6 +56,9 @@ class Issuer:
         self.answer: Callable[[str], tuple[int, bytes] | None] = lambda _path: None
         self.claims: dict[str, Any] = dict(CLAIMS)
         self.keys: dict[str, tuple[str, Any]] = {}
+        self.person: dict[str, Any] = {}
+        self.refreshable: set[str] = set()
+        self._codes: dict[str, Any] = {}
         self.rotate()
         issuer = self
 
@@ -68,6 +74,18 @@ class Issuer:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
+                path = urlsplit(self.path).path
+                issuer.paths.append(path)
+                form = {name: values[0] for name, values in parse_qs(body).items()}
+                status, sent = issuer.answer(path) or issuer.tokens(form, self.headers.get("Authorization", ""))
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(sent)))
+                self.end_headers()
+                self.wfile.write(sent)
 
             def log_message(self, *_: object) -> None:
                 """Keep the tests' output clean."""
@@ -102,7 +120,13 @@ class Issuer:
         """The response to a path with a query."""
         parts = urlsplit(target)
         if parts.path == "/.well-known/openid-configuration":
-            value: Any = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+            value: Any = {
+                "issuer": self.url,
+                "jwks_uri": f"{self.url}/keys",
+                "authorization_endpoint": f"{self.url}/authorize",
+                "token_endpoint": f"{self.url}/tokens",
+                "userinfo_endpoint": f"{self.url}/me",
+            }
         elif parts.path == "/keys":
             value = {
                 "keys": [
@@ -112,8 +136,43 @@ class Issuer:
             }
         elif parts.path == "/token":
             value = {"value": self.token(audience=parse_qs(parts.query)["audience"][0])}
+        elif parts.path == "/me":
+            value = self.person
         else:
             return 404, b"{}"
+        return 200, json.dumps(value).encode()
+
+    def approve(self, url: str, person: dict[str, Any], **token_claims: Any) -> dict[str, str]:
+        """
+        Log a person in at the address that a browser was sent to. Returns what the browser is sent back with.
+
+        ``token_claims`` replace claims of the identity token; ``person`` are those of the userinfo endpoint.
+        """
+        query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        assert query["response_type"] == "code"
+        assert query["code_challenge_method"] == "S256"
+        code = uuid.uuid4().hex
+        self.person = person
+        self._codes[code] = query | {"claims": {"nonce": query["nonce"], "sub": person["sub"], **token_claims}}
+        return {"code": code, "state": query["state"]}
+
+    def tokens(self, form: dict[str, str], authorization: str) -> tuple[int, bytes]:
+        """The response of the token endpoint."""
+        if authorization != "Basic " + base64.b64encode(f"{CLIENT}:{quote(SECRET)}".encode()).decode():
+            return 401, b'{"error": "invalid_client"}'
+        if form["grant_type"] == "refresh_token":
+            if form["refresh_token"] not in self.refreshable:
+                return 400, b'{"error": "invalid_grant"}'
+            return 200, json.dumps({"access_token": "a"}).encode()
+        found = self._codes.pop(form["code"], None)
+        digest = hashlib.sha256(form["code_verifier"].encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        if found is None or found["redirect_uri"] != form["redirect_uri"] or found["code_challenge"] != challenge:
+            return 400, b'{"error": "invalid_grant"}'
+        refresh = uuid.uuid4().hex
+        self.refreshable.add(refresh)
+        claims = dict.fromkeys(self.claims) | {"audience": CLIENT, **found["claims"]}
+        value = {"access_token": "a", "id_token": self.token(**claims), "refresh_token": refresh}
         return 200, json.dumps(value).encode()
 
     def close(self) -> None:

@@ -67,9 +67,13 @@ class BrowserSessions:
         """The longest time that a session lasts, in seconds."""
         return int(self._longest_s)
 
-    async def begin(self, identity: Identity, address: str, client: str) -> bytes:
+    async def begin(
+        self, identity: Identity, address: str, client: str, *, linked_id: int | None = None, sid: str = ""
+    ) -> bytes:
         """
-        Begin a session of a user who has just sent their password, and return its secret.
+        Begin a session of a user who has just logged in, and return its secret.
+
+        ``linked_id`` and ``sid`` tell of a login at a provider, see ``add_session``.
 
         :raises AuthenticationRequired: the identity has no user
         """
@@ -83,6 +87,8 @@ class BrowserSessions:
             address=address,
             client=client[:MAX_CLIENT],
             now_ms=self._now_ms(),
+            linked_id=linked_id,
+            sid=sid,
         )
         return secret
 

@@ -18,6 +18,7 @@ from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
 from pkgrepo.management.api.audit_log import AuditLog
+from pkgrepo.oidc.sign_on import SignOn
 from pkgrepo.proxy.purge import CachePurge
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh
 from pkgrepo.repositories.companions import Companions
@@ -96,6 +97,7 @@ class ManagementServices:
     second_factors: SecondFactors
     authorizer: Authorizer
     sessions: BrowserSessions
+    sign_on: SignOn
     passwords: Passwords
     bearer: BearerTokens
     audit_log: AuditLog

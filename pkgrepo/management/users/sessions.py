@@ -46,6 +46,7 @@ async def change_account(call: Call, body: OwnChange) -> UserRecord:
     user = await _user(call)
     call.check_unchanged(UserRecord.of(user))
     changes = body.given("name", "email")
+    call.shared.accounts.check_own_change(user, changes)
     entry = call.entry(user.username, {"changed": sorted(changes)})
     return UserRecord.of(await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes))
 

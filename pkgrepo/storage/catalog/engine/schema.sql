@@ -695,9 +695,27 @@ CREATE TABLE session (
     created_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL,
     address TEXT NOT NULL DEFAULT '',
-    client TEXT NOT NULL DEFAULT ''
+    client TEXT NOT NULL DEFAULT '',
+    linked_id INTEGER,                          -- of linked_identity, if it was begun at a provider
+    sid TEXT NOT NULL DEFAULT ''                -- that of the session there, if the provider tells it
 );
 CREATE INDEX session_user ON session (user_id);
+CREATE INDEX session_linked ON session (linked_id) WHERE linked_id IS NOT NULL;
+
+-- Accounts of people at identity providers.
+CREATE TABLE linked_identity (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+    given TEXT NOT NULL DEFAULT '{}',           -- JSON: what logins gave the user: groups (ids), admin
+    refresh TEXT NOT NULL DEFAULT '',           -- the sealed refresh token; '': there is none
+    created_at INTEGER NOT NULL,
+    checked_at INTEGER NOT NULL,                -- when the provider said last that it knows the person
+    UNIQUE (issuer, subject)
+);
+CREATE INDEX linked_identity_user ON linked_identity (user_id);
+CREATE INDEX linked_identity_checked ON linked_identity (checked_at) WHERE refresh <> '';
 
 CREATE TABLE second_factor (
     account_id INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,

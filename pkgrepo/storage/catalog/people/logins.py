@@ -46,8 +46,22 @@ class Session:
 _SELECT, _session = rows(Session, "session")
 
 
-def add_session(tx: Transaction, *, user_id: int, hash: bytes, address: str, client: str, now_ms: int) -> Session:
-    """Add a session of a user; ``hash`` is the sha256 of its secret."""
+def add_session(
+    tx: Transaction,
+    *,
+    user_id: int,
+    hash: bytes,
+    address: str,
+    client: str,
+    now_ms: int,
+    linked_id: int | None = None,
+    sid: str = "",
+) -> Session:
+    """
+    Add a session of a user; ``hash`` is the sha256 of its secret.
+
+    ``linked_id`` is the key of the linked identity of a login at a provider, whose session there is ``sid``.
+    """
     tx.execute(
         """
         DELETE FROM session WHERE user_id = ? AND id NOT IN
@@ -56,7 +70,16 @@ def add_session(tx: Transaction, *, user_id: int, hash: bytes, address: str, cli
         (user_id, user_id, MOST_SESSIONS - 1),
     )
     session_id = insert(
-        tx, "session", hash=hash, user_id=user_id, created_at=now_ms, seen_at=now_ms, address=address, client=client
+        tx,
+        "session",
+        hash=hash,
+        user_id=user_id,
+        created_at=now_ms,
+        seen_at=now_ms,
+        address=address,
+        client=client,
+        linked_id=linked_id,
+        sid=sid,
     )
     return _session(only_row(tx, f"{_SELECT} WHERE id = ?", (session_id,)))
 

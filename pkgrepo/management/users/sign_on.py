@@ -1,0 +1,124 @@
+"""Logins at identity providers (single sign-on), as a browser does them, and logouts that a provider orders."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qs
+
+from pkgrepo.auth.login.identities import identity_of
+from pkgrepo.auth.login.sessions import csrf_of
+from pkgrepo.errors import IdentityRefused
+from pkgrepo.gateway.browsers import cookie_field, login_cookie, login_cookie_field
+from pkgrepo.http.responses import NO_STORE, Response, json_response
+from pkgrepo.management.api.access_rules import PUBLIC
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.oidc.sign_on import PATIENCE_S
+
+FORM_LIMIT: Final = 64 * 1024  # bytes
+MOST_TARGET: Final = 1000  # characters of a page's path
+MOST_CLIENT: Final = 200  # characters of a User-Agent
+
+table = Table("account")
+
+
+class ProviderRecord(Record):
+    """An identity provider at which people log in with a browser."""
+
+    name: str
+
+
+class SignOnBegin(Body):
+    """The page of the console to show after the login."""
+
+    next: str = ""
+
+
+class SignOnBegun(Record):
+    """Where the browser goes next."""
+
+    url: str
+
+
+class SignOnAnswer(Body):
+    """What the provider sent the browser back with."""
+
+    code: str = ""
+    state: str = ""
+    iss: str = ""
+    error: str = ""
+
+
+class SignOnEnded(Record):
+    """A session that has begun: changes must repeat csrf in the field X-CSRF; next is the page to show."""
+
+    username: str
+    csrf: str
+    next: str
+
+
+@table.get("/user/login/oidc", PUBLIC, "List the identity providers")
+async def list_providers(call: Call) -> list[ProviderRecord]:
+    """Those of the setting auth.oidc."""
+    return [ProviderRecord(name=each) for each in call.services.sign_on.names]
+
+
+@table.post(
+    "/user/login/oidc/<provider>",
+    PUBLIC,
+    "Begin a login at an identity provider",
+    answer=SignOnBegun,
+    audit="login.begin",
+)
+async def begin_login(call: Call, body: SignOnBegin, provider: str) -> Response:
+    """Sets a cookie that binds the login to this browser for ten minutes, and returns the address to go to."""
+    call.audited = True  # nothing has changed yet
+    begun = await call.services.sign_on.begin(provider, _redirect_uri(call, provider), body.next[:MOST_TARGET])
+    cookie = login_cookie_field(call.request, begun.cookie.encode(), PATIENCE_S)
+    return json_response(SignOnBegun(url=begun.url), headers=(*NO_STORE, cookie))
+
+
+@table.post(
+    "/user/login/oidc/<provider>/callback",
+    PUBLIC,
+    "End a login at an identity provider",
+    answer=SignOnEnded,
+    audit="login",
+)
+async def end_login(call: Call, body: SignOnAnswer, provider: str) -> Response:
+    """Needs the cookie of the browser that began the login; sets that of a session."""
+    request = call.request
+    cookie = login_cookie(request)
+    if cookie is None:
+        raise IdentityRefused("this browser has begun no login: begin it again")
+    answer = {name: value for name in ("code", "state", "iss", "error") if (value := getattr(body, name))}
+    redirect_uri = _redirect_uri(call, provider)
+    ended = await call.services.sign_on.end(provider, redirect_uri, cookie.decode("latin-1"), answer)
+    call.identity = identity_of(ended.user, via="session")
+    call.object = ended.user.username
+    client = (request.header(b"user-agent") or b"").decode("latin-1")[:MOST_CLIENT]
+    sessions = call.services.sessions
+    secret = await sessions.begin(
+        call.identity, request.client_address, client, linked_id=ended.linked.id, sid=ended.sid
+    )
+    begun = SignOnEnded(username=ended.user.username, csrf=csrf_of(secret), next=ended.target)
+    cookies = (cookie_field(request, secret, sessions.longest_s), login_cookie_field(request, b"", 0))
+    return json_response(begun, headers=(*NO_STORE, *cookies))
+
+
+@table.post("/user/login/oidc/<provider>/logout", PUBLIC, "End sessions by a logout token", audit="session.end")
+async def log_out_by_provider(call: Call, provider: str) -> None:
+    """
+    The address for back-channel logout (OpenID Connect), with a form that has logout_token.
+
+    Ends the sessions that were begun in the provider's session, or all sessions of the person from there.
+    """
+    body = await call.request.body.read_all(FORM_LIMIT)
+    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100)
+    await call.services.sign_on.end_by_provider(provider, fields.get("logout_token", [""])[0], call.actor)
+    call.audited = True  # in the same transaction
+
+
+def _redirect_uri(call: Call, provider: str) -> str:
+    return f"{call.base_url}/ui/login/oidc/{provider}/callback"

@@ -1,0 +1,375 @@
+"""
+Logins of people at OpenID Connect providers: authorization code with PKCE (RFC 7636), state and nonce.
+
+=========  ==========================================================================================================
+begin      the browser gets a sealed cookie with state, nonce and the PKCE verifier, and goes to the provider
+end        the provider sends it back with a code and the state, which must be that of the cookie; the code is exchanged
+           for an identity token, whose nonce must be that of the cookie
+afterwards a logout token of the provider ends sessions (back-channel logout); with a refresh token the provider is
+           asked daily whether it still knows the person
+=========  ==========================================================================================================
+
+Nothing is stored until the identity token is verified. A provider that is away delays nobody else: requests to it are
+bounded in time and number.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hmac import compare_digest
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from attrs import frozen
+from twisted.logger import Logger
+
+from pkgrepo.auth.login.identities import check_username
+from pkgrepo.errors import IdentityRefused, Invalid, IssuerUnavailable, NotFound, SecretUnreadable
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import SYSTEM, Actor, User
+from pkgrepo.storage.catalog.people.linked_identities import (
+    LinkedIdentity,
+    Person,
+    apply_claims,
+    end_linked,
+    end_sessions_of,
+    ensure_linked,
+    linked_to_check,
+    note_checked,
+)
+from pkgrepo.storage.catalog.server.audit import Entry, append_entry
+from pkgrepo.storage.secret_box import SecretBox
+from pkgrepo.untrusted.strict_json import decode_json
+
+from .documents import Document, Documents, check_address
+from .identity_tokens import IdentityToken, parse
+from .issuers import Issuer
+
+log = Logger()
+
+PATIENCE_S: Final = 600  # seconds from the beginning of a login to its end
+CHECKED_S: Final = 86_400  # seconds between two checks of a person
+CHECKED_AT_A_TIME: Final = 100  # people in one run; there is one each hour
+MOST_GROUPS: Final = 500  # of a person that are looked at
+MOST_TEXT: Final = 200  # characters of a name
+MOST_CODE: Final = 4096  # characters of a code
+LOGOUT_EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
+_COOKIE: Final = "login at an identity provider"
+_REFRESH: Final = "refresh token of an identity provider"
+
+
+@frozen(kw_only=True)
+class Provider:
+    """One provider with its settings; ``secret`` is that of our client there, empty for a public client."""
+
+    name: str
+    issuer: Issuer
+    client_id: str
+    secret: str
+    scopes: Sequence[str]
+    username_claim: str
+    groups_claim: str
+    admin_groups: frozenset[str]
+    auto_create: bool
+    link_by_email: bool
+
+
+@frozen
+class Begun:
+    """Where the browser goes, and the value of the cookie that it has to bring back."""
+
+    url: str
+    cookie: str
+
+
+@frozen
+class Ended:
+    """The user who has logged in, the link, the session at the provider, and the page to show then."""
+
+    user: User
+    linked: LinkedIdentity
+    sid: str
+    target: str
+
+
+class SignOn:
+    """
+    Logs people in at the ``providers``. ``now_s`` returns seconds since the epoch.
+
+    ``copy_entry`` is called with each row of the audit log once it is durable.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        documents: Documents,
+        *,
+        catalog: ICatalog,
+        box: SecretBox,
+        now_s: Callable[[], float],
+        copy_entry: Callable[[Entry], None],
+    ) -> None:
+        self._providers = {each.name: each for each in providers}
+        self._documents = documents
+        self._catalog = catalog
+        self._box = box
+        self._now_s = now_s
+        self._copy_entry = copy_entry
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the providers."""
+        return list(self._providers)
+
+    async def begin(self, name: str, redirect_uri: str, target: str) -> Begun:
+        """
+        Begin a login; ``target`` is the page to show after it.
+
+        :raises NotFound: there is no such provider; :raises IssuerUnavailable: it cannot be used now
+        """
+        provider = self._find(name)
+        metadata = await provider.issuer.metadata()
+        endpoint = check_address(name, metadata.get("authorization_endpoint"))
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        query = {
+            "response_type": "code",
+            "client_id": provider.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": " ".join(provider.scopes),
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": _base64(hashlib.sha256(verifier.encode()).digest()),
+            "code_challenge_method": "S256",
+        }
+        if "offline_access" in provider.scopes:
+            query["prompt"] = "consent"  # OpenID Connect Core 1.0 section 11: else no refresh token is given
+        until = int(self._now_s()) + PATIENCE_S
+        parts = [name, state, nonce, verifier, str(until), target]
+        return Begun(
+            f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query, quote_via=quote)}",
+            self._box.seal("\n".join(parts), _COOKIE),
+        )
+
+    async def end(self, name: str, redirect_uri: str, cookie: str, answer: Mapping[str, str]) -> Ended:
+        """
+        End a login with what the provider sent along: ``code`` and ``state``, or ``error``.
+
+        :raises NotFound: there is no such provider; :raises IssuerUnavailable: it cannot be used now
+        :raises IdentityRefused: this browser began no such login, or the provider's answer is not right
+        :raises Forbidden: the person has no account here
+        """
+        provider = self._find(name)
+        nonce, verifier, target = self._opened(provider, cookie, answer.get("state", ""))
+        if answer.get("iss", provider.issuer.url) != provider.issuer.url:  # RFC 9207
+            raise IdentityRefused("the answer came from another provider")
+        if answer.get("error"):
+            raise IdentityRefused(f"{name} did not log in this person: {answer['error'][:MOST_TEXT]!r}")
+        code = answer.get("code", "")
+        if not code or len(code) > MOST_CODE:
+            raise IdentityRefused("the provider sent no code")
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
+        tokens = await self._ask_tokens(provider, {**form, "code_verifier": verifier})
+        token, claims = await self._read(provider, tokens, nonce)
+        person = _person(provider, token, claims)
+        refresh = tokens.get("refresh_token")
+        sealed = self._box.seal(refresh, _REFRESH) if isinstance(refresh, str) else ""
+        user, linked = await self._catalog.write(
+            ensure_linked,
+            person,
+            auto_create=provider.auto_create,
+            link_by_email=provider.link_by_email,
+            refresh=sealed,
+            now_ms=self._now_ms(),
+        )
+        sid = claims.get("sid")
+        log.info("{user} logged in at {provider}", user=user.username, provider=name)
+        return Ended(user, linked, sid[:MOST_TEXT] if isinstance(sid, str) else "", target)
+
+    async def end_by_provider(self, name: str, text: str, actor: Actor) -> None:
+        """
+        End sessions by a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6).
+
+        :raises NotFound: there is no such provider; :raises IdentityRefused: the token is not right
+        """
+        provider = self._find(name)
+        token = parse(text, kinds=("logout+jwt", "jwt", ""))
+        if token.issuer != provider.issuer.url:
+            raise IdentityRefused("the logout token is of another issuer")
+        found = await provider.issuer.verify(token, [provider.client_id], self._now_s(), needed=("jti", "events"))
+        events, sid, subject = (found.claims.get(each) for each in ("events", "sid", "sub"))
+        if not isinstance(events, dict) or LOGOUT_EVENT not in events or "nonce" in found.claims:
+            raise IdentityRefused("this is no logout token")
+        if not isinstance(sid or subject, str):
+            raise IdentityRefused("the logout token names neither a session nor a person")
+        await self._write(_end_sessions, token.issuer, str(subject or ""), str(sid or ""), name, actor, self._now_ms())
+
+    async def check_people(self) -> None:
+        """Ask the providers for people who were not checked for a day, and end what those have who are gone."""
+        by_url = {each.issuer.url: each for each in self._providers.values()}
+        before_ms = self._now_ms() - CHECKED_S * 1000
+        for linked in await self._catalog.look(linked_to_check, before_ms, CHECKED_AT_A_TIME):
+            provider = by_url.get(linked.issuer)
+            if provider is None:
+                continue
+            try:
+                await self._check(provider, linked)
+            except (IssuerUnavailable, IdentityRefused) as error:
+                log.warn("{user} could not be checked: {error}", user=linked.user_id, error=str(error))
+
+    async def _check(self, provider: Provider, linked: LinkedIdentity) -> None:
+        try:
+            refresh = self._box.open(linked.refresh, _REFRESH)
+        except SecretUnreadable:
+            await self._catalog.write(note_checked, linked, refresh="", now_ms=self._now_ms())
+            return
+        try:
+            tokens = await self._ask_tokens(provider, {"grant_type": "refresh_token", "refresh_token": refresh})
+        except _GrantRefused:
+            await self._write(_end_linked, linked, provider.name, self._now_ms())
+            return
+        renewed = tokens.get("refresh_token")
+        sealed = self._box.seal(renewed, _REFRESH) if isinstance(renewed, str) else linked.refresh
+        await self._catalog.write(note_checked, linked, refresh=sealed, now_ms=self._now_ms())
+        claims = await self._userinfo(provider, tokens, linked.subject)
+        if provider.groups_claim in claims:
+            person = _person(provider, IdentityToken(linked.issuer, linked.subject, 0, claims, b""), claims)
+            await self._catalog.write(apply_claims, linked, person, now_ms=self._now_ms())
+
+    def _find(self, name: str) -> Provider:
+        found = self._providers.get(name)
+        if found is None:
+            raise NotFound("provider", name)
+        return found
+
+    def _opened(self, provider: Provider, cookie: str, state: str) -> tuple[str, str, str]:
+        """Nonce, PKCE verifier and target of the login that this browser began."""
+        try:
+            name, wanted, nonce, verifier, until, target = self._box.open(cookie, _COOKIE).split("\n", 5)
+        except (SecretUnreadable, ValueError):
+            raise IdentityRefused("this browser has begun no login: begin it again") from None
+        if name != provider.name or not compare_digest(wanted.encode(), state.encode("utf-8", "replace")):
+            raise IdentityRefused("this answer belongs to another login: begin it again")
+        if self._now_s() > int(until):
+            raise IdentityRefused("the login took too long: begin it again")
+        return nonce, verifier, target
+
+    async def _ask_tokens(self, provider: Provider, form: Mapping[str, str]) -> Mapping[str, Any]:
+        metadata = await provider.issuer.metadata()
+        url = check_address(provider.name, metadata.get("token_endpoint"))
+        methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        fields: dict[str, str] = {}
+        form = dict(form)
+        if provider.secret and "client_secret_basic" in methods:
+            # RFC 6749 section 2.3.1: both are form-encoded before
+            pair = f"{quote(provider.client_id, safe='')}:{quote(provider.secret, safe='')}"
+            fields["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        else:
+            form["client_id"] = provider.client_id
+            if provider.secret:
+                form["client_secret"] = provider.secret
+        document = await self._documents.post(provider.name, url, form, fields)
+        value = _object(document)
+        if document.status in (400, 401) and isinstance(value.get("error"), str):
+            if value["error"] == "invalid_grant":
+                raise _GrantRefused("the provider does not accept this login: it was used, or has expired")
+            raise IssuerUnavailable(provider.name, f"it refuses our client: {value['error'][:MOST_TEXT]!r}")
+        if document.status != 200:
+            raise IssuerUnavailable(provider.name, f"it answers {document.status} for tokens")
+        return value
+
+    async def _read(
+        self, provider: Provider, tokens: Mapping[str, Any], nonce: str
+    ) -> tuple[IdentityToken, Mapping[str, Any]]:
+        text = tokens.get("id_token")
+        if not isinstance(text, str):
+            raise IdentityRefused("the provider sent no identity token")
+        unverified = parse(text)
+        if unverified.issuer != provider.issuer.url:
+            raise IdentityRefused("the identity token is of another issuer")
+        token = await provider.issuer.verify(unverified, [provider.client_id], self._now_s())
+        found = token.claims.get("nonce")
+        if not isinstance(found, str) or not compare_digest(found.encode("utf-8", "replace"), nonce.encode()):
+            raise IdentityRefused("the identity token belongs to another login")
+        # OpenID Connect Core 1.0 section 3.1.3.7
+        if token.claims.get("azp", provider.client_id) != provider.client_id:
+            raise IdentityRefused("the identity token was issued to another client")
+        return token, {**await self._userinfo(provider, tokens, token.subject), **token.claims}
+
+    async def _userinfo(self, provider: Provider, tokens: Mapping[str, Any], subject: str) -> Mapping[str, Any]:
+        """What the provider tells of the person beside the identity token; empty if it has no such address."""
+        url, access = (await provider.issuer.metadata()).get("userinfo_endpoint"), tokens.get("access_token")
+        if url is None or not isinstance(access, str) or not access.isascii() or not access.isprintable():
+            return {}
+        fields = {"authorization": f"Bearer {access}"}
+        document = await self._documents.get(provider.name, check_address(provider.name, url), fields)
+        value = _object(document)
+        if document.status != 200 or value.get("sub") != subject:
+            raise IdentityRefused("what the provider tells of the person is about another one, or cannot be read")
+        return value
+
+    async def _write(self, command: Callable[..., Entry], *args: Any) -> None:
+        self._copy_entry(await self._catalog.write(command, *args))
+
+    def _now_ms(self) -> int:
+        return int(self._now_s() * 1000)
+
+
+class _GrantRefused(IdentityRefused):
+    """The provider knows the code, or the refresh token, no more."""
+
+
+def _person(provider: Provider, token: IdentityToken, claims: Mapping[str, Any]) -> Person:
+    groups = claims.get(provider.groups_claim)
+    names = [each for each in groups if isinstance(each, str)][:MOST_GROUPS] if isinstance(groups, list) else []
+    username, name, email = (claims.get(each) for each in (provider.username_claim, "name", "email"))
+    verified = claims.get("email_verified") is True
+    return Person(
+        issuer=token.issuer,
+        subject=token.subject,
+        username=_username(username),
+        name=_text(name),
+        email=_text(email) if verified else "",
+        groups=names,
+        admin=not provider.admin_groups.isdisjoint(names) if provider.admin_groups else None,
+    )
+
+
+def _username(claim: object) -> str:
+    """The name of a new account: that of an e-mail address without its domain; empty if it is no user name."""
+    with suppress(Invalid):
+        return check_username(_text(claim).partition("@")[0])
+    return ""
+
+
+def _text(value: object) -> str:
+    return "".join(each for each in value if each.isprintable())[:MOST_TEXT] if isinstance(value, str) else ""
+
+
+def _object(document: Document) -> Mapping[str, Any]:
+    try:
+        value = decode_json(document.body)
+    except Invalid:
+        value = None
+    return value if isinstance(value, dict) else {}
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _end_sessions(tx: Any, issuer: str, subject: str, sid: str, provider: str, actor: Actor, now_ms: int) -> Entry:
+    users = end_sessions_of(tx, issuer, subject=subject, sid=sid)
+    entry = Entry(actor, "session.end", ", ".join(users), detail={"provider": provider, "by": "logout token"})
+    append_entry(tx, entry, now_ms)
+    return entry
+
+
+def _end_linked(tx: Any, linked: LinkedIdentity, provider: str, now_ms: int) -> Entry:
+    user = end_linked(tx, linked, now_ms=now_ms)
+    entry = Entry(SYSTEM, "session.end", user.username, detail={"provider": provider, "by": "daily check"})
+    append_entry(tx, entry, now_ms)
+    return entry

@@ -1,0 +1,194 @@
+"""
+Accounts of people at identity providers, and the users of this server that they are linked to.
+
+A link is made once, by issuer and subject, which a provider never gives to another person (OpenID Connect Core 1.0
+section 5.7). Names and e-mail addresses are only looked at when there is no link yet.
+
+``given`` is what logins gave the user: the ids of groups, and whether the admin flag. It is taken away again when the
+claims give it no longer; what was given to the user otherwise stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from attrs import frozen
+
+from pkgrepo.errors import AlreadyExists, Conflict, Forbidden
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import TokenKind, User, UserKind
+from pkgrepo.storage.catalog.rows import column, dump, every, find, insert, load, rows, update
+
+from .groups import add_group_member, find_group, remove_group_member
+from .users import add_user, bump_generation, bump_identity_serial, get_user, password_hash, update_user
+
+
+@frozen
+class LinkedIdentity:
+    """One link; ``refresh`` is the sealed refresh token, empty without one."""
+
+    id: int
+    issuer: str
+    subject: str
+    user_id: int
+    given: Mapping[str, Any]
+    refresh: str
+    created_at: datetime
+    checked_at: datetime
+
+
+@frozen
+class Person:
+    """
+    What a provider says of a person who has logged in there.
+
+    ``username`` is empty if no user may have it, ``email`` unless it is verified. ``admin`` is None if the claims do
+    not decide about the flag.
+    """
+
+    issuer: str
+    subject: str
+    username: str
+    name: str
+    email: str
+    groups: Collection[str]
+    admin: bool | None
+
+
+_SELECT, _linked = rows(LinkedIdentity, "linked_identity", given=load)
+
+
+def find_linked(r: Reader, issuer: str, subject: str) -> LinkedIdentity | None:
+    """The link of an account at a provider, or None."""
+    return find(r, _linked, f"{_SELECT} WHERE issuer = ? AND subject = ?", (issuer, subject))
+
+
+def linked_to_check(r: Reader, before_ms: int, limit: int) -> list[LinkedIdentity]:
+    """Links with a refresh token that were checked last before this time, the oldest first."""
+    sql = f"{_SELECT} WHERE refresh <> '' AND checked_at < ? ORDER BY checked_at, id LIMIT ?"
+    return every(r, _linked, sql, (before_ms, limit))
+
+
+def ensure_linked(
+    tx: Transaction, person: Person, *, auto_create: bool, link_by_email: bool, refresh: str, now_ms: int
+) -> tuple[User, LinkedIdentity]:
+    """
+    The user of a person who has logged in at a provider, with the groups and the admin flag of now.
+
+    Without a link, the one active user with the person's verified e-mail address is linked if ``link_by_email``, else a
+    user is made if ``auto_create``. A name alone links nobody.
+
+    :raises Forbidden: there is no such user and none may be made, or it is not active
+    """
+    linked = find_linked(tx, person.issuer, person.subject)
+    if linked is None:
+        user = _find_by_email(tx, person) if link_by_email and person.email else None
+        if user is None:
+            user = _create(tx, person, now_ms) if auto_create else None
+        if user is None:
+            raise Forbidden("there is no account here for this person, and logins make none (auto_create)")
+        linked_id = insert(
+            tx,
+            "linked_identity",
+            issuer=person.issuer,
+            subject=person.subject,
+            user_id=user.id,
+            created_at=now_ms,
+            checked_at=now_ms,
+        )
+        linked = find_linked(tx, person.issuer, person.subject)
+        assert linked is not None and linked.id == linked_id  # noqa: PT018
+    user = get_user(tx, linked.user_id)
+    if not user.active:
+        raise Forbidden("this account is not active")
+    apply_claims(tx, linked, person, now_ms=now_ms)
+    update(tx, "linked_identity", linked.id, refresh=refresh, checked_at=now_ms)
+    tx.execute("UPDATE account SET last_login_at = ? WHERE id = ?", (now_ms, user.id))
+    return get_user(tx, user.id), linked
+
+
+def apply_claims(tx: Transaction, linked: LinkedIdentity, person: Person, *, now_ms: int) -> None:
+    """Give the user the groups and the admin flag of the claims, and take away what earlier claims gave."""
+    before = set(linked.given.get("groups", ()))
+    groups = {group.id for name in sorted(person.groups) if (group := find_group(tx, name)) is not None}
+    member_of = set(column(tx, "SELECT group_id FROM group_member WHERE user_id = ?", (linked.user_id,)))
+    for group_id in groups - member_of:
+        add_group_member(tx, group_id, linked.user_id)
+    for group_id in (before - groups) & member_of:
+        remove_group_member(tx, group_id, linked.user_id)
+    user, made_admin = get_user(tx, linked.user_id), bool(linked.given.get("admin"))
+    if person.admin and not user.admin:
+        update_user(tx, user.id, now_ms=now_ms, admin=True)
+        made_admin = True
+    elif person.admin is False and user.admin and made_admin:
+        update_user(tx, user.id, now_ms=now_ms, admin=False)
+        made_admin = False
+    given = {"groups": sorted((groups - member_of) | (groups & before)), "admin": made_admin}
+    if given != linked.given:
+        update(tx, "linked_identity", linked.id, given=dump(given))
+
+
+def note_checked(tx: Transaction, linked: LinkedIdentity, *, refresh: str, now_ms: int) -> None:
+    """Record that a provider still knows a person; ``refresh`` is the sealed refresh token for the next time."""
+    update(tx, "linked_identity", linked.id, refresh=refresh, checked_at=now_ms)
+
+
+def end_sessions_of(tx: Transaction, issuer: str, *, subject: str = "", sid: str = "") -> list[str]:
+    """
+    End the sessions that a person began at a provider: all of a subject, or those of one session there (``sid``).
+
+    Returns the names of the users whose sessions ended. Login tokens of a subject are revoked, too.
+    """
+    wanted = "SELECT id FROM linked_identity WHERE issuer = ? AND (? = '' OR subject = ?)"
+    users = column(
+        tx,
+        f"SELECT DISTINCT user_id FROM session WHERE linked_id IN ({wanted}) AND (? = '' OR sid = ?)",
+        (issuer, subject, subject, sid, sid),
+    )
+    sql = f"DELETE FROM session WHERE linked_id IN ({wanted}) AND (? = '' OR sid = ?)"
+    tx.execute(sql, (issuer, subject, subject, sid, sid))
+    for user_id in users:
+        bump_generation(tx, user_id)
+    return [get_user(tx, each).username for each in users]
+
+
+def end_linked(tx: Transaction, linked: LinkedIdentity, *, now_ms: int) -> User:
+    """
+    End everything of a person whom the provider knows no more: the sessions from there, what claims gave, and tokens.
+
+    Access tokens of a user who also has a password here stay, since the provider is not the only way in.
+    """
+    nobody = Person(linked.issuer, linked.subject, "", "", "", (), admin=False)
+    try:
+        apply_claims(tx, linked, nobody, now_ms=now_ms)
+    except Conflict:  # the last admin stays one
+        apply_claims(tx, linked, Person(linked.issuer, linked.subject, "", "", "", (), admin=None), now_ms=now_ms)
+    tx.execute("DELETE FROM session WHERE linked_id = ?", (linked.id,))
+    kinds = "AND kind = ?" if password_hash(tx, linked.user_id) else "AND kind <> ?"
+    kind = TokenKind.LOGIN.value if password_hash(tx, linked.user_id) else ""
+    sql = f"UPDATE token SET revoked_at = ? WHERE user_id = ? AND revoked_at IS NULL {kinds}"
+    tx.execute(sql, (now_ms, linked.user_id, kind))
+    bump_generation(tx, linked.user_id)
+    update(tx, "linked_identity", linked.id, refresh="", checked_at=now_ms)
+    bump_identity_serial(tx)
+    return get_user(tx, linked.user_id)
+
+
+def _find_by_email(tx: Transaction, person: Person) -> User | None:
+    """The only active person with a verified e-mail address; None if there is none, or several."""
+    sql = "SELECT id FROM account WHERE lower(email) = ? AND active = 1 AND kind = ? LIMIT 2"
+    found = column(tx, sql, (person.email.lower(), UserKind.PERSON.value))
+    return get_user(tx, found[0]) if len(found) == 1 else None
+
+
+def _create(tx: Transaction, person: Person, now_ms: int) -> User:
+    if not person.username:
+        raise Forbidden("no account can be made: the provider tells no name that a user may have (username_claim)")
+    try:
+        return add_user(tx, username=person.username, name=person.name, email=person.email, now_ms=now_ms)
+    except AlreadyExists:
+        raise Forbidden(
+            f"the name {person.username!r} is taken by an account that is not linked to this person"
+        ) from None

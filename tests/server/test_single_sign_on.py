@@ -1,0 +1,259 @@
+"""Logins of people at an OpenID Connect provider, with a browser that the test is."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import pytest
+import requests
+from attrs import frozen
+
+from tests.support.configurations import hosted
+from tests.support.http_client import HttpClient
+from tests.support.issuer import CLIENT, SECRET, Issuer, listening
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess, running
+from tests.support.timeouts import TIMEOUT_S
+
+pytestmark = pytest.mark.server
+
+COOKIE, LOGIN_COOKIE = "pkgrepo_session", "pkgrepo_session_login"
+LOGOUT = {"http://schemas.openid.net/event/backchannel-logout": {}}
+
+
+class Browser:
+    """A browser with cookies, which stops at redirects."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session = requests.Session()
+        self._session.headers["Accept"] = "text/html"
+
+    @property
+    def cookies(self) -> dict[str, str]:
+        """The cookies that it has."""
+        return dict(self._session.cookies)
+
+    def get(self, path: str) -> requests.Response:
+        """Open an address of the server."""
+        return self._session.get(self._url + path, allow_redirects=False, timeout=TIMEOUT_S)
+
+
+@frozen
+class Scene:
+    """A server with two ways to one provider: "main", which makes accounts, and "strict", which does not."""
+
+    server: ServerProcess
+    issuer: Issuer
+    api: HttpClient
+
+    def browser(self) -> Browser:
+        """A new browser."""
+        return Browser(self.server.url)
+
+    def begin(self, browser: Browser, provider: str = "main", target: str = "") -> str:
+        """Begin a login. Returns the address that the browser is sent to."""
+        reply = browser.get(f"/ui/login/oidc/{provider}?next={quote(target)}")
+        assert reply.status_code == 303, reply.text
+        assert reply.headers["location"].startswith(f"{self.issuer.url}/authorize?")
+        return reply.headers["location"]
+
+    def end(self, browser: Browser, answer: dict[str, str], provider: str = "main") -> requests.Response:
+        """Come back from the provider."""
+        return browser.get(f"/ui/login/oidc/{provider}/callback?{urlencode(answer)}")
+
+    def log_in(self, person: dict[str, Any], browser: Browser | None = None, **claims: Any) -> Browser:
+        """A browser in which a person has logged in."""
+        found = browser or self.browser()
+        reply = self.end(found, self.issuer.approve(self.begin(found), person, **claims))
+        assert reply.status_code == 303, reply.text
+        assert COOKIE in found.cookies
+        return found
+
+    def whoami(self, browser: Browser) -> Any:
+        """Who the browser is logged in as."""
+        return browser.get("/api/user/whoami").json()
+
+    def user(self, name: str) -> Any:
+        """The record of a user."""
+        return self.api.ask("GET", f"/users/{name}").json
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """The server; the provider is the same for both ways, by two issuers."""
+    folder = tmp_path_factory.mktemp("sign_on")
+    (folder / "secret").write_text(SECRET)
+    with (
+        listening() as issuer,
+        listening() as other,
+        running(folder, configuration(folder, main=issuer, strict=other)) as server,
+    ):
+        api = HttpClient(f"{server.url}/api", (USER, PASSWORD))
+        for group in ("crew", "other"):
+            assert api.post_json("/groups", {"name": group}).status == 201
+        yield Scene(server, issuer, api)
+
+
+def configuration(folder: Path, **providers: Issuer) -> str:
+    """The settings of a server with these providers."""
+    common = f'client_id = "{CLIENT}"\nclient_secret_file = "{folder / "secret"}"\nadmin_groups = ["chiefs"]\n'
+    sections = "".join(
+        f'[auth.oidc.{name}]\nissuer = "{issuer.url}"\n{common}auto_create = {str(name == "main").lower()}\n'
+        f"link_by_email = {str(name == 'main').lower()}\n"
+        for name, issuer in providers.items()
+    )
+    return f'bootstrap.admin.password = "{PASSWORD}"\n{sections}' + hosted("python", "py")
+
+
+def person(name: str, **claims: Any) -> dict[str, Any]:
+    """The claims of a person."""
+    return {"sub": f"id-{name}", "preferred_username": name, "name": name.title(), **claims}
+
+
+def test_the_first_login_makes_an_account_and_later_ones_find_it(scene: Scene) -> None:
+    browser = scene.log_in(person("ann", email="ann@corp.example", email_verified=True))
+    assert scene.whoami(browser)["username"] == "ann"
+    assert LOGIN_COOKIE not in browser.cookies
+    assert scene.user("ann")["email"] == "ann@corp.example"
+    again = scene.log_in(person("renamed") | {"sub": "id-ann"})
+    assert scene.whoami(again)["username"] == "ann", "the subject decides, not the name"
+    assert "Log in with main" in scene.browser().get("/ui/login").text
+
+
+def test_groups_and_the_admin_flag_are_those_of_the_last_login(scene: Scene) -> None:
+    def members(group: str) -> list[str]:
+        return [each["username"] for each in scene.api.ask("GET", f"/groups/{group}/members").json["items"]]
+
+    scene.log_in(person("bea", groups=["crew", "chiefs", "unknown"]))
+    assert scene.user("bea")["admin"] is True
+    assert members("crew") == ["bea"]
+    assert scene.api.post_json("/groups/other/members", {"user": "bea"}).status < 300
+    scene.log_in(person("bea", groups=[]))
+    assert scene.user("bea")["admin"] is False
+    assert members("crew") == []
+    assert members("other") == ["bea"], "an admin has put them there"
+
+
+def test_an_account_is_never_taken_over_by_its_name(scene: Scene) -> None:
+    browser = scene.browser()
+    reply = scene.end(browser, scene.issuer.approve(scene.begin(browser), person(USER)))
+    assert reply.status_code == 403
+    assert "is taken by an account that is not linked" in reply.text
+    assert COOKIE not in browser.cookies
+
+
+def test_only_a_verified_address_links_an_account(scene: Scene) -> None:
+    body = {"username": "carl", "password": "carl keeps cats at home", "email": "carl@corp.example"}
+    assert scene.api.post_json("/users", body).status == 201
+    for verified in ({}, {"email_verified": False}, {"email_verified": "true"}):
+        browser = scene.browser()
+        mallory = person(f"mallory{len(str(verified))}", email="carl@corp.example", **verified)
+        scene.end(browser, scene.issuer.approve(scene.begin(browser), mallory))
+        assert scene.whoami(browser)["username"] == mallory["preferred_username"]
+    linked = scene.log_in(person("carl2", email="Carl@corp.example", email_verified=True))
+    assert scene.whoami(linked)["username"] == "carl"
+    carl = scene.api.as_user("carl", "carl keeps cats at home")
+    assert carl.post_json("/user/me", {"name": "Carl"}, "PATCH").status == 200
+    assert carl.post_json("/user/me", {"email": "ann@corp.example"}, "PATCH").status == 403, "it decides who logs in"
+
+
+def test_answers_that_this_browser_did_not_ask_for_are_refused(scene: Scene) -> None:
+    mallory, victim = scene.browser(), scene.browser()
+    answer = scene.issuer.approve(scene.begin(mallory), person("mallory"))
+    # login CSRF: the victim's browser is sent to the callback with the attacker's code
+    assert scene.end(victim, answer).status_code == 403
+    scene.begin(victim)
+    assert scene.end(victim, answer).status_code == 403, "nor does a login of its own help"
+    assert COOKIE not in victim.cookies
+    assert scene.end(mallory, answer | {"state": answer["state"][:-1]}).status_code == 403
+    assert scene.end(mallory, answer, "strict").status_code == 403, "the cookie is of another provider"
+    assert scene.end(mallory, answer | {"iss": "https://evil.example"}).status_code == 403
+    assert scene.end(mallory, {"state": answer["state"], "error": "access_denied"}).status_code == 403
+    assert scene.end(mallory, answer).status_code == 303
+    assert scene.end(mallory, answer).status_code == 403, "a code is used once"
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"nonce": "other"},
+        {"nonce": None},
+        {"audience": "another client"},
+        {"azp": "another client"},
+        {"exp": int(time.time()) - 600},
+        {"iss": "https://evil.example"},
+        {"sub": "somebody else"},  # than the userinfo endpoint says
+        {"algorithm": "RS256", "kid": "unknown"},
+    ],
+)
+def test_identity_tokens_that_are_not_right_log_nobody_in(scene: Scene, claims: dict[str, Any]) -> None:
+    browser = scene.browser()
+    reply = scene.end(browser, scene.issuer.approve(scene.begin(browser), person("eve"), **claims))
+    assert reply.status_code == 403
+    assert COOKIE not in browser.cookies
+    assert scene.api.ask("GET", "/users/eve").status == 404
+
+
+@pytest.mark.parametrize(
+    "target", ["//evil.example", "https://evil.example/", "/ui/../../x", "/ui/\\evil", "javascript:0"]
+)
+def test_a_login_ends_at_a_page_of_the_console(scene: Scene, target: str) -> None:
+    browser = scene.browser()
+    reply = scene.end(browser, scene.issuer.approve(scene.begin(browser, target=target), person("dora")))
+    assert urlsplit(reply.headers["location"]).netloc == urlsplit(scene.server.url).netloc
+    assert urlsplit(reply.headers["location"]).path == "/ui/"
+    reply = scene.end(browser, scene.issuer.approve(scene.begin(browser, target="/ui/account"), person("dora")))
+    assert urlsplit(reply.headers["location"]).path == "/ui/account"
+
+
+def test_a_logout_token_ends_the_sessions_that_it_names(scene: Scene) -> None:
+    first = scene.log_in(person("fay"), sid="one")
+    second = scene.log_in(person("fay"), sid="two")
+    client = HttpClient(f"{scene.server.url}/api/user/login/oidc/main/logout")
+    empty = dict.fromkeys(scene.issuer.claims)
+
+    def order(**claims: Any) -> int:
+        given = {"audience": CLIENT, "events": LOGOUT, **empty, **claims}
+        token = scene.issuer.token(**given)
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return client.ask("POST", "", urlencode({"logout_token": token}), headers).status
+
+    for wrong in ({"events": {}}, {"events": None}, {"nonce": "x"}, {"audience": "other"}, {"jti": None}, {}):
+        assert order(**{"sid": "one" if wrong else None, **wrong}) == 422, wrong
+    assert order(sid="one") == 204
+    assert scene.whoami(first)["authenticated"] is False
+    assert scene.whoami(second)["username"] == "fay"
+    assert order(sub="id-fay") == 204
+    assert scene.whoami(second)["authenticated"] is False
+
+
+def test_people_without_an_account_are_told_so_where_none_is_made(scene: Scene) -> None:
+    browser = scene.browser()
+    assert browser.get("/ui/login/oidc/strict").status_code == 303
+    assert browser.get("/ui/login/oidc/nothing").status_code == 404
+    assert scene.end(browser, {"code": uuid.uuid4().hex, "state": "x"}, "strict").status_code == 403
+
+
+def test_a_provider_that_is_away_delays_no_local_login(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(SECRET)
+    with listening() as issuer:
+        settings = configuration(tmp_path, main=issuer)
+        with running(tmp_path, settings) as server:
+            scene = Scene(server, issuer, HttpClient(f"{server.url}/api", (USER, PASSWORD)))
+            browsers = [scene.browser() for _ in range(1000)]
+            answers = [scene.issuer.approve(scene.begin(each), person("gil")) for each in browsers]
+            issuer.answer = lambda path: (200, b"[" * (4 << 20)) if path == "/tokens" else None
+            with ThreadPoolExecutor(100) as pool:
+                ended = [pool.submit(scene.end, *pair) for pair in zip(browsers, answers, strict=True)]
+                for _ in range(5):
+                    assert scene.api.ask("GET", "/user/me").status == 200
+                assert {each.result().status_code for each in ended} == {503}
+            issuer.answer = lambda _path: None
+            scene.log_in(person("gil"))

@@ -1,0 +1,163 @@
+"""The daily check of people who have logged in at a provider."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import pytest_twisted
+
+from pkgrepo.errors import IssuerUnavailable
+from pkgrepo.model import TokenKind
+from pkgrepo.oidc.documents import Document
+from pkgrepo.oidc.sign_on import CHECKED_S, Provider, SignOn
+from pkgrepo.storage.catalog.people.groups import add_group, is_member
+from pkgrepo.storage.catalog.people.linked_identities import Person, ensure_linked, find_linked
+from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
+from pkgrepo.storage.catalog.people.tokens import add_token, find_token
+from pkgrepo.storage.catalog.people.users import add_user, get_user, set_password
+from pkgrepo.storage.secret_box import SecretBox
+from tests.support.catalogs import SqliteCase
+
+URL = "https://login.example"
+NOW_S = 1_800_000_000
+BOX = SecretBox(b"k" * 32)
+METADATA = {"token_endpoint": f"{URL}/tokens", "userinfo_endpoint": f"{URL}/me"}
+
+
+class StubIssuer:
+    """An issuer whose configuration is known."""
+
+    url = URL
+
+    async def metadata(self):
+        return METADATA
+
+
+class StubDocuments:
+    """A provider that answers as a test says; ``asked`` are the refresh tokens that came."""
+
+    def __init__(self):
+        self.asked = []
+        self.answer = 200, {"access_token": "a", "refresh_token": "second"}
+        self.person = {"sub": "id-ann", "groups": []}
+
+    async def post(self, name, _url, form, _fields):
+        self.asked.append(form["refresh_token"])
+        if self.answer is None:
+            raise IssuerUnavailable(name, "it is away")
+        status, value = self.answer
+        return Document(status, json.dumps(value).encode())
+
+    async def get(self, _name, _url, _fields):
+        return Document(200, json.dumps(self.person).encode())
+
+
+class Scene:
+    """A catalog in which ann has logged in at a provider, by which she is in a group."""
+
+    def __init__(self, catalog):
+        self.catalog = catalog
+        self.now_s = NOW_S
+        self.documents = StubDocuments()
+        self.entries = []
+        provider = Provider(
+            name="corp",
+            issuer=StubIssuer(),
+            client_id="us",
+            secret="",
+            scopes=("openid", "offline_access"),
+            username_claim="preferred_username",
+            groups_claim="groups",
+            admin_groups=frozenset({"chiefs"}),
+            auto_create=True,
+            link_by_email=False,
+        )
+        self.sign_on = SignOn(
+            [provider],
+            self.documents,
+            catalog=catalog,
+            box=BOX,
+            now_s=lambda: self.now_s,
+            copy_entry=self.entries.append,
+        )
+
+    async def prepare(self):
+        await self.catalog.write(add_user, username="admin", admin=True, now_ms=0)
+        self.group = await self.catalog.write(add_group, name="crew", now_ms=0)
+        ann = Person(URL, "id-ann", "ann", "Ann", "", ["crew", "chiefs"], admin=True)
+        refresh = BOX.seal("first", "refresh token of an identity provider")
+        self.user, self.linked = await self.catalog.write(
+            ensure_linked, ann, auto_create=True, link_by_email=False, refresh=refresh, now_ms=NOW_S * 1000
+        )
+        session = {"user_id": self.user.id, "address": "", "client": "", "now_ms": NOW_S * 1000}
+        await self.catalog.write(add_session, hash=b"1", linked_id=self.linked.id, **session)
+        self.token = await self.catalog.write(
+            add_token, user_id=self.user.id, hash=b"2", shown="x", kind=TokenKind.PERSONAL, name="x", now_ms=0
+        )
+
+    async def check(self, after_s=CHECKED_S + 1):
+        self.now_s += after_s
+        await self.sign_on.check_people()
+
+    async def state(self):
+        """The number of sessions, whether the token is valid, in the group, and an admin."""
+        look = self.catalog.look
+        return (
+            len(await look(list_sessions, self.user.id)),
+            (await look(find_token, self.token.id)).revoked_at is None,
+            await look(is_member, self.group.id, self.user.id),
+            (await look(get_user, self.user.id)).admin,
+        )
+
+
+@pytest_twisted.async_yield_fixture
+async def scene(tmp_path):
+    case = SqliteCase(tmp_path)
+    found = Scene(await case.another())
+    await found.prepare()
+    yield found
+    await case.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_people_are_checked_once_a_day_with_the_newest_refresh_token(scene):
+    await scene.check(60)
+    assert scene.documents.asked == []
+    scene.documents.person["groups"] = ["crew", "chiefs"]
+    await scene.check()
+    await scene.check(60)
+    assert scene.documents.asked == ["first"]
+    assert await scene.state() == (1, True, True, True)
+    scene.documents.person["groups"] = ["crew"]
+    await scene.check()
+    assert scene.documents.asked == ["first", "second"]
+    assert await scene.state() == (1, True, True, False), "groups and the flag are read again"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_person_whom_the_provider_knows_no_more_loses_everything(scene):
+    scene.documents.answer = 400, {"error": "invalid_grant"}
+    await scene.check()
+    assert await scene.state() == (0, False, False, False)
+    assert [(each.action, each.object) for each in scene.entries] == [("session.end", "ann")]
+    await scene.check()
+    assert scene.documents.asked == ["first"], "there is nobody to ask for"
+
+
+@pytest_twisted.ensureDeferred
+async def test_tokens_of_a_person_with_a_password_here_stay(scene):
+    await scene.catalog.write(set_password, scene.user.id, "$argon2id$x", now_ms=0)
+    scene.documents.answer = 400, {"error": "invalid_grant"}
+    await scene.check()
+    assert await scene.state() == (0, True, False, False)
+
+
+@pytest.mark.parametrize("answer", [None, (503, {}), (400, {"error": "invalid_client"}), (200, [])])
+@pytest_twisted.ensureDeferred
+async def test_a_provider_that_is_away_or_misconfigured_takes_nothing_away(scene, answer):
+    scene.documents.answer = answer
+    await scene.check()
+    assert (await scene.state())[:2] == (1, True)
+    linked = await scene.catalog.look(find_linked, URL, "id-ann")
+    assert linked.refresh
