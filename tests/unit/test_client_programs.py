@@ -59,8 +59,6 @@ def test_fast_layers_use_no_program_that_only_the_whole_suite_installs():
     support = {file.stem: imported(file) for file in (ROOT / "tests" / "support").glob("*.py")}
     servers = {"postgresql", "s3_servers"}  # which bin/test installs for the fast layers too
     programs = {"client_programs"} | {name for name, used in support.items() if "client_programs" in used} - servers
-    while more := {name for name, used in support.items() if used & programs} - programs - servers:
-        programs |= more
     fast = [file for layer in ("unit", "contracts") for file in (ROOT / "tests" / layer).rglob("test_*.py")]
     assert len(fast) > 100
     users = {str(file.relative_to(ROOT)): used for file in fast if (used := imported(file) & programs)}
