@@ -10,7 +10,8 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
-from pkgrepo.storage.catalog import usage_counts
+from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory
+from pkgrepo.storage.catalog import advisories, usage_counts
 from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
 from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
 from pkgrepo.storage.catalog.server import settings
@@ -301,3 +302,64 @@ async def test_downloads_dependents_and_facts_are_the_same_on_every_engine(catal
     at = repository.id, "demo"
     assert await catalog.scan(facts_of, [at, (repository.id, "none")]) == {at: Facts()}
     assert await catalog.scan(text_index.without_about, 0, 9) == []
+
+
+def advisory(id, low, high, severity="high", *, package="demo", aliases=()):
+    return Advisory(
+        id=id,
+        ecosystem="PyPI",
+        package=package,
+        title=id,
+        url="",
+        severity=severity,
+        aliases=tuple(aliases),
+        spans=((low, high),),
+        modified="2026",
+    )
+
+
+async def test_vulnerable_versions_are_found_by_every_engine(catalog):
+    repository = await catalog.write(add_repository)
+    for package, version in (("demo", "1.0"), ("demo", "2.0"), ("demo", "3.0"), ("other", "1.0"), ("fine", "1.0")):
+        await catalog.write(publish, repository, f"{package}-{version}.whl", package=package, version=version)
+    place = (repository.id, "PyPI")
+    records = [
+        advisory("PYSEC-1", b"1.0", b"2.0\0", "unknown", aliases=["GHSA-1"]),
+        advisory("GHSA-1", b"", b"2.0"),
+        advisory("GHSA-2", b"3.0", HIGHEST, "critical"),
+        advisory("GHSA-3", b"", HIGHEST, "low", package="other"),
+        advisory("GHSA-4", b"", HIGHEST, package="absent"),
+    ]
+    await catalog.write(advisories.put_records, [(each.id, [each]) for each in records])
+    page = {"limit": 9, "order": "-severity"}
+    found = await catalog.scan(advisories.list_findings, [place], **page)
+    shown = [(each.package, each.advisory, SEVERITIES[each.severity], each.versions) for each in found]
+    assert shown == [("demo", "GHSA-2", "critical", 1), ("demo", "GHSA-1", "high", 2), ("other", "GHSA-3", "low", 1)]
+    after = advisories.FINDING_ORDERS["-severity"].position(found[0])
+    assert await catalog.scan(advisories.list_findings, [place], **page, after=after) == found[1:]
+    only = await catalog.scan(
+        advisories.list_findings, [place], limit=9, order="package", package_key="demo", severity=4
+    )
+    assert only == [found[1]]
+    assert await catalog.scan(advisories.affected_versions, place, found[1]) == ["2.0", "1.0"]
+    counts = ({"critical": 1, "high": 1, "low": 1}, 2)
+    assert await catalog.scan(advisories.count_findings, [place]) == counts
+    assert await catalog.scan(advisories.vulnerable_packages, [place], 9) == [
+        (repository.id, "demo"),
+        (repository.id, "other"),
+    ]
+    severities = await catalog.scan(advisories.severities_of_packages, place, ["demo", "fine", "other"])
+    assert severities == {"demo": {"critical": 1, "high": 1}, "other": {"low": 1}}
+    read = await catalog.scan(advisories.advisories_of, "PyPI", ["demo", "fine"])
+    assert [(each.id, each.shown_as, each.severity) for each in read["demo"]] == [
+        ("GHSA-1", "GHSA-1", "high"),
+        ("GHSA-2", "GHSA-2", "critical"),
+        ("PYSEC-1", "GHSA-1", "high"),
+    ]
+    assert await catalog.scan(advisories.modified_of, ["GHSA-2", "GHSA-9"]) == {"GHSA-2": "2026"}
+    assert await catalog.scan(advisories.record_ids, "GHSA-2", 2) == ["GHSA-3", "GHSA-4"]
+    await catalog.write(advisories.remove_records, ["GHSA-1", "GHSA-2", "GHSA-9"])
+    left = await catalog.scan(advisories.list_findings, [place], **page)
+    assert [(each.advisory, SEVERITIES[each.severity]) for each in left] == [("GHSA-3", "low"), ("PYSEC-1", "unknown")]
+    assert await catalog.scan(advisories.count_records) == {"PyPI": 3}
+    assert await catalog.scan(advisories.list_findings, [], **page) == []
