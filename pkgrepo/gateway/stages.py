@@ -37,6 +37,7 @@ from pkgrepo.storage.catalog.server.repositories import content_serial
 from pkgrepo.storage.catalog.server.stages import Stage, StageItem
 
 NOT_COPIED: Final = ("retention", "page", "default")  # settings that are about a repository itself
+IMMUTABLE: Final = "immutable_tags"  # of a policy; an approval heeds those of the target
 LONGEST: Final = 1000  # characters of a description or a reason
 
 
@@ -301,9 +302,12 @@ def _is_for(services: Services, target: Repository, repository: Repository) -> b
 
 
 def _hosted_config(format_: StoredFormat, target: Repository) -> stages.Configs:
-    """The rules of the target, under which what was removed from a stage may be published to it again."""
+    """The rules of the target, under which what was removed from a stage is published to it again, and tags move."""
     config, settings = dict(target.config), {k: v for k, v in target.settings.items() if k not in NOT_COPIED}
-    reusing = {**settings, "policy": {**target.policy, "reuse_deleted_names": True}}
+    policy = {key: value for key, value in target.policy.items() if key != IMMUTABLE}
+    if IMMUTABLE in target.policy:
+        settings["policy"] = policy
+    reusing = {**settings, "policy": {**policy, "reuse_deleted_names": True}}
     try:
         format_.configurations.validate({**config, **reusing})
     except Invalid:  # the format has no such rule

@@ -140,6 +140,25 @@ async def test_a_staged_image_comes_with_its_parts_and_signature(stack: Stack) -
     assert (await staged.below("GET", "manifests/v1")).status == 404
 
 
+async def test_a_tag_that_never_moves_refuses_a_stage(stack: Stack) -> None:
+    staging = Staging(stack, "docker")
+    await staging.begin(policy={"immutable_tags": ["v*"]}, push_rules={"allow_tag_overwrite": True})
+    public = Registry(stack, "main/release/app")
+    await public.push(make_image("first"), "v1")
+    stage = await staging.open()
+    staged = Registry(stack, f"{stage['url'].partition('/')[2]}/app")
+    await staged.push(make_image("second"), "v1")
+    await staged.push(make_image("second"), "latest")
+    assert (await staged.below("GET", "manifests/v1")).body == make_image("second").manifest
+    reply = await staging.end(stage, "approve")
+    assert (reply.status, "v1" in reply.json["detail"]) == (409, True)
+    assert (await public.below("GET", "manifests/latest")).status == 404
+    await staged.below("DELETE", "manifests/v1")
+    assert (await staging.end(stage, "approve")).status == 200
+    assert (await public.below("GET", "manifests/v1")).body == make_image("first").manifest
+    assert (await public.below("GET", "manifests/latest")).body == make_image("second").manifest
+
+
 async def test_the_address_shows_what_is_staged_on_top_of_the_repository(npm: Staging) -> None:
     await npm.send("PUT", "/demo", make_publish("demo", "1.0.0"), "application/json")
     await npm.send("PUT", "/other", make_publish("other", "1.0.0"), "application/json")
@@ -224,6 +243,27 @@ async def test_rights(npm: Staging) -> None:
     assert (await npm.end(stage, "approve", who="approver")).status == 200
     withdrawn = await npm.open(who="stager")
     assert (await stack.api("DELETE", f"/stages/{withdrawn['id']}", who="stager")).json["state"] == "rejected"
+
+
+async def test_a_token_for_one_package_sees_and_approves_that_alone(npm: Staging) -> None:
+    stack = npm.stack
+    every = ["read", "write", "overwrite", "delete"]
+    scope = {"repository": "main/release", "actions": every, "packages": ["demo"]}
+    token = await stack.token(repositories=[scope])
+    mixed, own = await npm.open(), await npm.open()
+    for stage, names in ((mixed, ("demo", "other")), (own, ("demo",))):
+        for name in names:
+            await npm.publish_npm(stage, name)
+    shown = await stack.ok("GET", f"/stages/{mixed['id']}", who=token)
+    assert ([each["package"] for each in shown["content"]], shown["may_approve"]) == (["demo"], False)
+    assert (await npm.end(mixed, "approve", who=token)).status == 403
+    assert (await npm.end(own, "approve", who=token)).status == 200
+    weak = await stack.token(repositories=[{**scope, "actions": ["read", "write"]}])
+    third = await npm.open()
+    await npm.publish_npm(third, version="1.0.1")
+    assert (await npm.end(third, "approve", who=weak)).status == 403
+    found = await stack.ok("GET", "/search/packages?q=demo")
+    assert [each["repository"] for each in found["items"]] == ["main/release"]
 
 
 async def test_with_the_rule_others_than_approvers_publish_by_an_approval_alone(stack: Stack) -> None:

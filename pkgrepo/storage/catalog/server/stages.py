@@ -54,6 +54,7 @@ KEPT_DAYS: Final = 400
 DAY_MS: Final = 24 * 3600 * 1000
 MOST_OPEN: Final = 500  # stages of one repository: each is two more repositories that every process has in memory
 MOST_ITEMS: Final = 1000  # versions, tags and files of a stage, which one transaction publishes
+ENDED: Final = 20  # stages that expire in one transaction
 SHOWN: Final = 100  # of these that events name
 
 
@@ -288,7 +289,7 @@ def expire_stages(tx: Transaction, now_ms: int, limit: int) -> int:
         tx,
         _stage,
         f"{_STAGE} WHERE state = 'open' AND created_at < ? AND {_KEPT} ORDER BY created_at LIMIT ?",
-        (now_ms - kept_days(tx) * DAY_MS, limit),
+        (now_ms - kept_days(tx) * DAY_MS, min(limit, ENDED)),
     )
     for each in late:
         end_stage(tx, each, EXPIRED, content_of(tx, staged_id(tx, each.uid)), SYSTEM, now_ms)
