@@ -14,6 +14,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.management import (
     advisories,
+    all_tokens,
     audit,
     hosts,
     osv,
@@ -89,6 +90,7 @@ ROOMS = (
     second_factor,
     sign_on,
     tokens,
+    all_tokens,
     bearer,
     pipelines,
     projects,

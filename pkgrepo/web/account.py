@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from pkgrepo.web.visits import Form, Visit
 
 pages = PageTable()
 PER_PAGE: Final = 100
+WARNED: Final = timedelta(days=14)  # before a token ends, as its first event comes
 REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
     "read": ["read"],
     "write": ["read", "write"],
@@ -154,11 +155,19 @@ async def _tokens_page(
     query: dict[str, Any] = {"limit": PER_PAGE}
     query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
     operation, parameters = ("/user/token", {}) if service is None else ("/users/<id>/token", {"id": service.id})
+    listed = await visit.api("GET", operation, parameters, query=query)
+    now = datetime.now(UTC)
+    ending = {
+        each.id
+        for each in listed.items
+        if each.revoked_at is None and each.expires_at is not None and now < each.expires_at < now + WARNED
+    }
     return visit.page(
         "account/tokens.html",
         status=422 if error else 200,
         service=service,
-        tokens=await visit.api("GET", operation, parameters, query=query),
+        tokens=listed,
+        ending=ending,
         order=visit.query("sort") or "created_at",
         scopes=await visit.api("GET", "/info/scopes"),
         info=await visit.api("GET", "/info"),

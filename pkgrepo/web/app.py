@@ -39,7 +39,7 @@ from pkgrepo.web import (
     trash,
     webhooks,
 )
-from pkgrepo.web.administration import groups, hosts, quotas, retention, server, users
+from pkgrepo.web.administration import groups, hosts, quotas, retention, server, tokens, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
@@ -60,6 +60,7 @@ ROOMS = (
     account,
     server,
     users,
+    tokens,
     groups,
     quotas,
     hosts,

@@ -47,6 +47,13 @@ SERVICES = (
     Column("OWNER", _owner),
     Column("STATE", lambda each: "active" if each["active"] else "off"),
 )
+TOKENS = (
+    Column("OWNER", "owner"),
+    Column("NAME", "name"),
+    Column("ID", "id"),
+    Column("LAST USE", aged("last_used_at")),
+    Column("EXPIRES", lambda each: moment(each["expires_at"]) or "never"),
+)
 SESSIONS = (
     Column("ID", "id"),
     Column("ADDRESS", "address"),
@@ -269,6 +276,26 @@ async def remove_second_factor(session: Session, username: str) -> None:
     """Remove the second factor of someone who has lost the app and the recovery codes."""
     await session.client.change("DELETE", "users", username, "second-factor")
     session.printer.done(f"the password of {username} needs no code any more")
+
+
+@user.command("tokens")
+@click.argument("username", required=False, default="")
+@click.option("--unused-days", type=click.IntRange(min=1), help="Only tokens that were not used for so many days.")
+@remote
+async def list_tokens(session: Session, username: str, unused_days: int | None) -> None:
+    """List the tokens that work, of everyone or of USERNAME; never used ones first."""
+    query: dict[str, Any] = {"user": username, "unused_days": unused_days}
+    query = {name: value for name, value in query.items() if value}
+    session.printer.table(TOKENS, await session.client.all_items("token", **query), "there are none")
+
+
+@user.command("revoke-token")
+@click.argument("id")
+@remote
+async def revoke_token(session: Session, id: str) -> None:
+    """Revoke a token of any user, by its id."""
+    await session.client.change("DELETE", "token", id)
+    session.printer.done(f"token {id} is revoked")
 
 
 @user.command("sessions")

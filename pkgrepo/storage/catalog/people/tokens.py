@@ -13,7 +13,20 @@ from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM, Action, Pipeline, RepositoryScope, Token, TokenKind, TokenLimits, TokenUse
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.packages.events import append_server_event
-from pkgrepo.storage.catalog.rows import at, at_or_none, dump, dump_words, every, find, load, number, rows, to_ms
+from pkgrepo.storage.catalog.rows import (
+    at,
+    at_or_none,
+    dump,
+    dump_words,
+    every,
+    find,
+    load,
+    non_null,
+    number,
+    optional_conditions,
+    rows,
+    to_ms,
+)
 from pkgrepo.storage.catalog.server import settings
 
 from .users import bump_generation, bump_identity_serial
@@ -161,6 +174,38 @@ def list_tokens(
     beyond = f"AND {sorting.beyond}" if after else ""
     sql = f"{_SELECT} WHERE user_id = ? {beyond} ORDER BY {sorting.by} LIMIT ?"
     return every(r, _token, sql, (user_id, *after, limit))
+
+
+_WORKING = ("user_id = ?", "COALESCE(last_used_at, created_at) < ?", "(expires_at IS NULL OR expires_at > ?)")
+
+
+def list_working_tokens(
+    r: Reader,
+    user_id: int | None,
+    unused_since_ms: int | None,
+    now_ms: int,
+    *,
+    after: Sequence[Value] = (),
+    limit: int = 50,
+    order: str = "created_at",
+) -> list[Token]:
+    """
+    A page of the tokens that work, of a user or of all, in one of the ``TOKEN_ORDERS``.
+
+    With ``unused_since_ms`` only those that were neither used nor created since then.
+    """
+    sorting, values = TOKEN_ORDERS[order], (user_id, unused_since_ms, now_ms)
+    beyond = f"AND {sorting.beyond}" if after else ""
+    sql = f"""{_SELECT} WHERE revoked_at IS NULL AND {optional_conditions(_WORKING, values)} {beyond}
+        ORDER BY {sorting.by} LIMIT ?"""
+    return every(r, _token, sql, (*non_null(values), *after, limit))
+
+
+def count_working_tokens(r: Reader, user_id: int | None, unused_since_ms: int | None, now_ms: int) -> int:
+    """The number of tokens on all pages of ``list_working_tokens``."""
+    values = (user_id, unused_since_ms, now_ms)
+    sql = f"SELECT COUNT(*) FROM token WHERE revoked_at IS NULL AND {optional_conditions(_WORKING, values)}"
+    return number(r, sql, non_null(values))
 
 
 def count_tokens(r: Reader, user_id: int) -> int:

@@ -148,6 +148,12 @@ def find_user_by_id(r: Reader, uid_or_name: str) -> User | None:
     return find_user_by_uid(r, uid_or_name) or find_user_by_name(r, uid_or_name)
 
 
+def usernames(r: Reader, user_ids: Sequence[int]) -> dict[int, str]:
+    """The names of users by their catalog keys."""
+    found = {each: find_user(r, each) for each in set(user_ids)}
+    return {user_id: user.username for user_id, user in found.items() if user is not None}
+
+
 def get_user(r: Reader, user_id: int) -> User:
     """
     The user with this catalog key.

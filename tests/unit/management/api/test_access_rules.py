@@ -75,6 +75,8 @@ ROUTE_ACCESS = {
     "DELETE /users/<id>": USER_MANAGERS,
     "DELETE /users/<id>/sessions": USER_MANAGERS,
     "DELETE /users/<id>/second-factor": USER_MANAGERS,
+    "GET /token": AUDITORS,
+    "DELETE /token/<id>": USER_MANAGERS,
     "POST /user/second-factor": PUBLIC,
     "POST /user/second-factor/confirm": PUBLIC,
     "POST /user/second-factor/recovery-codes": PUBLIC,

@@ -1,0 +1,20 @@
+"""The console shows admins the tokens of everyone, and people which of theirs end soon."""
+
+from __future__ import annotations
+
+from tests.support.browser import Browser
+
+
+async def test_tokens_of_everyone_are_shown_and_revoked_and_what_ends_soon_is_marked(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_user("bob")
+    await stack.token("bob", name="of-bob")
+    await stack.token(name="short", expires_in_days=3)
+    await browser.log_in()
+    page = await browser.get("/ui/admin/tokens")
+    assert "of-bob" in page.text
+    assert "of-bob" not in (await browser.get("/ui/admin/tokens?unused_days=1")).text
+    own = await browser.get("/ui/account/tokens")
+    assert "1 of the tokens here ends within 14 days" in own.text
+    await browser.send(await browser.get("/ui/admin/tokens?user=bob"), "/ui/admin/tokens")
+    assert "of-bob" not in (await browser.get("/ui/admin/tokens")).text
