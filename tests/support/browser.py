@@ -38,12 +38,15 @@ class _Reader(HTMLParser):
         self._action = ""
         self._select = ""
         self._area = ""
+        self._joins = False  # after a <wbr>, which is nothing to a reader
         self._option: list[str] | None = None  # the text of an option without a value
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
         if tag == "a" and "href" in found:
             self.page.links.append(found["href"])
+        elif tag == "wbr":
+            self._joins = True
         elif tag == "form":
             self._action = found.get("action", "")
             self.page.forms.setdefault(self._action, {})
@@ -61,6 +64,7 @@ class _Reader(HTMLParser):
             self._area = found["name"] if tag == "textarea" else ""
 
     def handle_endtag(self, tag: str) -> None:
+        self._joins = False
         if tag == "form":
             self._action = ""
         elif tag == "option" and self._option is not None:
@@ -72,7 +76,11 @@ class _Reader(HTMLParser):
             self._area = ""
 
     def handle_data(self, data: str) -> None:
-        self._texts.append(data)
+        if self._joins:
+            self._texts[-1] += data
+            self._joins = False
+        else:
+            self._texts.append(data)
         if self._area:
             self.page.forms[self._action][self._area] += data
         if self._option is not None:
