@@ -58,7 +58,8 @@ class Format(StoredFormat):
     slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
     caller with valid credentials, and are sent from memory before routing. ``background`` makes services that run in
     one process of the server at a time, ``running`` those that run in each process. ``caches`` are shown by
-    ``/metrics`` under their names. ``check_settings`` raises C{Invalid} at the start for a setting that cannot be used.
+    ``/metrics`` under their names. ``check_settings`` raises ``Invalid`` at the start for a setting that cannot be
+    used.
     """
 
     resource: Callable[[Repository, Services], IResource]

@@ -16,8 +16,8 @@ alias              the name begins with an alias for images                     
 default            there is a default repository                                  the whole name
 =================  =============================================================  =======================
 
-The default repository is the one that the setting names. With C{auto} it is the container repository that is marked
-C{default}, else the only one that there is; a name that begins with a storage and is meant for a repository of it that
+The default repository is the one that the setting names. With ``auto`` it is the container repository that is marked
+``default``, else the only one that there is; a name that begins with a storage and is meant for a repository of it that
 is not there is then no image of it.
 """
 

@@ -106,7 +106,7 @@ class Documents:
 
 
 def check_address(name: str, url: object) -> str:
-    """An address of an issuer. :raises IssuerUnavailable: it is none, or plain http to another machine"""
+    """An address of an issuer. :raises IssuerUnavailable: it is no address, or plain http to another machine"""
     try:
         if not isinstance(url, str):
             raise ValueError("it is no text")  # noqa: TRY004 - joined with the errors of parsing

@@ -85,7 +85,7 @@ class VersionKinds:
     """
     What rules of retention, and lists, ask about the text of a version.
 
-    ``sort`` is its sort key, and raises C{Invalid}. Of a version that is a ``snapshot``, ``build`` is the name of the
+    ``sort`` is its sort key, and raises ``Invalid``. Of a version that is a ``snapshot``, ``build`` is the name of the
     build that a file with these attributes belongs to, None for one of no build.
     """
 
@@ -102,7 +102,7 @@ class Ecosystem:
 
     ``name`` is OSV's word for the format. ``package_key`` is the key of a package by its name there. ``sort`` is the
     sort key of a version that bounds a range. ``builds`` are the sort keys that all builds of a listed version have:
-    from the first, to the second (exclusive). All three raise C{Invalid}.
+    from the first, to the second (exclusive). All three raise ``Invalid``.
     """
 
     name: str
@@ -130,8 +130,8 @@ class StoredFormat:
     """
     A package format, as far as what is stored of it.
 
-    ``package_key`` and ``version_key`` are the normalised forms of a name and of a version; they raise C{Invalid}.
-    ``check_place`` checks the names of a storage and of a new repository in it, and raises C{Invalid} if clients could
+    ``package_key`` and ``version_key`` are the normalised forms of a name and of a version; they raise ``Invalid``.
+    ``check_place`` checks the names of a storage and of a new repository in it, and raises ``Invalid`` if clients could
     not address it. ``refuses`` is why the rules of a repository do not let it have a version of this text, as a
     sentence; None if they do. ``warnings`` are sentences about surprising effects of a repository's configuration.
 
@@ -139,7 +139,7 @@ class StoredFormat:
     ``versions`` is None for images; ``ecosystem`` for formats that databases of vulnerabilities have no records of.
 
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
-    those about no single package, of what a proxy keeps; they raise C{Invalid} if one would be too large. ``compact``
+    those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large. ``compact``
     is a write command that writes the lists of a hosted repository anew, if they also grow when something is removed.
     """
 

@@ -2,21 +2,21 @@
 The folders of the storages: where they are, and whether they belong to this catalog.
 
 The catalog stores the path of a storage inside the data folder relative to it, so that a data folder can be moved
-and copied. The file C{owner.json} in a storage's folder has the id of the catalog that the storage belongs to. For a
+and copied. The file ``owner.json`` in a storage's folder has the id of the catalog that the storage belongs to. For a
 storage outside of the data folder it also has the path of that data folder, because a copied catalog has the same id.
 The catalog of several nodes, each with a data folder, has instead what distinguishes its database from a copy. It also
 opens the storages of a catalog that was in the node's own data folder, from which it was copied.
 
 =======================  ====================================  ====================================================
-the storage's folder is  C{owner.json} names                   the storage belongs to
+the storage's folder is  ``owner.json`` names                   the storage belongs to
 =======================  ====================================  ====================================================
 in the data folder       nothing, or this catalog              this catalog
-in the data folder       another catalog                       a lost catalog; C{reindex} takes the storage over
+in the data folder       another catalog                       a lost catalog; ``reindex`` takes the storage over
 elsewhere                this catalog, and this data folder    this catalog
                          or this database
 elsewhere                nothing; not in another data folder   this catalog, which writes the file on opening
 elsewhere                anything else                         another catalog; it is not opened until
-                                                               C{storage adopt}
+                                                               ``storage adopt``
 =======================  ====================================  ====================================================
 
 The file ``storages.json`` beside the database lists the storages and where they are. It is written when a storage is
@@ -109,7 +109,7 @@ def _exclusive_lock(folder: Path) -> Iterator[None]:
 
 class Owner(msgspec.Struct, frozen=True):
     """
-    The content of C{owner.json}.
+    The content of ``owner.json``.
 
     ``data`` is the resolved data folder or the database, None for a storage inside the data folder.
     """
@@ -122,7 +122,7 @@ class StorageFolders:
     """
     The storages of the catalog with the id ``catalog_uid`` and the data folder ``data``.
 
-    ``new`` is the folder of storages that are made without a path, C{storages} in the data folder unless it is given.
+    ``new`` is the folder of storages that are made without a path, ``storages`` in the data folder unless it is given.
     ``home`` is the database of a catalog that is not in the data folder.
     """
 
@@ -269,16 +269,16 @@ class StorageFolders:
                 raise Conflict(f"the folder overlaps with that of storage {other.name!r}")
 
     def listed(self) -> list[StorageEntry]:
-        """Return the storages in C{storages.json}. :raises OSError: it cannot be read"""
+        """Return the storages in ``storages.json``. :raises OSError: it cannot be read"""
         return self._file.list()
 
     def add_to_list(self, storage: Storage) -> None:
-        """Add a storage to C{storages.json}. :raises OSError: it could not be written"""
+        """Add a storage to ``storages.json``. :raises OSError: it could not be written"""
         path = self.spell(self.folder(storage))
         self._file.add(StorageEntry(uid=storage.uid, name=storage.name, path=path))
 
     def remove_from_list(self, uid: str) -> None:
-        """Remove a storage from C{storages.json}. :raises OSError: it could not be written"""
+        """Remove a storage from ``storages.json``. :raises OSError: it could not be written"""
         self._file.remove(uid)
 
     def _inside(self, folder: Path) -> bool:

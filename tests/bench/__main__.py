@@ -23,7 +23,7 @@ from .scenarios.groups import ALL, GROUPS, Group, group_of
 from .soak import describe, describe_restarts, run_restarts, run_soak, soak_json
 
 EVERYTHING = "all"
-GROWTH = ("scale", "npm-publish-5000", "image-tags-page")  # what C{--scale} means
+GROWTH = ("scale", "npm-publish-5000", "image-tags-page")  # what ``--scale`` means
 LIMIT_MINUTES = 55.0  # of a run of everything; the scenario that runs by then may take some minutes more
 CACHE = ROOT / ".cache" / "bench"
 

@@ -34,7 +34,7 @@ class Metric:
     """
     A figure of a trial: its key, its heading with the unit, and how many decimals are worth reading.
 
-    One whose C{compared} is false says nothing as a ratio, because it may well be zero.
+    One whose ``compared`` is false says nothing as a ratio, because it may well be zero.
     """
 
     key: str
@@ -57,7 +57,7 @@ GROWTH = Metric("growth_mib", "RSS growth MiB", 1, compared=False)
 
 @frozen
 class Goal:
-    """A bound on a figure of the first contestant, or on its ratio to the same figure of C{against}."""
+    """A bound on a figure of the first contestant, or on its ratio to the same figure of ``against``."""
 
     metric: Metric
     bound: Literal["at most", "at least"]
@@ -74,8 +74,8 @@ class Scenario:
     """
     One thing to measure.
 
-    C{lineup} names the contestants, the judged one first. C{prepare} gets one of them ready. Servers are kept for the
-    next scenario when it has the same C{stock}, and begin empty otherwise: some of them slow down with what they hold.
+    ``lineup`` names the contestants, the judged one first. ``prepare`` gets one of them ready. Servers are kept for the
+    next scenario when it has the same ``stock``, and begin empty otherwise: some of them slow down with what they hold.
     """
 
     name: str
@@ -122,7 +122,7 @@ class Arena:
     """
     The servers of a run, each started when a scenario first needs it.
 
-    C{scratch} is removed when the run ends; C{cache} stays, for big files that take long to write. C{seconds} is the
+    ``scratch`` is removed when the run ends; ``cache`` stays, for big files that take long to write. ``seconds`` is the
     length of a round of small requests in the scenario that runs.
     """
 
@@ -235,7 +235,7 @@ def run(scenario: Scenario, arena: Arena, pace: Pace, say: Callable[[str], None]
     """
     The figures of a scenario; a contestant that cannot do its part is named with the reason, and left out.
 
-    After C{deadline}, a reading of the monotonic clock, nobody takes part.
+    After ``deadline``, a reading of the monotonic clock, nobody takes part.
     """
     scenario = evolve(scenario, lineup=tuple(name for name in scenario.lineup if arena.has(name)))
     absent: dict[str, str] = {}

@@ -57,7 +57,7 @@ def _catalog(where: str, reactor: Any) -> AnyCatalog:
 
 
 async def fill(reactor: Any, where: str, path: str, count: int, kind: str, first: int) -> None:
-    """Publish C{count} releases; the same ones again change nothing."""
+    """Publish ``count`` releases; the same ones again change nothing."""
     catalog = _catalog(where, reactor)
     await catalog.start()
     try:

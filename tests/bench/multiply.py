@@ -66,7 +66,7 @@ COPIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
 
 
 def multiply(address: str, repository: str, times: int) -> None:
-    """Make C{times} times as many releases of those of this repository ("storage/name"), which are the only ones."""
+    """Make ``times`` times as many releases of those of this repository ("storage/name"), which are the only ones."""
     with _session(address) as session:
         indexes = _drop_indexes(session)
         for name, value in UNSAFE.items():

@@ -78,7 +78,7 @@ class Tally:
 
 @frozen
 class Soak:
-    """The result of a run; rates in requests a second, C{lag_s} bounds 99.9 % of the delays of the reactor."""
+    """The result of a run; rates in requests a second, ``lag_s`` bounds 99.9 % of the delays of the reactor."""
 
     fastest: float
     rate: float

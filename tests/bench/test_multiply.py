@@ -52,7 +52,7 @@ def fill(url: str, count: int, first: int) -> None:
 
 
 def rows_of(url: str, package: str) -> Mapping[str, list[Mapping[str, Any]]]:
-    """What every table has of a package, by the table, with C{#} for its digest."""
+    """What every table has of a package, by the table, with ``#`` for its digest."""
     found = {}
     with psycopg.connect(url, row_factory=dict_row) as session:
         (file,) = session.execute("SELECT * FROM file WHERE path LIKE %s", (f"packages/{package}/%",)).fetchall()

@@ -1,8 +1,8 @@
 """
-The registries behind the proxies, in a process of their own: C{python -m tests.bench.upstream KIND PORT MS FOLDER MIB}.
+Registries behind proxies, in processes of their own: ``python -m tests.bench.upstream KIND PORT MS FOLDER MIB``.
 
-Every answer comes C{MS} milliseconds late. C{FOLDER} keeps large files between runs; C{MIB} is the size of the image,
-and that of the large wheel a fifth of it. What a proxy has fetched so far is at C{/-/sent}.
+Every answer comes ``MS`` milliseconds late. ``FOLDER`` keeps large files between runs; ``MIB`` is the size of the
+image, and that of the large wheel a fifth of it. What a proxy has fetched so far is at ``/-/sent``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def large_wheel(mib: int) -> Wheel:
 
 
 def file_mib(mib: int) -> int:
-    """The size of the large file, in MiB, beside an image of C{mib}."""
+    """The size of the large file, in MiB, beside an image of ``mib``."""
     return mib // 5
 
 
@@ -80,7 +80,7 @@ def _huge(port: int, _folder: Path, _mib: int) -> NpmUpstream:
 
 
 def _add_packument(upstream: NpmUpstream, name: str, count: int, more: int) -> None:
-    """Add a package with so many versions, which have C{more} bytes more of manifest each; only the first exists."""
+    """Add a package with so many versions, which have ``more`` bytes more of manifest each; only the first exists."""
     first, *_ = packages = versions(name, count)
     tarball = first.tarball()
     document = {

@@ -41,7 +41,7 @@ from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.repositories import find_repository
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
-from .decisions import NOBODY, Question, decide_unread, read_decisions, read_known
+from .decisions import NO_USER, Question, decide_unread, read_decisions, read_known
 from .ownership import read_owner
 from .rules import NO_REPOSITORY, Decision, Standing, read_standing
 
@@ -438,11 +438,11 @@ class Authorizer:
         self._decisions[key] = _CacheEntry(identity, repository, decision)
 
     def _cached_standing(self, identity: Identity) -> Standing | None:
-        return NOBODY if identity.user_id is None else self._standings.get(identity.user_id)
+        return NO_USER if identity.user_id is None else self._standings.get(identity.user_id)
 
     async def _standing(self, identity: Identity) -> Standing:
         if identity.user_id is None:
-            return NOBODY
+            return NO_USER
         await self._identity_serial.refresh()
         self._use_serial()
         standing = self._standings.get(identity.user_id)

@@ -22,7 +22,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Identity, Project, Repository, User, UserKind
 from pkgrepo.storage.catalog.people.projects import list_bindings
 
-NOBODY = Standing(user=None)
+NO_USER = Standing(user=None)
 T = TypeVar("T")
 
 Question = tuple[Action, Repository, str | None]  # action, repository, and package if any
@@ -87,7 +87,7 @@ def read_known(r: Reader, identity: Identity, repository: Repository) -> bool:
 
 
 def _read_standing(r: Reader, identity: Identity) -> Standing:
-    return NOBODY if identity.user_id is None else read_standing(r, identity.user_id)
+    return NO_USER if identity.user_id is None else read_standing(r, identity.user_id)
 
 
 def _decide(

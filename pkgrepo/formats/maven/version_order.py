@@ -1,21 +1,21 @@
 """
-Sort keys of versions: bytes that compare in the order of Maven's C{ComparableVersion}.
+Sort keys of versions: bytes that compare in the order of Maven's ``ComparableVersion``.
 
 The order is that of Maven 3.8.7 and every 3.9, whose classes are the same. Maven 4 differs where a dash stands between
-a word and a number: it reads C{1-b-2} as C{1-b2}, a beta. To Maven 3, and here, that C{b} is a word like any other.
+a word and a number: it reads ``1-b-2`` as ``1-b2``, a beta. To Maven 3, and here, that ``b`` is a word like any other.
 
-A version is a list of numbers and words. A C{-}, a change between digits and letters, and a word after a C{.} begin a
-list within the list; it is always the last item, so a version is a chain of lists. Zeros and words for C{""} at the end
-of each list are dropped. Lists compare item by item; an item without counterpart compares with "nothing":
+A version is a list of numbers and words. A ``-``, a change between digits and letters, and a word after a ``.`` begin a
+list within the list; it is always the last item, so a version is a chain of lists. Zeros and words for ``""`` at the
+end of each list are dropped. Lists compare item by item; an item without counterpart compares with "nothing":
 
-- words: alpha < beta < milestone < rc = cr < snapshot < C{""} = ga = final = release < sp < other words, by text.
-  C{""} and zero equal nothing. C{a}, C{b} and C{m} directly before a digit are alpha, beta and milestone
+- words: alpha < beta < milestone < rc = cr < snapshot < ``""`` = ga = final = release < sp < other words, by text.
+  ``""`` and zero equal nothing. ``a``, ``b`` and ``m`` directly before a digit are alpha, beta and milestone
 - a list compares with nothing like its first item that is unequal to nothing
 - a word is before a list, and a list before a number, also before zero
 
-These rules have cycles for a few versions: C{1 < 1.sp.1 < 1-alpha < 1}. The keys keep how each list compares with
-nothing, so that C{1-alpha < 1 < 1.sp.1}. In a cycle is always a version with a word directly before a C{.} or C{-}, or
-with a zero at the begin of a list, as C{1-0-alpha} has.
+These rules have cycles for a few versions: ``1 < 1.sp.1 < 1-alpha < 1``. The keys keep how each list compares with
+nothing, so that ``1-alpha < 1 < 1.sp.1``. In a cycle is always a version with a word directly before a ``.`` or ``-``,
+or with a zero at the begin of a list, as ``1-0-alpha`` has.
 
 A key has one part for each item, and the mark of a list before its items. No part is a prefix of another one:
 
@@ -64,7 +64,7 @@ _Item = tuple[int, bytes, int]
 @lru_cache(maxsize=1000)
 def sort_key(version: str) -> bytes:
     """
-    The sort key of a version; versions that Maven holds for equal (C{1}, C{1.0}, C{1-ga}) have equal keys.
+    The sort key of a version; versions that Maven holds for equal (``1``, ``1.0``, ``1-ga``) have equal keys.
 
     Any text has one, made in time proportional to its length; it has at most five bytes for each of the text. Those of
     the files of one version are asked for one after the other, so recent ones are kept.
@@ -86,7 +86,7 @@ def sort_key(version: str) -> bytes:
 
 
 def _items(version: str) -> Iterator[_Item]:
-    """The items in the order of the text, as Maven's C{parseVersion} finds them."""
+    """The items in the order of the text, as Maven's ``parseVersion`` finds them."""
     number = word = ""  # what was read last, if it is not given out yet; never both
     empty = True  # whether the list that is being filled has no items
     for digits, mark, letters in _TOKENS.findall(version):

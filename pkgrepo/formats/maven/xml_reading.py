@@ -27,7 +27,7 @@ _DECLARATION: Final = re.compile(rb"<\?xml[^>]{0,100}?\sencoding\s*=\s*[\"']([A-
 
 def parse_xml(content: bytes, target: Any, what: str, pointer: str) -> str | None:
     """
-    Parse a document with a C{TreeBuilder}-like target, whose C{Invalid} is passed on.
+    Parse a document with a ``TreeBuilder``-like target, whose ``Invalid`` is passed on.
 
     Returns None, or a sentence why it cannot be read although it may be well-formed: it has a DOCTYPE, or an unknown
     encoding. ``what`` is the document in sentences, ``pointer`` that of the errors.

@@ -46,7 +46,7 @@ DISCARDED = bytearray(PIECE)
 
 @frozen
 class Installed:
-    """How long an install took, and what came: C{failed} answers were errors."""
+    """How long an install took, and what came: ``failed`` answers were errors."""
 
     seconds: float
     files: int
@@ -63,19 +63,19 @@ class Read:
 
 
 def install_npm(registry: str, root: str, headers: Mapping[str, str] | None = None) -> Installed:
-    """Install a package with everything it needs, in the newest versions; C{headers} are sent with each request."""
+    """Install a package with everything it needs, in the newest versions; ``headers`` are sent with each request."""
     return asyncio.run(_install(_npm(registry), [root], NPM_CONNECTIONS, headers or {}))
 
 
 def install_python(
     page_url: Callable[[str], str], root: str, connections: int, headers: Mapping[str, str] | None = None
 ) -> Installed:
-    """Install a project with everything it needs, in the newest versions; C{page_url} gives the URL of a page."""
+    """Install a project with everything it needs, in the newest versions; ``page_url`` gives the URL of a page."""
     return asyncio.run(_install(_python(page_url), [root], connections, headers or {}))
 
 
 def resolve_maven(root_url: str, artifact: str, headers: Mapping[str, str] | None = None) -> Installed:
-    """Resolve an artifact (C{group:artifact:version}) with its dependencies from the repository at a URL."""
+    """Resolve an artifact (``group:artifact:version``) with its dependencies from the repository at a URL."""
     return asyncio.run(_install(_maven(root_url), [artifact], MAVEN_CONNECTIONS, headers or {}))
 
 
@@ -85,7 +85,7 @@ def install_gems(root_url: str, root: str, headers: Mapping[str, str] | None = N
 
 
 def pull_image(registry: Registry, tag: str, headers: Mapping[str, str]) -> Installed:
-    """Pull an image, three blobs at a time as docker does; C{headers} are sent with each request."""
+    """Pull an image, three blobs at a time as docker does; ``headers`` are sent with each request."""
     fields = {**DOCKER, **registry.headers, **headers}
     started = time.perf_counter()
     manifest = json.loads(get(registry.manifest_url(tag), fields).body)

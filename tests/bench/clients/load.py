@@ -72,7 +72,7 @@ class Reply:
 
 @frozen
 class Hits:
-    """The results of wrk. Latencies in milliseconds; C{refused} counts responses with a status of 400 or more."""
+    """The results of wrk. Latencies in milliseconds; ``refused`` counts responses with a status of 400 or more."""
 
     requests: int
     seconds: float
@@ -93,7 +93,7 @@ class Target:
 
 @frozen
 class Post:
-    """A request with a body of known length, given in parts; C{path} replaces that of the target."""
+    """A request with a body of known length, given in parts; ``path`` replaces that of the target."""
 
     headers: Mapping[str, str]
     parts: Sequence[bytes | memoryview]
@@ -160,9 +160,9 @@ def wrk(
     """
     Ask for one address as fast as one thread with kept connections can.
 
-    C{turns} is a file of other addresses of the same server to ask for in turn, see L{write_turns}.
+    ``turns`` is a file of other addresses of the same server to ask for in turn, see L{write_turns}.
 
-    :raises LoadFailed: an answer was missing or refused; with C{refused}, if one was not refused
+    :raises LoadFailed: an answer was missing or refused; with ``refused``, if one was not refused
     """
     command = ["wrk", "-t1", f"-c{connections}", f"-d{math.ceil(seconds)}s", "--latency", "--timeout", "10s"]
     command += ["-s", str(Path(__file__).with_name("wrk.lua"))]
@@ -205,7 +205,7 @@ def first_bytes(urls: Sequence[str], headers: Mapping[str, str]) -> list[float]:
 
 
 def write_turns(path: Path, urls: Sequence[str], agents: Sequence[str]) -> Path:
-    """Write the file of L{wrk}'s C{turns}: each kind of client requests each URL."""
+    """Write the file of L{wrk}'s ``turns``: each kind of client requests each URL."""
     lines = [f"{_path(url)}\t{agent}\n" for agent in agents for url in urls]
     path.write_text("".join(lines))
     return path
@@ -228,7 +228,8 @@ def put_file(url: str, path: Path, target: Target) -> None:
 
 def patch_file(path: Path, target: Target) -> str:
     """
-    Send a file as the body of a PATCH, in chunks whose sum is not announced; the C{Location} of the answer, or nothing.
+    Send a file as the body of a PATCH, in chunks whose sum is not announced; the ``Location`` of the answer, or
+    nothing.
 
     :raises LoadFailed: it was refused
     """
@@ -242,7 +243,7 @@ def patch_file(path: Path, target: Target) -> str:
 
 def post_file(path: Path, fields: Iterable[tuple[str, str]], target: Target) -> None:
     """
-    Send a file as the C{content} of an upload form, read from the disk as it goes.
+    Send a file as the ``content`` of an upload form, read from the disk as it goes.
 
     :raises LoadFailed: it was refused
     """
@@ -307,7 +308,7 @@ class Prober(threading.Thread):
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest value that is not below C{percent} of all values."""
+    """Return the smallest value that is not below ``percent`` of all values."""
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 

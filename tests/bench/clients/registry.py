@@ -19,7 +19,7 @@ from .load import STEP_LIMIT_S, Connection, Target, patch_file
 
 @frozen
 class Registry:
-    """A registry as one image's client sees it: C{name} is the image, C{headers} say who asks."""
+    """A registry as one image's client sees it: ``name`` is the image, ``headers`` say who asks."""
 
     base_url: str
     name: str
@@ -76,7 +76,7 @@ class Pusher:
         return urljoin(self._registry.base_url, location)
 
     def _ask(self, method: str, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> str:
-        """The C{Location} of the answer, or nothing."""
+        """The ``Location`` of the answer, or nothing."""
         sent = {**self._registry.headers, "Content-Length": str(len(body)), **(headers or {})}
         return self._connection.ask(method, url, sent, body).accepted(f"{method} {url}").headers.get("location", "")
 

@@ -19,7 +19,7 @@ from tests.bench.packages.images import Blob, make_image
 
 
 class Memory(BaseHTTPRequestHandler):
-    """A registry with one upload at a time, which takes it for another one if the client forgets C{_state}."""
+    """A registry with one upload at a time, which takes it for another one if the client forgets ``_state``."""
 
     protocol_version = "HTTP/1.1"
     upload = b""

@@ -69,7 +69,7 @@ class PkgrepoImages(Pkgrepo, ImageRegistry):
 
 
 class PkgrepoTags(PkgrepoImages):
-    """A repository for an image that is given C{tags} tags."""
+    """A repository for an image that is given ``tags`` tags."""
 
     tags = 0
 

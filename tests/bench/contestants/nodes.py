@@ -162,7 +162,7 @@ class Follower(Pkgrepo):
 
 
 class TwoNodes(Node):
-    """Two nodes; C{other_url} is the address of the second one."""
+    """Two nodes; ``other_url`` is the address of the second one."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

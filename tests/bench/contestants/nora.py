@@ -59,7 +59,7 @@ class Nora(NoraServer, OpenRegistry, NodeRegistry, PythonIndex, MavenServer):
 
 
 class NoraProxy(Proxy, NoraServer):
-    """Nora with one upstream, whose address C{variable} takes with C{url_end} appended."""
+    """Nora with one upstream, whose address ``variable`` takes with ``url_end`` appended."""
 
     variable = ""
     url_end = ""

@@ -59,7 +59,7 @@ class Pkgrepo(Contestant):
         return send_json("POST", f"{self.base_url}/api/{path}", value, self.admin)
 
     def add_repository(self, name: str, format_name: str, visibility: str = "public", **config: object) -> None:
-        """Make a repository, hosted unless C{config} says otherwise."""
+        """Make a repository, hosted unless ``config`` says otherwise."""
         values = {"name": name, "format": format_name, "visibility": visibility, "config": {"type": "Hosted", **config}}
         self.ask("repository", {"storage": self.storage, **values})
 
@@ -98,7 +98,7 @@ class PkgrepoHosting(Pkgrepo):
 
 
 class Filled(PkgrepoHosting):
-    """One whose repository has C{releases} releases of other packages from the start."""
+    """One whose repository has ``releases`` releases of other packages from the start."""
 
     releases = 0
     first = 0  # the number of the first one
@@ -194,7 +194,7 @@ def target(kind: str, repository_url: str, token: str) -> Target:
 
 
 def gem_post(name: str, version: str = "1.0.0", *, needs: Sequence[str] = (), pad: int = 0) -> Post:
-    """The push of a gem, which has C{pad} incompressible bytes."""
+    """The push of a gem, which has ``pad`` incompressible bytes."""
     spec = make_gemspec(name, version, dependencies={each: [(">=", "1.0")] for each in needs})
     data = pack_gem(spec, data=EMPTY_DATA + b"".join(filler(pad)))
     return Post({"Content-Type": "application/octet-stream"}, [data], len(data))

@@ -37,7 +37,7 @@ class Sent:
 
 
 class Source(Contestant):
-    """Something to install from. C{mib} is the size of the image in MiB, and five times that of the large wheel."""
+    """Something to install from. ``mib`` is the size of the image in MiB, and five times that of the large wheel."""
 
     mib: ClassVar[int] = 1000
 
@@ -47,7 +47,7 @@ class Source(Contestant):
 
 
 class Direct(Source):
-    """An upstream; C{kind} says of what, see L{tests.bench.upstream}."""
+    """An upstream; ``kind`` says of what, see L{tests.bench.upstream}."""
 
     kind = ""
 
@@ -84,7 +84,7 @@ UPSTREAMS: Final[Mapping[str, type[Direct]]] = {
 
 
 class Proxy(Source):
-    """A proxy, which is empty when it starts; C{direct} is the class of its upstream, of npm packages by default."""
+    """A proxy, which is empty when it starts; ``direct`` is the class of its upstream, of npm packages by default."""
 
     direct: type[Direct] = UPSTREAMS["npm"]
 
@@ -110,7 +110,7 @@ class Proxy(Source):
 
 
 class PkgrepoProxy(Proxy, Pkgrepo):
-    """A public repository of type Proxy; C{url_end} is appended to the upstream's address."""
+    """A public repository of type Proxy; ``url_end`` is appended to the upstream's address."""
 
     format = ""
     url_end = ""

@@ -38,9 +38,9 @@ CONTESTANTS: dict[str, type[Contestant]] = {}  # all of the modules that were im
 
 class Program:
     """
-    A process that serves, in a folder of its own, where C{output.log} has what it says.
+    A process that serves, in a folder of its own, where ``output.log`` has what it says.
 
-    C{options} are those of C{Popen}.
+    ``options`` are those of ``Popen``.
     """
 
     def __init__(self, folder: Path, command: Sequence[str | Path], **options: Any) -> None:
@@ -89,8 +89,8 @@ class Contestant(ABC):
     """
     One server process with its folder, from L{start} to L{stop}.
 
-    C{name} is what tables call it. C{version} says what ran, once it has been started. C{places} are the paths of its
-    repositories by kind of packages, where these are not at its root.
+    ``name`` is what tables call it. ``version`` says what ran, once it has been started. ``places`` are the paths of
+    its repositories by kind of packages, where these are not at its root.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Contestant(ABC):
     @abstractmethod
     def command(self) -> Sequence[str]:
         """
-        The program and its arguments, to listen at C{port}; may write its configuration below C{folder} first.
+        The program and its arguments, to listen at ``port``; may write its configuration below ``folder`` first.
 
         :raises Unavailable: it is not installed
         """

@@ -34,7 +34,7 @@ def scaled_name(kind: str, size: int) -> str:
 
 
 class Multiplied(Filled, OnDatabase, PkgrepoPython):
-    """One with C{releases} files, of which the first ten thousand are published and the others are copies."""
+    """One with ``releases`` files, of which the first ten thousand are published and the others are copies."""
 
     first = BASE
 

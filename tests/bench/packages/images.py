@@ -16,7 +16,7 @@ from .filler import Content, filler
 
 @define(slots=False)
 class Blob(Content):
-    """Bytes that a name decides; C{size} is at least 32."""
+    """Bytes that a name decides; ``size`` is at least 32."""
 
     name: str
     size: int
@@ -73,5 +73,5 @@ class Image:
 
 
 def make_image(name: str, layers: int, size: int) -> Image:
-    """Return an image with this number of layers of C{size} bytes each."""
+    """Return an image with this number of layers of ``size`` bytes each."""
     return Image(name, tuple(Blob(f"{name}-{number}", size) for number in range(layers)))

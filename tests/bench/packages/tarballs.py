@@ -30,7 +30,7 @@ DESCRIBED = {
 
 @frozen
 class NodePackage:
-    """One version of a package; C{padding} is the size of its big file in bytes, which does not compress."""
+    """One version of a package; ``padding`` is the size of its big file in bytes, which does not compress."""
 
     name: str
     version: str
@@ -61,5 +61,5 @@ class NodePackage:
 
 
 def versions(name: str, count: int, *, start: int = 0) -> list[NodePackage]:
-    """Versions of one package, one after the other as releases come; C{start} were there before."""
+    """Versions of one package, one after the other as releases come; ``start`` were there before."""
     return [NodePackage(name, f"{1 + n // 100}.{n // 10 % 10}.{n % 10}") for n in range(start, start + count)]

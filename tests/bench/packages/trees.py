@@ -12,8 +12,8 @@ class Node:
     """
     A package of a tree.
 
-    C{versions} are its versions, oldest first; only the newest one is installed. C{padding} is the size in bytes of an
-    incompressible file in that version, C{needs} are names of other packages.
+    ``versions`` are its versions, oldest first; only the newest one is installed. ``padding`` is the size in bytes of
+    an incompressible file in that version, ``needs`` are names of other packages.
     """
 
     name: str

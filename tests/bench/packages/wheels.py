@@ -46,7 +46,7 @@ class _Parts:
 
 @define(slots=False)
 class Wheel(Content):
-    """A pure wheel of one project; C{padding} is the size of its big member in bytes."""
+    """A pure wheel of one project; ``padding`` is the size of its big member in bytes."""
 
     project: str
     version: str

@@ -19,7 +19,7 @@ No access logs; pkgrepo has one worker unless two are named, and checks credenti
 
 
 def write_reports(folder: Path, results: Sequence[Result]) -> None:
-    """Write C{results.md}, C{results.json} and the pictures, over those of an earlier call."""
+    """Write ``results.md``, ``results.json`` and the pictures, over those of an earlier call."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.md").write_text(summarise(results, titles()))
     (folder / "results.json").write_text(to_json(results))
@@ -37,7 +37,7 @@ def titles() -> Mapping[str, Sequence[str]]:
 
 def summarise(results: Sequence[Result], groups: Mapping[str, Sequence[str]]) -> str:
     """
-    The tables, and the goals as a list; C{groups} are names of scenarios by the title of their table.
+    The tables, and the goals as a list; ``groups`` are names of scenarios by the title of their table.
 
     A row is a scenario, a column a peer; a cell says by which factor the judged server's leading figure is the peer's,
     and the same of processor time.

@@ -15,7 +15,7 @@ from tests.bench.arena import Goal, Metric, Result
 
 @frozen
 class Verdict:
-    """A goal and what was measured; C{value} is None when one of its sides did not take part."""
+    """A goal and what was measured; ``value`` is None when one of its sides did not take part."""
 
     goal: Goal
     value: float | None

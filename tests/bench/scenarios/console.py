@@ -39,7 +39,7 @@ _ASSET: Final = re.compile(rb'(?:href|src)="(/ui/static/[^"]+)"')
 
 
 def _viewing(path: str, click: str = "") -> Callable[[Arena, str], Trial]:
-    """Prepare views of a page; with C{click}, of the page to which its link with this C{rel} leads."""
+    """Prepare views of a page; with ``click``, of the page to which its link with this ``rel`` leads."""
 
     def prepare(arena: Arena, _name: str) -> Trial:
         server = arena.get(OURS)

@@ -48,7 +48,7 @@ def _reading(image: Image, address: Address, *, tags: int = 1, count: int = 0) -
     """
     Prepare one address to be asked for again and again; for nginx, the bytes that pkgrepo answers.
 
-    The answer must list C{count} tags.
+    The answer must list ``count`` tags.
     """
 
     def prepare(arena: Arena, name: str) -> Trial:

@@ -121,7 +121,7 @@ def asking(
     *,
     refused: bool = False,
 ) -> Trial:
-    """Rounds of small requests to a contestant, which is warmed up now; C{turns} and C{refused} as in L{wrk}."""
+    """Rounds of small requests to a contestant, which is warmed up now; ``turns`` and ``refused`` as in L{wrk}."""
     wrk(url, headers, WARM_UP_S, turns=turns, refused=refused)
 
     def trial(_: int) -> Mapping[str, float]:

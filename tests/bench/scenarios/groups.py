@@ -18,9 +18,9 @@ class Group:
     """
     Scenarios of one subject.
 
-    When everything is run, each is measured in so many C{rounds}, of so many C{seconds} where they are small requests:
-    as many as the goals need, and no more, for a run of everything ends within the hour. Those that are not C{in_all}
-    take too long for it.
+    When everything is run, each is measured in so many ``rounds``, of so many ``seconds`` where they are small
+    requests: as many as the goals need, and no more, for a run of everything ends within the hour. Those that are not
+    ``in_all`` take too long for it.
     """
 
     title: str

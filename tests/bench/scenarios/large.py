@@ -42,7 +42,7 @@ def _sha256sum_s(path: Path) -> float:
 
 
 def _upload_five(arena: Arena, name: str, send: Callable[[PkgrepoPython, Path], None]) -> Trial:
-    """Uploads of 5 GiB by C{send}, into an empty server each round."""
+    """Uploads of 5 GiB by ``send``, into an empty server each round."""
     path = LARGE.ensure(arena.cache)
     assert LARGE.sha256  # computed here, since a round's clock would run
 

@@ -89,7 +89,7 @@ def _reading(
 
 
 def _publishing(arena: Arena, name: str, stock: Stock, clients: int, count: int) -> Trial:
-    """Rounds of C{count} publishes of small versions, by so many clients, into a package that has others."""
+    """Rounds of ``count`` publishes of small versions, by so many clients, into a package that has others."""
     server = stock.put_into(arena, name)
 
     def make(_: int) -> tuple[int, Sequence[Post]]:

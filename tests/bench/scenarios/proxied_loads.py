@@ -47,8 +47,8 @@ class Load:
     """
     Something to install, from whom, and who else has it.
 
-    C{first} fetches another package, C{install} all that is measured, with header fields that are sent as well. C{fill}
-    publishes it to C{hosted}; the folder keeps large files.
+    ``first`` fetches another package, ``install`` all that is measured, with header fields that are sent as well.
+    ``fill`` publishes it to ``hosted``; the folder keeps large files.
     """
 
     name: str

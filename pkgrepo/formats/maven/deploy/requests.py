@@ -252,7 +252,7 @@ def status_record(deployment: Deployment) -> dict[str, Any]:
     """
     The status of a deployment; what was published is known once it is.
 
-    The C{status} of one that has failed is the HTTP status that a client got who waited for it.
+    The ``status`` of one that has failed is the HTTP status that a client got who waited for it.
     """
     record: dict[str, Any] = {
         "deployment_id": deployment.uid,

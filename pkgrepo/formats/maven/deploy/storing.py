@@ -101,7 +101,7 @@ GROUP_SIZE: Final = 256 * 1024 * 1024  # bytes of them
 
 @frozen
 class Begin:
-    """The next bytes are those of this file, up to the next C{End}."""
+    """The next bytes are those of this file, up to the next ``End``."""
 
     file: ArtifactFile
     size: int

@@ -333,7 +333,7 @@ async def _publish_from(context: MavenContext, pusher: Pusher, deployment: Deplo
 
 
 async def _publish(context: MavenContext, pusher: Pusher, deployment: Deployment, before: DeploymentState) -> None:
-    """Publish what is PUBLISHING. After an error other than C{Refused} it is as ``before``, or is published."""
+    """Publish what is PUBLISHING. After an error other than ``Refused`` it is as ``before``, or is published."""
     try:
         async with renewed_lease(context.services.catalog, context.services.clock, deployment):
             await publish(context, pusher.identity, pusher.actor, deployment)

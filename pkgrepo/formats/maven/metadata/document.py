@@ -48,7 +48,7 @@ def verbatim(content: bytes) -> Spliced:
 
 
 def newest_of(versions: Sequence[str]) -> tuple[str, str]:
-    """C{latest} and C{release} of versions in their order; empty if there is none."""
+    """``latest`` and ``release`` of versions in their order; empty if there is none."""
     latest = versions[-1] if versions else ""
     return latest, next((each for each in reversed(versions) if not is_snapshot(each)), "")
 
@@ -181,7 +181,7 @@ def meaning_of_artifact(read: ReadMetadata) -> bytes | None:
     """
     What uploaded metadata of an artifact mean; None if clients would read them differently from generated ones.
 
-    C{LATEST} is the release to clients if C{latest} is missing. When they were changed does not matter.
+    ``LATEST`` is the release to clients if ``latest`` is missing. When they were changed does not matter.
     """
     if not is_time(read.last_updated) or read.version or read.timestamp or read.snapshots:
         return None

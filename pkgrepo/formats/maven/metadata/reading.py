@@ -39,7 +39,7 @@ class Other(msgspec.Struct, array_like=True, frozen=True, order=True):
     """
     An element that is kept as it is: its XML, by its name.
 
-    ``inside`` is the known element that it is in: empty for the root, or C{versioning}.
+    ``inside`` is the known element that it is in: empty for the root, or ``versioning``.
     """
 
     inside: str
@@ -51,8 +51,8 @@ class SnapshotFile(msgspec.Struct, array_like=True, frozen=True, order=True):
     """
     The newest file of one kind in the directory of a snapshot.
 
-    ``value`` is the version in the file's name; ``updated`` is C{yyyyMMddHHmmss}. ``timestamp`` and ``build`` are those
-    of a build, and None if the file has the literal version in its name.
+    ``value`` is the version in the file's name; ``updated`` is ``yyyyMMddHHmmss``. ``timestamp`` and ``build`` are
+    those of a build, and None if the file has the literal version in its name.
     """
 
     classifier: str
@@ -96,7 +96,7 @@ def version_fragment(version: str) -> bytes:
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a time as metadata have it, C{yyyyMMddHHmmss}."""
+    """Whether a text is a time as metadata have it, ``yyyyMMddHHmmss``."""
     return _TIME.fullmatch(text) is not None
 
 

@@ -1,7 +1,7 @@
 """
 Normalises metadata of upstreams to the fragments that a hosted artifact has in the catalog.
 
-Clients never get what an upstream wrote around them: C{release}, C{latest} and the newest builds follow from the
+Clients never get what an upstream wrote around them: ``release``, ``latest`` and the newest builds follow from the
 versions and files of all routes. What cannot be the version of an artifact is left out.
 """
 
@@ -89,7 +89,7 @@ def _split(file: SnapshotFile, version: str) -> tuple[SnapshotFile, bytes] | Non
 
 
 def build_sort(updated: str, build: int) -> bytes:
-    """The place of the files of a build, by its time (C{yyyyMMddHHmmss}) and number."""
+    """The place of the files of a build, by its time (``yyyyMMddHHmmss``) and number."""
     return updated.encode("ascii") + build.to_bytes(4, "big")
 
 

@@ -70,7 +70,7 @@ ACCEPT: Final = "application/xml, text/xml, */*;q=0.5"
 
 
 def metadata_question(key: str) -> DocumentRequest:
-    """The metadata with this key: C{group:artifact}, or C{group:artifact:version} of a snapshot."""
+    """The metadata with this key: ``group:artifact``, or ``group:artifact:version`` of a snapshot."""
     group, artifact, *version = key.split(":")
     package_key = f"{group}:{artifact}"
     directory = "/".join([package_directory(package_key), *version])

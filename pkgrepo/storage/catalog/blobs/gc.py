@@ -146,7 +146,7 @@ def freed_by_removal(r: Reader, storage_id: int, reference_counts: Mapping[str, 
     """
     The live blobs that would have no reference after a removal, and were last touched before ``before_ms``.
 
-    ``reference_counts`` has, by sha256, the number of rows of C{package_blob} and C{manifest} that would be removed.
+    ``reference_counts`` has, by sha256, the number of rows of ``package_blob`` and ``manifest`` that would be removed.
     """
     freed = []
     for sha256, count in reference_counts.items():

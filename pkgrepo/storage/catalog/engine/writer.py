@@ -2,7 +2,7 @@
 Runs batches of commands on the SQLite file.
 
 When a commit fails, the next batch uses a new connection. The log has one line when failures begin and one when they
-end, so callers that get C{StorageFull} or C{StorageFailed} from a write need not log it.
+end, so callers that get ``StorageFull`` or ``StorageFailed`` from a write need not log it.
 """
 
 from __future__ import annotations

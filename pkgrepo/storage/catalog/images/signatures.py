@@ -12,8 +12,8 @@ image_trust       all signatures of the image were verified          by L{set_ke
                   against this set of keys                           random value, so they are verified again
 ================  =================================================  ================================================
 
-A signature is discoverable if clients can find it: at the tag C{sha256-HEX.sig}, or in a manifest of the type L{BUNDLE}
-whose subject is the signed digest.
+A signature is discoverable if clients can find it: at the tag ``sha256-HEX.sig``, or in a manifest of the type
+L{BUNDLE} whose subject is the signed digest.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Snapshots:
     Runs each query in one snapshot, and learns which ones need a transaction for that.
 
     A function is run without one at first. At its second statement it is abandoned, and run again in a transaction, as
-    it is from then on. C{code} stands for the function: what is defined once in the source has one.
+    it is from then on. ``code`` stands for the function: what is defined once in the source has one.
     """
 
     def __init__(self) -> None:
