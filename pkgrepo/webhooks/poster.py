@@ -25,7 +25,7 @@ from pkgrepo.storage.secret_box import SecretBox
 from .envelopes import headers_of
 from .signing import sign
 
-MOST_IDLE: Final = 2  # connections that are kept open to one receiver
+MOST_IDLE: Final = 8  # connections that are kept open to one receiver: as many as requests are sent at a time
 MOST_READ: Final = 64 * 1024  # bytes of the body of a response
 MOST_KEPT: Final = 4096  # characters of it that people see
 FORBIDDEN: Final = "it leads to an address that is not public; webhooks.allow_private can except it"
