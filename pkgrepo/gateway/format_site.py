@@ -18,6 +18,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Repository
 
+from .quotas import note_quotas
 from .services import Context, Services
 from .virtual_publishing import publish_context
 
@@ -71,6 +72,8 @@ class FormatSite(Generic[C, P]):
         path = await routes.read(context, request, request.entry.rest)
         if routes.changes(request, path):
             context = await routes.target(context, request, path)
+            if request.method != b"DELETE":
+                await note_quotas(context.services, context.repository, request)
         return await routes.answer(context, request, path)
 
 

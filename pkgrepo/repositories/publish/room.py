@@ -16,7 +16,7 @@ from attrs import frozen
 from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.server.quotas import quotas_of_repository, subject_name
+from pkgrepo.storage.catalog.server.quotas import Limits, Usage, nearly_used, quotas_of_repository, subject_name
 
 SLACK: Final = 64 * 1024  # bytes by which the announced size of a form may exceed that of the file in it
 
@@ -103,4 +103,13 @@ def read_allowances(r: Reader, repository: Repository) -> list[Allowance]:
         Allowance((quota.kind, quota.subject_id), subject_name(r, quota), quota.bytes, used.bytes, quota.file_size)
         for quota, used in quotas_of_repository(r, repository.id)
         if quota.bytes is not None or quota.file_size is not None
+    ]
+
+
+def nearly_used_quotas(r: Reader, repository: Repository) -> list[tuple[str, Limits, Usage]]:
+    """The quotas that bound what a repository stores, with their names, and what is used of each."""
+    return [
+        (subject_name(r, quota), quota.limits, used)
+        for quota, used in quotas_of_repository(r, repository.id)
+        if nearly_used(quota.limits, used)
     ]

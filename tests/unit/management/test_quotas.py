@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import msgspec
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
 
@@ -11,6 +12,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.rows import column
 from tests.support.inprocess_server import until
 from tests.support.memory_server import Reply, Stack
+from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
 
 NO_LIMITS = {"bytes": None, "packages": None, "versions": None, "file_size": None}
@@ -238,3 +240,28 @@ async def test_without_quotas_none_is_read_before_an_upload(stack: Stack) -> Non
     assert registry.limited
     await stack.ok("PATCH", "/system/quota", {"bytes": None})
     assert not registry.limited
+
+
+async def test_publishers_are_told_of_quotas_that_are_nearly_used(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.add_repository("node", format="npm")
+    first = await upload(stack, "one")
+    assert (first.status, first.headers.get("warning")) == (201, None)
+    me = (await stack.ok("GET", "/user/me"))["username"]
+    await stack.ok("PATCH", f"/users/{me}/quota", {"versions": 3})
+    await stack.ok("PATCH", "/repository/main%2Fnode/quota", {"packages": 1})
+    second = await upload(stack, "two")
+    assert (second.status, second.headers.get("warning")) == (201, None)
+    body = make_publish("demo", "1.0.0")
+    third = await stack.call("PUT", "/repositories/main/node/demo", raw=body)
+    assert (third.status, "npm-notice" in third.headers) == (201, False)
+    kinds = stack.assembly.core.catalog.peek(lambda r: r.all("SELECT data FROM event WHERE kind = 'quota.warning'"))
+    assert [msgspec.json.decode(data)["kind"] for (data,) in kinds] == ["repository", "user"]
+    await stack.ok("PATCH", f"/users/{me}/quota", {"versions": 4})
+    body = make_publish("demo", "1.1.0")
+    fourth = await stack.call("PUT", "/repositories/main/node/demo", raw=body)
+    assert fourth.headers["npm-notice"] == "repository main/node has used 100 % of its quota of packages"
+    await stack.ok("PATCH", f"/users/{me}/quota", {"versions": 5})
+    fifth = await upload(stack, "two", "2.0")
+    assert fifth.headers["warning"] == '299 - "your account has used 80 % of its quota of versions"'
+    assert (await upload(stack, "three")).headers.get("warning") is None  # it is refused, with a sentence of its own

@@ -20,6 +20,7 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.quotas import note_quotas
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.reading.body import BodyTooLarge
 from pkgrepo.http.request import Request
@@ -128,6 +129,7 @@ async def push_manifest(
     rules = policy(target.repository)
     document = await parse_in_thread(context.services.pools, data, content_type, other_types=rules.other_media_types)
     await context.members.check_new_name(request, target)
+    await note_quotas(context.services, target.repository, request)
     call = Call(request, target, identity)
     condition = _condition(request) if digest is None else None
     name = await store_manifest(context, call, Pushed(data, document, digest, tags, condition))

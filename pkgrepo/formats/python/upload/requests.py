@@ -31,6 +31,7 @@ from pkgrepo.formats.python.refusals import misplaced
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
+from pkgrepo.gateway.quotas import note_quotas
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.gateway.virtual_publishing import publish_context
@@ -64,7 +65,8 @@ async def upload_file(
 ) -> Response:
     """A distribution as the whole body."""
     key, limit = project_key(project), context.services.max_upload
-    await context.admit(request, Action.WRITE, key)
+    identity = await context.admit(request, Action.WRITE, key)
+    await note_quotas(context.services, context.repository, request)
     try:
         name = parse_upload(filename, project=project, strict=_is_strict(context))
     except Invalid as error:
@@ -77,7 +79,7 @@ async def upload_file(
     if name.version_key != version_key(version):
         raise Invalid(f"{name.filename} does not belong to version {version}", "version")
     check_declared_length(request, limit)
-    async with context.services.publisher.stage(context.repository) as staged:
+    async with context.services.publisher.stage(context.repository, key, user_id=identity.user_id) as staged:
         blob = await receive_body(request, staged, limit=limit)
         published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
     return text_response("stored\n" if published.changed else "unchanged\n", 201 if published.changed else 200)
@@ -107,6 +109,7 @@ async def refuse_upload(context: Context[object], request: Request, **_: str) ->
 async def _upload_form(context: Context[object], request: Request, project: str | None) -> Response:
     services = context.services
     identity = await context.admit(request, Action.WRITE, project)
+    await note_quotas(services, context.repository, request)
     check_declared_length(request, services.max_upload + FORM_OVERHEAD)
 
     async def admit(key: str) -> None:
