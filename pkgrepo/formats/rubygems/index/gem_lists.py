@@ -129,9 +129,10 @@ class VersionsList:
 
 
 class VersionsLists:
-    """The lists of all hosted repositories, one instance per process."""
+    """The lists of all hosted repositories, one instance per process; ``page`` lines are read at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, page: int = PAGE) -> None:
+        self._page = page
         self._kept: StampCache[int, VersionsList] = StampCache(MOST_FILES)
 
     async def get(self, catalog: ICatalog, repository: Repository) -> VersionsList:
@@ -142,13 +143,13 @@ class VersionsLists:
         """
         state: ListState | None = await catalog.look(index_documents.find_list, repository.id)
         before = self._kept.latest(repository.id)
-        return await self._kept.get(repository.id, state, lambda: catalog.scan(_extend, repository, before))
+        return await self._kept.get(repository.id, state, lambda: catalog.scan(_extend, repository, before, self._page))
 
 
-def read_lines(reader: Reader, repository: Repository, seq: int = 0) -> Iterator[bytes]:
+def read_lines(reader: Reader, repository: Repository, seq: int = 0, page: int = PAGE) -> Iterator[bytes]:
     """The lines of a repository's list from the number ``seq`` on, several at a time."""
     gil = GilReleaser()
-    while lines := index_documents.lines_from(reader, repository.id, seq, PAGE):
+    while lines := index_documents.lines_from(reader, repository.id, seq, page):
         yield b"".join(line + b"\n" for _, line in lines)
         seq = lines[-1][0] + 1
         gil.release_if_due()
@@ -161,7 +162,7 @@ def versions_head(repository: Repository, state: ListState | None) -> bytes:
     return f"created_at: {render_time(began)}\n---\n".encode()
 
 
-def _extend(reader: Reader, repository: Repository, kept: VersionsList | None) -> VersionsList:
+def _extend(reader: Reader, repository: Repository, kept: VersionsList | None, page: int) -> VersionsList:
     """The list in the present state, in the file of ``kept`` if that is its beginning."""
     state = index_documents.find_list(reader, repository.id)
     if kept is not None and _continues(kept.state, state):
@@ -169,7 +170,7 @@ def _extend(reader: Reader, repository: Repository, kept: VersionsList | None) -
     else:
         writer, seq = ListWriter.new(), 0
         writer.add(versions_head(repository, state))
-    for data in read_lines(reader, repository, seq):
+    for data in read_lines(reader, repository, seq, page):
         writer.add(data)
     return VersionsList(state, writer.end())
 

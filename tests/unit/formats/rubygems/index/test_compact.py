@@ -12,7 +12,7 @@ import pytest
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems import legacy
 from pkgrepo.formats.rubygems.gemspec import DEVELOPMENT, RUNTIME, Dependency
-from pkgrepo.formats.rubygems.index import gem_lists, indexing
+from pkgrepo.formats.rubygems.index import indexing
 from pkgrepo.formats.rubygems.index.gem_lists import NAMES, VersionsLists
 from pkgrepo.formats.rubygems.index.info import info_line, info_md5, without_time
 from pkgrepo.formats.rubygems.index.requests import text_document_response
@@ -98,9 +98,8 @@ async def test_versions_are_in_the_order_of_their_publication(gems: Gems) -> Non
     assert [line.split(b" ")[0] for line in gems.info("a").splitlines()[1:]] == [b"2.0", b"1.0", b"10.0"]
 
 
-async def test_other_processes_append_the_same_bytes(gems: Gems, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gem_lists, "PAGE", 2)
-    other = VersionsLists()
+async def test_other_processes_append_the_same_bytes(gems: Gems) -> None:
+    other = VersionsLists(page=2)
     for n in range(7):
         gems.push(make_spec(f"g{n}"))
         if n % 3 == 0:
