@@ -252,6 +252,30 @@ def test_a_login_through_a_browser(npm):
     assert client.post(page, urlencode({"username": USER, "password": PASSWORD}), **form).status == 404
 
 
+def test_who_is_logged_in_to_the_console_agrees_without_a_password(format_server, npm):
+    root, client = HttpClient(format_server.url), npm.as_user()
+    session = root.post_json("/api/user/login", {"username": USER, "password": PASSWORD})
+    cookie = {"Cookie": session.headers["set-cookie"].partition(";")[0]}
+    form = {**cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    begun = client.post_json("/-/v1/login", {}).json
+    page, done = follow(npm, begun["loginUrl"]), follow(npm, begun["doneUrl"])
+    shown = client.ask("GET", page, headers=cookie)
+    assert f"Go on as {USER}" in shown.text
+    assert "password" not in shown.text
+    assert client.get(done).status == 202, "showing the page agrees to nothing"
+    csrf = session.json["csrf"]
+    for body, headers in (
+        ({}, form),
+        ({"csrf": "guessed"}, form),
+        ({"csrf": csrf}, {"Content-Type": form["Content-Type"]}),
+        ({"csrf": csrf}, {**form, "Origin": "https://evil.example"}),
+    ):
+        assert "Logged in" not in client.ask("POST", page, urlencode(body), headers).text
+        assert client.get(done).status == 202
+    assert "Logged in" in client.ask("POST", page, urlencode({"csrf": csrf}), form).text
+    assert Bearer(npm, client.get(done).json["token"]).get("/-/whoami").json == {"username": USER}
+
+
 def test_addresses_of_a_web_login_cannot_be_forged(npm):
     begun = npm.as_user().post_json("/-/v1/login", {}).json
     page, done = follow(npm, begun["loginUrl"]), follow(npm, begun["doneUrl"])

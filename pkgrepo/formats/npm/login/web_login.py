@@ -5,7 +5,8 @@ Login through a browser: the client gets two addresses, opens one in a browser a
 who      does                                         result
 =======  ===========================================  =====================================================
 client   ``POST /-/v1/login``                         a random secret inside ``doneUrl``; nothing is stored
-user     opens ``loginUrl``, enters name, password    the approval is stored under the digest of the secret
+user     opens ``loginUrl``, enters name, password,   the approval is stored under the digest of the secret
+         or agrees, if logged in to the console
 client   polls ``GET doneUrl``                        202 until the approval; then the token, once
 =======  ===========================================  =====================================================
 
@@ -24,15 +25,18 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from pkgrepo.auth.accounts import add_personal_token, owner_of
+from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import NotFound, SecondFactorMissing, SecondFactorRequired
 from pkgrepo.formats.npm.login.accounts import authenticate, limits_for
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.bodies import read_body
+from pkgrepo.gateway.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Actor, TokenKind, TokenLimits
+from pkgrepo.model import Actor, Identity, TokenKind, TokenLimits
 from pkgrepo.storage.catalog.people import logins, users
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.audit import Entry
@@ -92,16 +96,28 @@ async def poll_login(context: Context[object], request: Request) -> Response:
 
 
 async def login_form(context: Context[object], request: Request) -> Response:
-    """The page that asks for name and password."""
+    """The page that asks for name and password, or only for consent if the browser is logged in to the console."""
     await _open(context, request, "login")
+    secret = session_secret(request)
+    if secret is not None:
+        identity = await context.services.access.session_identity(request, secret)
+        if not identity.anonymous:
+            return _consent(context, identity.username, csrf_of(secret))
     return _page(context)
 
 
 async def approve_login(context: Context[object], request: Request) -> Response:
-    """Approve the login, when name and password in the submitted form are right; else the page again."""
+    """
+    Approve the login, when name and password in the submitted form are right, or it is the consent of a session.
+
+    Otherwise the page again.
+    """
     digest, until_ms = await _open(context, request, "login")
     fields = parse_qs((await read_body(request, FORM_SIZE)).decode("utf-8", "replace"))
     username, password, code = (fields.get(name, [""])[0] for name in ("username", "password", "code"))
+    request.csrf = fields.get("csrf", [""])[0]
+    if request.csrf:
+        return await _approve_in_session(context, request, digest, until_ms)
     if not username or not password:
         return _page(context, "Type your user name and your password.", username)
     try:
@@ -114,6 +130,20 @@ async def approve_login(context: Context[object], request: Request) -> Response:
         return _page(context, f"{sentence[:1].upper()}{sentence[1:]}.", username, status=status)
     if identity.limits is not None:
         return _page(context, "Log in with the password, not with a token.", username, status=403)
+    return await _approve(context, identity, digest, until_ms)
+
+
+async def _approve_in_session(context: Context[object], request: Request, digest: str, until_ms: int) -> Response:
+    """Approve the login for the person who is logged in to the console, whose form repeats the session's value."""
+    identity = await context.services.access.identify(request)
+    if identity.via != "session":
+        return _page(context, "Your login in this browser has ended.", status=401)
+    if not await context.services.access.knows(identity, context.repository):
+        raise unknown(identity, context.repository.path)
+    return await _approve(context, identity, digest, until_ms)
+
+
+async def _approve(context: Context[object], identity: Identity, digest: str, until_ms: int) -> Response:
     approved = await context.services.catalog.write(
         logins.approve_login,
         digest,
@@ -143,15 +173,30 @@ async def _key(context: Context[object]) -> bytes:
     return found.encode()
 
 
+def _asking(context: Context[object]) -> str:
+    return (
+        f"<h1>Log in</h1><p>A package client wants to use <b>{escape(context.repository.path)}</b> in your name. "
+        "Go on only if you started it yourself just now.</p>"
+    )
+
+
+def _consent(context: Context[object], username: str, csrf: str) -> Response:
+    return _html(
+        f'{_asking(context)}<form method="post"><input type="hidden" name="csrf" value="{escape(csrf)}">'
+        f"<button>Go on as {escape(username)}</button></form>"
+    )
+
+
 def _page(context: Context[object], problem: str = "", username: str = "", *, status: int = 200) -> Response:
     problem_line = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
     return _html(
-        f"<h1>Log in</h1><p>A package client wants to use <b>{escape(context.repository.path)}</b> in your name. "
-        f"Go on only if you started it yourself just now.</p>{problem_line}"
+        f"{_asking(context)}{problem_line}"
         '<form method="post"><label>User name<input name="username" autocomplete="username" required '
         f'value="{escape(username)}"></label><label>Password<input name="password" type="password" '
         'autocomplete="current-password" required></label><label>One-time password, if you have a second factor'
-        '<input name="code" autocomplete="one-time-code" maxlength="64"></label><button>Log in</button></form>',
+        '<input name="code" autocomplete="one-time-code" maxlength="64"></label><button>Log in</button></form>'
+        f'<p>Without a password here: <a href="{CONSOLE}/login" target="_blank" rel="noopener">log in to the '
+        "console</a>, then load this page again.</p>",
         status,
     )
 
