@@ -42,6 +42,7 @@ _LEFT_OUT = frozenset({
     "libkeyutils1", "libcom-err2",
     "libdb5.3", "libreadline8", "libncursesw6", "libtinfo6", "libsqlite3-0", "libzstd1",
 })  # fmt: skip
+_LIBRARY = rf"usr/lib/python{re.escape(PYTHON)}"
 _UNUSED = re.compile(
     r"usr/share/(?:man|info|locale|lintian|bug|perl5|debconf|pixmaps|binfmts|bash-completion|polkit-1|readline)/"
     r"|usr/share/doc/(?!.*/copyright$)|usr/lib/systemd/|lib/systemd/|etc/(?:cron\.daily|logrotate\.d)/"
@@ -49,9 +50,10 @@ _UNUSED = re.compile(
     r"|(?:usr/)?lib/x86_64-linux-gnu/(?:gconv/|lib(?:mvec|memusage|pcprofile|c_malloc_debug|thread_db)\.so)"
     r"|usr/share/zoneinfo/(?:right|posix)/|usr/share/tabset/|(?:usr/)?lib/terminfo/"
     # Of Python: tests, its manual, tools for developers, terminals, and databases that need libraries of their own.
-    r"|usr/lib/python3\.11/(?:test|pydoc_data|idlelib|lib2to3|tkinter|turtledemo|ensurepip|venv|curses|sqlite3)(?:/|$)"
-    r"|usr/lib/python3\.11/turtle\.py"
-    r"|.*/lib-dynload/(?:nis|readline|_dbm|_sqlite3|_curses|_curses_panel|_test\w+|_ctypes_test\w*|_xx\w+|xx\w+)\.cpython"
+    rf"|{_LIBRARY}/(?:test|pydoc_data|idlelib|lib2to3|tkinter|turtledemo|ensurepip|venv|curses|sqlite3)(?:/|$)"
+    rf"|{_LIBRARY}/turtle\.py"
+    rf"|{_LIBRARY}/lib-dynload/(?:nis|readline|_dbm|_sqlite3|_curses|_curses_panel)\.cpython"
+    rf"|{_LIBRARY}/lib-dynload/(?:_test|_ctypes_test|_?xx)\w*\.cpython"
 )
 _USERS = f"root:x:0:0:root:/root:/sbin/nologin\npkgrepo:x:{USER}:{USER}:pkgrepo:/{DATA}:/sbin/nologin\n"
 _GROUPS = f"root:x:0:\npkgrepo:x:{USER}:\n"

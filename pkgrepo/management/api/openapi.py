@@ -64,6 +64,7 @@ PATH_PARAMETERS = {
     "token": "The id of a token.",
     "session": "The id of a browser session.",
     "format": "The name of a format.",
+    "provider": "The name of an identity provider in auth.oidc.",
     "type": "The type of the storage; the only one is Local.",
 }
 POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
