@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
-from urllib.parse import unquote
 
 from msgspec import Meta, field
 
@@ -20,10 +19,10 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Text
 from pkgrepo.model.advisories import Advisory
+from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.format import Ecosystem
 
 MOST_QUESTIONS: Final = 1000  # as the public API
-TYPES: Final = {"npm": "npm", "pypi": "PyPI", "maven": "Maven", "gem": "RubyGems"}  # of package URLs
 
 table = Table("advisories")
 
@@ -107,25 +106,6 @@ def _read(call: Call, question: OsvQuestion) -> tuple[str, str, Ecosystem]:
     if not name or not version:
         raise Invalid("a question names a package and a version; those about commits are not answered", "/version")
     return name, version, by_name[word]
-
-
-def read_purl(purl: str, version: str = "") -> tuple[str, str, str]:
-    """
-    Ecosystem, name and version of a package URL; its own version replaces ``version``.
-
-    :raises Invalid: it is none, or of a type that no format has
-    """
-    scheme, _, rest = purl.partition(":")
-    path = rest.partition("#")[0].partition("?")[0].strip("/")
-    kind, _, named = path.partition("/")
-    if scheme != "pkg" or kind.lower() not in TYPES or not named:
-        raise Invalid(
-            f"a package URL is pkg:TYPE/NAME@VERSION with one of the types {', '.join(TYPES)}", "/package/purl"
-        )
-    before, at, after = named.rpartition("@")
-    name, version = (unquote(before), unquote(after)) if at and before else (unquote(named), version)
-    word = TYPES[kind.lower()]
-    return word, name.replace("/", ":", 1) if word == "Maven" else name, version
 
 
 def osv_record(advisory: Advisory) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 from attrs import frozen
 
+from pkgrepo.errors import Invalid
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
@@ -15,8 +17,11 @@ from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Repository
 from pkgrepo.model.advisories import SEVERITIES, Advisory
 from pkgrepo.repositories.advisories.known import Knowledge, OnPackage
+from pkgrepo.repositories.advisories.package_urls import read_purl
+from pkgrepo.repositories.format import Ecosystem
 from pkgrepo.storage.catalog import advisories
 
+from .contents import ComponentRecord
 from .schema import Worst
 
 MOST: Final = 200  # of a version that are shown
@@ -156,3 +161,36 @@ def ecosystem_of(call: Call, repository: Repository) -> str:
     """OSV's word for the format of a repository; empty if it has none."""
     ecosystem = call.services.formats[repository.format].ecosystem
     return "" if ecosystem is None else ecosystem.name
+
+
+async def check_components(call: Call, components: Sequence[ComponentRecord]) -> list[ComponentRecord]:
+    """The components of a bill of materials with the known vulnerabilities of those with a package URL."""
+    ecosystems = {each.ecosystem.name: each.ecosystem for each in call.services.formats.values() if each.ecosystem}
+    places = [_place(each, ecosystems) for each in components]
+    known: dict[str, Mapping[str, OnPackage]] = {}
+    for word in sorted({each[0] for each in places if each is not None}):
+        keys = {each[1] for each in places if each is not None and each[0] == word}
+        found = await call.shared.advisories.on_packages(word, keys)
+        if found is not None:
+            known[word] = found
+    checked = []
+    for each, place in zip(components, places, strict=True):
+        if place is None or place[0] not in known:
+            checked.append(each)
+            continue
+        on_package = known[place[0]][place[1]]
+        worst = on_package.affecting(place[2])
+        names, severity = [one.id for one in worst], worst[0].severity if worst else None
+        complete = on_package.complete or bool(worst)
+        checked.append(msgspec.structs.replace(each, vulnerabilities=names, severity=severity, checked=complete))
+    return checked
+
+
+def _place(component: ComponentRecord, ecosystems: Mapping[str, Ecosystem]) -> tuple[str, str, bytes] | None:
+    """Ecosystem, key and sort key of a component; None if its package URL is of no version that can be checked."""
+    try:
+        word, name, version = read_purl(component.purl, component.version)
+        ecosystem = ecosystems[word]
+        return word, ecosystem.package_key(name), ecosystem.sort(version)
+    except Invalid:
+        return None

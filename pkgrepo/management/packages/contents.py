@@ -162,13 +162,22 @@ class ImageRecord(Record):
 
 
 class ComponentRecord(Record):
-    """A component in a bill of materials; purl is its package URL. What the document does not say is empty."""
+    """
+    A component in a bill of materials; purl is its package URL. What the document does not say is empty.
+
+    vulnerabilities are the ids of known ones of this version, the worst first, and severity is that of the worst.
+    checked is false if that there are none means nothing: it has no package URL of a format that the server has
+    advisories of, or these are old.
+    """
 
     name: str
     version: str
     license: str
     kind: str
     purl: str
+    vulnerabilities: list[str] = []
+    severity: str | None = None
+    checked: bool = False
 
 
 class StatementRecord(Record):

@@ -19,6 +19,7 @@ from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.packages import images
+from pkgrepo.management.packages.advisories import check_components
 from pkgrepo.management.packages.contents import ComponentRecord, StatementRecord
 from pkgrepo.management.packages.image_contents import (
     Budget,
@@ -272,7 +273,7 @@ async def _record(call: Call, held: StoredManifest, layer: Descriptor, budget: B
         kind=said.kind or layer.mediaType[:LONGEST],
         subjects=list(said.subjects),
         made_by=said.made_by,
-        components=list(said.components),
+        components=await check_components(call, said.components),
         component_count=said.count,
         text=said.text,
         problem=said.problem,

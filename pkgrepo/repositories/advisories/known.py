@@ -94,10 +94,16 @@ class KnownAdvisories:
 
     async def on_package(self, ecosystem: str, package: str) -> OnPackage | None:
         """What is known of a package; None if nothing is known of any package of the ecosystem."""
+        found = await self.on_packages(ecosystem, [package])
+        return None if found is None else found[package]
+
+    async def on_packages(self, ecosystem: str, packages: Collection[str]) -> Mapping[str, OnPackage] | None:
+        """What is known of some packages, by key; None if nothing is known of any package of the ecosystem."""
         state = await self.knowledge(ecosystem)
         if not state.loaded:
             return None
-        return OnPackage((await self.of(ecosystem, [package])).get(package, ()), state.complete)
+        found = await self.of(ecosystem, packages)
+        return {each: OnPackage(found.get(each, ()), state.complete) for each in packages}
 
 
 def judge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from pkgrepo.management.osv import read_purl
+from pkgrepo.repositories.advisories.package_urls import read_purl
+from tests.support.images import Image, Registry, describe, make_image
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.osv_records import MINIMIST, PY, REQUESTS, REQUESTS_PYSEC, write_folder
@@ -218,3 +220,38 @@ async def test_questions_of_the_osv_api_without_data_are_refused(filled: Stack) 
 )
 def test_package_urls_are_read(purl: str, read: tuple[str, str, str]) -> None:
     assert read_purl(purl, "9") == read
+
+
+BOM = {
+    "bomFormat": "CycloneDX",
+    "specVersion": "1.6",
+    "components": [
+        {"name": "requests", "version": "2.28.1", "purl": "pkg:pypi/requests@2.28.1"},
+        {"name": "requests", "version": "2.31.0", "purl": "pkg:pypi/Requests@2.31.0"},
+        {"name": "py", "version": "1.11.0", "purl": "pkg:pypi/py@1.11.0"},
+        {"name": "minimist", "version": "1.2.0", "purl": "pkg:npm/minimist@1.2.0"},
+        {"name": "musl", "version": "1.2.5", "purl": "pkg:apk/alpine/musl@1.2.5"},
+        {"name": "unnamed", "version": "1"},
+    ],
+}
+
+
+async def test_components_of_images_are_checked_by_their_package_urls(filled: Stack) -> None:
+    await load(filled)
+    await filled.add_repository("images", format="docker")
+    document = json.dumps(BOM).encode()
+    image = make_image("one", layers=[describe(document, "application/vnd.cyclonedx+json")])
+    await Registry(filled).push(Image(image.manifest, (*image.blobs, document)), "v1")
+    (found,) = await filled.ok("GET", "/package/main%2Fimages/app/versions/v1/statements")
+    shown = [(each["vulnerabilities"], each["severity"], each["checked"]) for each in found["components"]]
+    assert shown == [
+        (["GHSA-j8r2-6x86-q33q"], "moderate", True),
+        ([], None, True),
+        (["PYSEC-2022-42969"], "unknown", True),
+        ([], None, False),
+        ([], None, False),
+        ([], None, False),
+    ]
+    page = (await filled.call("GET", "/ui/repositories/main/images/packages/app/versions/v1/statements")).body.decode()
+    assert "2 with known vulnerabilities" in page
+    assert page.count("not checked") == 3
