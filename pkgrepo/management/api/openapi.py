@@ -66,7 +66,6 @@ PATH_PARAMETERS = {
     "format": "The name of a format.",
     "provider": "The name of an identity provider in auth.oidc.",
     "type": "The type of the storage; the only one is Local.",
-    "provider": "The name of a provider of identities.",
 }
 POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
