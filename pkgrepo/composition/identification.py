@@ -13,7 +13,14 @@ from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.login.authenticator import Authenticator
-from pkgrepo.auth.login.checkers import PasswordChecker, SessionChecker, SignedChecker, TokenChecker, make_portal
+from pkgrepo.auth.login.checkers import (
+    PasswordChecker,
+    ProxiedChecker,
+    SessionChecker,
+    SignedChecker,
+    TokenChecker,
+    make_portal,
+)
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import NewUnlocks
@@ -70,6 +77,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         TokenChecker(catalog, clock=clock),
         SignedChecker(catalog, bearer, clock=clock),
         SessionChecker(sessions),
+        ProxiedChecker(catalog),
     ]
     uses = TokenUses(catalog, clock=clock)
     authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses, clock=clock)
@@ -107,7 +115,12 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         second_factors=factors,
         authorizer=authorizer,
         sessions=sessions,
-        access=Access(authenticator, authorizer, config.server.public_url),
+        access=Access(
+            authenticator,
+            authorizer,
+            config.server.public_url,
+            proxy_header=config.auth.proxy_header.lower().encode("ascii"),
+        ),
         accounts=accounts,
         audit_log=audit_log,
         documents=documents,

@@ -38,6 +38,7 @@ NOT_SETTINGS = re.compile(
 )
 # Kubernetes sets these in every container if there is a service named pkgrepo.
 FROM_KUBERNETES = re.compile(r"PKGREPO_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
+NO_PROXY_HEADER = frozenset({"authorization", "cookie", "host", "user-agent", "x-api-key", "npm-otp", "otp"})
 KEYS = dict(iter_keys(Config))
 
 
@@ -229,6 +230,10 @@ def check(config: Config) -> tuple[Config, list[str]]:
         problems.append("server.listen: must name at least one address")
     if config.database.replica_url and config.database_path:
         problems.append("database.replica_url: has a meaning with PostgreSQL only, which database.url does not name")
+    if config.auth.proxy_header and not config.server.trusted_proxies:
+        problems.append("auth.proxy_header: is read of server.trusted_proxies only, which names none")
+    if config.auth.proxy_header.lower() in NO_PROXY_HEADER:
+        problems.append("auth.proxy_header: clients send this field themselves")
     for name in ("storages", "repositories", "tokens"):
         problems += _check_twins(f"bootstrap.{name}", [_identity(each) for each in getattr(config.bootstrap, name)])
     tokens = []

@@ -209,6 +209,15 @@ class Auth(Section, frozen=True):
             "system managers; or everyone's"
         ),
     ] = "optional"
+    proxy_header: Annotated[
+        str,
+        meaning(
+            "header field in which a reverse proxy of server.trusted_proxies, which must remove it from what clients "
+            "send, names the user whom it has authenticated; empty: none is read",
+            pattern=r"([A-Za-z0-9-]{1,64})?",
+            title='the name of a field such as "X-Forwarded-User", or nothing',
+        ),
+    ] = ""
     login_hours: Annotated[
         int, meaning("time after which an unused login in a browser ends, in hours", ge=1, le=168)
     ] = 12

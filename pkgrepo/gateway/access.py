@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 
-from pkgrepo.auth.login.credentials import is_blank, session_header
+from pkgrepo.auth.login.credentials import is_blank, proxied_header, session_header
 from pkgrepo.auth.login.sessions import is_csrf
 from pkgrepo.errors import (
     AuthenticationFailed,
@@ -29,10 +29,20 @@ class Access:
     """
     Identifies callers and checks their permissions.
 
-    ``public_url`` is the server's address if it may differ from what requests say.
+    ``public_url`` is the server's address if it may differ from what requests say. ``proxy_header`` is the field, in
+    lower case, in which trusted proxies name the user whom they have authenticated; empty: there is none. Credentials
+    in an Authorization field, and sessions, come first.
     """
 
-    def __init__(self, authenticator: IAuthenticator, authorizer: IAuthorizer, public_url: str = "") -> None:
+    def __init__(
+        self,
+        authenticator: IAuthenticator,
+        authorizer: IAuthorizer,
+        public_url: str = "",
+        *,
+        proxy_header: bytes = b"",
+    ) -> None:
+        self._proxy_header = proxy_header
         self._authenticator = authenticator
         self.authorizer = authorizer
         self._public_url = public_url
@@ -42,11 +52,27 @@ class Access:
         header = request.header(b"authorization")
         if header is None:
             secret = session_secret(request)
-            if secret is None:
+            header = self._proxied(request) if secret is None else session_header(secret)
+            if header is None:
                 return ANONYMOUS
-            header = session_header(secret)
         identity: Identity | None = self._authenticator.recall(header)
         return identity
+
+    def has_credentials(self, request: Request) -> bool:
+        """Whether a request has credentials of any kind, right or wrong."""
+        return (
+            request.header(b"authorization") is not None
+            or session_secret(request) is not None
+            or self._proxied(request) is not None
+        )
+
+    def _proxied(self, request: Request) -> bytes | None:
+        """The name that a trusted proxy has sent, as a header for the authenticator, or None."""
+        if not self._proxy_header:
+            return None
+        name = request.header(self._proxy_header)
+        peer = getattr(request.client, "host", "")
+        return proxied_header(name) if name and request.site.trusted_proxies.trusts(peer) else None
 
     def count_use(self, identity: Identity) -> None:
         """Count a further use of the token behind a recalled identity, if there is one."""
@@ -100,12 +126,19 @@ class Access:
     async def _identify_browser(self, request: Request) -> Identity:
         secret = session_secret(request)
         if secret is None:
-            return ANONYMOUS
+            proxied = self._proxied(request)
+            return ANONYMOUS if proxied is None else await self._identify_proxied(request, proxied)
         if request.method not in SAFE_METHODS:
             self.check_origin(request)
             if not is_csrf(secret, request.csrf or (request.header(b"x-csrf") or b"").decode("latin-1")):
                 return ANONYMOUS
         return await self.session_identity(request, secret)
+
+    async def _identify_proxied(self, request: Request, header: bytes) -> Identity:
+        self.check_origin(request)  # a browser sends such requests for any page, as the proxy lets them pass
+        identity: Identity = await self._authenticator.authenticate(header, request.client_address)
+        request.principal = identity.username
+        return identity
 
     async def session_identity(self, request: Request, secret: bytes) -> Identity:
         """The user of a browser session; anonymous if it has ended."""

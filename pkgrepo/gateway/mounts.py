@@ -20,7 +20,6 @@ from twisted.web.resource import IResource
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.gateway.access import unknown
-from pkgrepo.gateway.browsers import session_secret
 from pkgrepo.gateway.refusals import STATUSES, refusal_response
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
@@ -174,7 +173,7 @@ class Mounts:
 
         Maven asks for each file without credentials first, so this is as frequent as downloads.
         """
-        if request.header(b"authorization") is not None or session_secret(request) is not None:
+        if self._services.access.has_credentials(request):
             return None
         if self.known_now(entry) is not False or self.open_to_anonymous(entry.place) is not None:
             return None

@@ -11,7 +11,14 @@ from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
-from pkgrepo.repositories.addresses import AddressTable, pointer, store_addresses, stored_addresses
+from pkgrepo.repositories.addresses import (
+    AddressTable,
+    check_alias,
+    check_host,
+    pointer,
+    store_addresses,
+    stored_addresses,
+)
 
 table = Table("server")
 
@@ -89,7 +96,10 @@ async def change_hosts(call: Call, body: AddressChanges) -> AddressesRecord:
     given = {"hosts": body.hosts, "aliases": body.aliases}
     added = AddressTable.checked(_kept(body.hosts), _kept(body.aliases))
     _check(call, added)
-    gone = {kind: [name for name, path in names.items() if path is None] for kind, names in given.items()}
+    gone = {
+        kind: [check(name) for name, path in given[kind].items() if path is None]
+        for kind, check in (("hosts", check_host), ("aliases", check_alias))
+    }
     stored = await call.catalog.look(stored_addresses)
     for kind, names in gone.items():
         for name in names:

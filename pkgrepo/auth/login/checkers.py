@@ -23,6 +23,7 @@ from zope.interface import Interface, implementer
 
 from pkgrepo.auth.login.credentials import (
     IPasswordCredentials,
+    IProxiedCredentials,
     ISessionCredentials,
     ISignedCredentials,
     ITokenCredentials,
@@ -36,7 +37,7 @@ from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.auth.tokens.text import hash_token
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import ANONYMOUS, Identity, Token, User
+from pkgrepo.model import ANONYMOUS, Identity, Token, User, UserKind
 from pkgrepo.storage.catalog.people.tokens import find_token, find_token_by_hash
 from pkgrepo.storage.catalog.people.users import (
     find_user,
@@ -190,6 +191,27 @@ class SessionChecker:
         if identity is None:
             raise UnauthorizedLogin
         return identity
+
+
+@implementer(ICredentialsChecker)
+class ProxiedChecker:
+    """Names of users whom a trusted reverse proxy has authenticated: the accounts of people, which must exist."""
+
+    credentialInterfaces = (IProxiedCredentials,)
+
+    def __init__(self, catalog: ICatalog) -> None:
+        self._catalog = catalog
+
+    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
+        """The identity. Fails with ``UnauthorizedLogin``."""
+        return Deferred.fromCoroutine(self._check(credentials))
+
+    async def _check(self, credentials: Any) -> Identity:
+        user: User | None = await self._catalog.look(find_user_by_name, credentials.username)
+        if user is None or not user.active or user.kind is not UserKind.PERSON:
+            log.info("a trusted proxy names a user without an active account")
+            raise UnauthorizedLogin
+        return identity_of(user, via="proxy")
 
 
 def _read_account(r: Reader, username: str) -> tuple[User | None, str]:

@@ -18,8 +18,9 @@ header value                                who sends it
 A token may also be the Basic user name, without a password (bundler: ``bundle config <address> <token>``). Schemes
 are case-insensitive (RFC 9110 11.1). Secrets never appear in ``repr``.
 
-The secret of a browser session comes in a cookie. L{session_header} gives it a form that no header value has, so that
-both ways share one cache of identities.
+The secret of a browser session comes in a cookie, and the name of a user in the field of a trusted proxy.
+L{session_header} and L{proxied_header} give them a form that no header value has, so that all share one cache of
+identities.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ MAX_CODE = 64  # characters of a code, with blanks
 MAX_SECRET = 1024  # characters; longer passwords only cost hashing time
 
 _SESSION = b"\0session "  # no field value has NUL (RFC 9110 section 5.5)
+_PROXIED = b"\0proxied "
 _UNNAMED = frozenset({"", "token", "__token__", "oauth2accesstoken", "00000000-0000-0000-0000-000000000000"})
 
 
@@ -100,6 +102,20 @@ class SignedCredentials:
     text: str = field(repr=False)
 
 
+class IProxiedCredentials(ICredentials):
+    """The name of a user whom a trusted reverse proxy has authenticated."""
+
+    username = Attribute("as the proxy spelled it, a str")
+
+
+@implementer(IProxiedCredentials)
+@frozen
+class ProxiedCredentials:
+    """A name in the header field of a trusted proxy."""
+
+    username: str
+
+
 @implementer(ISessionCredentials)
 @frozen
 class SessionCredentials:
@@ -108,12 +124,17 @@ class SessionCredentials:
     secret: bytes = field(repr=False)
 
 
-Credentials = PasswordCredentials | TokenCredentials | SignedCredentials | SessionCredentials
+Credentials = PasswordCredentials | TokenCredentials | SignedCredentials | SessionCredentials | ProxiedCredentials
 
 
 def session_header(secret: bytes) -> bytes:
     """The secret of a browser session in place of an Authorization header, for L{parse_authorization}."""
     return _SESSION + secret
+
+
+def proxied_header(username: bytes) -> bytes:
+    """The name of a user, from a trusted proxy, in place of an Authorization header, for L{parse_authorization}."""
+    return _PROXIED + username
 
 
 def parse_authorization(header: bytes, address: str = "", code: str = "") -> Credentials:
@@ -122,8 +143,8 @@ def parse_authorization(header: bytes, address: str = "", code: str = "") -> Cre
 
     :raises AuthenticationFailed: it has none of the forms above
     """
-    if header.startswith(_SESSION):
-        return SessionCredentials(header.removeprefix(_SESSION))
+    if header.startswith(b"\0"):
+        return _from_elsewhere(header)
     try:
         value = header.decode("ascii").strip()
     except UnicodeDecodeError:
@@ -145,6 +166,13 @@ def parse_authorization(header: bytes, address: str = "", code: str = "") -> Cre
             return _token(rest)
         case _:
             raise AuthenticationFailed
+
+
+def _from_elsewhere(header: bytes) -> Credentials:
+    """The credentials in a form that no header value has."""
+    if header.startswith(_SESSION):
+        return SessionCredentials(header.removeprefix(_SESSION))
+    return ProxiedCredentials(header.removeprefix(_PROXIED).decode("utf-8", "replace").strip())
 
 
 def is_blank(header: bytes) -> bool:

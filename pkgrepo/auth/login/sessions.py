@@ -44,7 +44,8 @@ class BrowserSessions:
     """
     Begins and finds sessions. ``clock`` returns seconds since the epoch.
 
-    A user for whom ``refused`` is true has no session, such as one who must have a second factor and has none.
+    A user for whom ``refused`` is true has no session that began with a password, such as one who must have a second
+    factor and has none.
     """
 
     def __init__(
@@ -98,7 +99,9 @@ class BrowserSessions:
             return None
         session, user = await self._catalog.look(_read, _hash(secret))
         now = self._clock()
-        if session is None or user is None or not user.active or self._ended(session, now) or self._refused(user):
+        if session is None or user is None or not user.active or self._ended(session, now):
+            return None
+        if session.linked_id is None and self._refused(user):  # what else a provider asks for is its own matter
             return None
         if now - session.seen_at.timestamp() > USE_RECORDED_S:
             # a full disk must not end sessions

@@ -33,7 +33,10 @@ WEB_LOGIN = "login:"
 
 @frozen
 class Session:
-    """A login in a browser. ``address`` and ``client`` (a User-Agent) are those of the login."""
+    """
+    A login in a browser. ``address`` and ``client`` (a User-Agent) are those of the login, ``linked_id`` is its
+    provider's, None of a login with a password.
+    """
 
     id: int
     user_id: int
@@ -41,6 +44,7 @@ class Session:
     seen_at: datetime
     address: str
     client: str
+    linked_id: int | None
 
 
 _SELECT, _session = rows(Session, "session")
