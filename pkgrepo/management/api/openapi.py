@@ -63,7 +63,6 @@ PATH_PARAMETERS = {
     "name": "The name of a repository or of a group; a group is also found by its id.",
     "token": "The id of a token.",
     "session": "The id of a browser session.",
-    "provider": "The name of an identity provider, as in the setting auth.oidc.",
     "format": "The name of a format.",
     "provider": "The name of an identity provider in auth.oidc.",
     "type": "The type of the storage; the only one is Local.",
