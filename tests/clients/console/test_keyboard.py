@@ -90,8 +90,8 @@ def test_every_form_is_reached_seen_and_sent_by_keyboard(window: tuple[Chromium,
         wrong += [(path, "Tab does not reach", each) for each in walked(browser)]
         wrong += [(path, each) for each in run(browser, "return unseen")]
         wrong += [(path, "is not sent", each) for each in unsent(browser)]
-    assert len(known) > 40, known
     assert not wrong, "\n".join(map(str, wrong))
+    assert len(known) > 40, known
 
 
 def test_windows_close_by_escape_and_give_the_focus_back(window: tuple[Chromium, str]) -> None:
