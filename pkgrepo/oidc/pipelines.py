@@ -41,6 +41,7 @@ from .identity_tokens import SKEW_S, IdentityToken
 from .issuers import Issuers
 
 LIFETIME_S: Final = 900  # seconds
+READING: Final = frozenset({Action.READ})
 MOST_NAME: Final = 160  # characters of a pipeline's name
 MOST_CLAIM: Final = 300  # characters of a claim in the audit log
 MOST_CLAIMS: Final = 60  # of a token in the audit log; forges have about 30
@@ -101,8 +102,9 @@ class PipelineTokens:
         """
         if not self.issuers:
             raise IdentityRefused("this server has no issuers of identity tokens (auth.issuers)", "not-enabled")
+        asked = list(repositories)
         issuer, token = await self.issuers.verify(text)
-        matches = _matches(issuer, token, repositories, package)
+        matches = _matches(issuer, token, asked, package)
         if not matches:
             about = "" if package is None else f" for the package {package!r}"
             raise IdentityRefused(
@@ -119,7 +121,15 @@ class PipelineTokens:
         now_ms = self._clock.now_ms()
         expires_at = datetime.fromtimestamp(now_ms // 1000 + LIFETIME_S, UTC)
         limits = TokenLimits(
-            repositories=tuple(_scope(each, package) for each in matches),
+            # clients look at the address to which they publish, which may be that of a virtual repository
+            repositories=(
+                *(_scope(each, package) for each in matches),
+                *(
+                    RepositoryScope(literal(each.path), READING)
+                    for each in asked
+                    if each.type is RepositoryType.VIRTUAL
+                ),
+            ),
             expires_at=expires_at,
         )
         issued = make_token(TokenKind.CI)
@@ -132,8 +142,10 @@ class PipelineTokens:
         )
 
     def of_format(self, format: str) -> list[Repository]:
-        """The repositories of a format, for requests that name none."""
-        return [each for each in self._registry.listed() if each.format == format]
+        """The hosted repositories of a format, for requests that name none."""
+        return [
+            each for each in self._registry.listed() if each.format == format and each.type is RepositoryType.HOSTED
+        ]
 
     def behind(self, repository: Repository) -> list[Repository]:
         """The repositories that take what is published at the address of a repository."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from tests.support.configurations import PRIVATE, hosted
+from tests.support.configurations import PRIVATE, hosted, virtual
 from tests.support.http_client import HttpClient, Reply
 from tests.support.issuer import AUDIENCE, Issuer, issuer_lines, listening, make_key
 from tests.support.python_index import PASSWORD, USER
@@ -68,6 +68,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """The server, whose repository "py" has a publisher."""
     with listening() as issuer:
         lines = issuer_lines(issuer) + hosted("python", py="", other="", hidden=PRIVATE) + hosted("npm", "js")
+        lines += virtual("python", "all", "main/py", publish_to="main/py")
         lines = f'bootstrap.admin.password = "{PASSWORD}"\n{lines}'
         with running(tmp_path_factory.mktemp("pipelines"), lines) as server:
             found = Scene(server, issuer, HttpClient(f"{server.url}/api", (USER, PASSWORD)))
@@ -218,6 +219,15 @@ def test_addresses_that_clients_build(scene: Scene) -> None:
         ):
             answer = client.post_json("/_/oidc/mint-token", body)
             assert (answer.status, answer.json["errors"][0]["code"]) == (422, code)
+
+
+def test_a_pipeline_publishes_at_the_address_of_a_virtual_repository(scene: Scene) -> None:
+    client = HttpClient(f"{scene.server.url}/repositories/main/all")
+    answer = client.post_json("/_/oidc/mint-token", {"token": scene.issuer.token()})
+    assert scene.put(answer.json["token"], "acme-virtual", "1.0", repository="all").status == 201
+    assert scene.put(answer.json["token"], "evil", "1.0", repository="all").status == 403
+    token = scene.exchange(scene.issuer.token(), "main/all").json["token"]
+    assert scene.put(token, "acme-virtual", "1.1").status == 201
 
 
 def test_tokens_with_keys_that_do_not_exist_ask_the_issuer_seldom(scene: Scene) -> None:

@@ -194,6 +194,8 @@ def _decide_pipeline(pipeline: Pipeline, action: Action, repository: Repository,
         allowed = action is Action.READ or action in each["actions"]
         if allowed and covers(each["packages"], action, package):
             return Decision(allowed=True, reason="publisher")
+    if action is Action.READ and repository.type is RepositoryType.VIRTUAL:
+        return Decision(allowed=repository.visibility is not Visibility.PRIVATE, reason="visibility")
     return Decision(allowed=False, reason="no publisher of the repository allows it to this pipeline")
 
 

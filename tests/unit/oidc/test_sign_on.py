@@ -15,7 +15,7 @@ from pkgrepo.storage.catalog.people.groups import add_group, is_member
 from pkgrepo.storage.catalog.people.linked_identities import Person, ensure_linked, find_linked
 from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
 from pkgrepo.storage.catalog.people.tokens import add_token, find_token
-from pkgrepo.storage.catalog.people.users import add_user, get_user, set_password
+from pkgrepo.storage.catalog.people.users import add_user, find_user_by_name, get_user, remove_user, set_password
 from pkgrepo.storage.secret_box import SecretBox
 from tests.support.catalogs import SqliteCase
 
@@ -151,6 +151,15 @@ async def test_tokens_of_a_person_with_a_password_here_stay(scene):
     scene.documents.answer = 400, {"error": "invalid_grant"}
     await scene.check()
     assert await scene.state() == (0, True, False, False)
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_last_admin_stays_one(scene):
+    local = await scene.catalog.look(find_user_by_name, "admin")
+    await scene.catalog.write(remove_user, local.id)
+    scene.documents.answer = 400, {"error": "invalid_grant"}
+    await scene.check()
+    assert await scene.state() == (0, False, False, True)
 
 
 @pytest.mark.parametrize("answer", [None, (503, {}), (400, {"error": "invalid_client"}), (200, [])])

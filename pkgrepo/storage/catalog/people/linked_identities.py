@@ -11,6 +11,7 @@ claims give it no longer; what was given to the user otherwise stays.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -123,8 +124,9 @@ def apply_claims(tx: Transaction, linked: LinkedIdentity, person: Person, *, now
         update_user(tx, user.id, now_ms=now_ms, admin=True)
         made_admin = True
     elif person.admin is False and user.admin and made_admin:
-        update_user(tx, user.id, now_ms=now_ms, admin=False)
-        made_admin = False
+        with suppress(Conflict):  # the last admin stays one
+            update_user(tx, user.id, now_ms=now_ms, admin=False)
+            made_admin = False
     given = {"groups": sorted((groups - member_of) | (groups & before)), "admin": made_admin}
     if given != linked.given:
         update(tx, "linked_identity", linked.id, given=dump(given))
@@ -161,10 +163,7 @@ def end_linked(tx: Transaction, linked: LinkedIdentity, *, now_ms: int) -> User:
     Access tokens of a user who also has a password here stay, since the provider is not the only way in.
     """
     nobody = Person(linked.issuer, linked.subject, "", "", "", (), admin=False)
-    try:
-        apply_claims(tx, linked, nobody, now_ms=now_ms)
-    except Conflict:  # the last admin stays one
-        apply_claims(tx, linked, Person(linked.issuer, linked.subject, "", "", "", (), admin=None), now_ms=now_ms)
+    apply_claims(tx, linked, nobody, now_ms=now_ms)
     tx.execute("DELETE FROM session WHERE linked_id = ?", (linked.id,))
     kinds = "AND kind = ?" if password_hash(tx, linked.user_id) else "AND kind <> ?"
     kind = TokenKind.LOGIN.value if password_hash(tx, linked.user_id) else ""
