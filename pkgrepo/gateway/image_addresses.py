@@ -23,6 +23,7 @@ is not there is then no image of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from urllib.parse import unquote
 
@@ -39,7 +40,7 @@ from pkgrepo.storage.catalog.server import repositories
 FORMAT = "docker"
 PREFIX = b"/v2/"
 AUTO = "auto"
-OF_STAGE = ".stage-"  # in place of "+stage-", which no name of an image can have
+_STAGE = re.compile(r"\.(staged?-[0-9a-f-]{36})$")  # with a dot instead of the plus sign, which images' names lack
 
 
 @frozen
@@ -81,8 +82,8 @@ class ImageAddresses:
         repository_name, _, image = rest.partition("/")
         if image:
             repository = self._registry.find(storage, repository_name)
-            if repository is None and OF_STAGE in repository_name:
-                repository = self._registry.find(storage, "+stage-".join(repository_name.rsplit(OF_STAGE, 1)))
+            if repository is None:
+                repository = self._registry.find(storage, _STAGE.sub(r"+\1", repository_name))
             if repository is not None and repository.format == FORMAT and repository.addressed:
                 return ImageAddress(repository, image)
         aliased = self._registry.addresses.of_image(name)

@@ -23,7 +23,7 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound
-from pkgrepo.gateway.image_addresses import FORMAT, OF_STAGE
+from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryType, Visibility
@@ -330,5 +330,5 @@ def address_of(base_url: str, overlay: Repository) -> str:
     """The address from which what is staged is installed; of images what stands before their names."""
     if overlay.format == FORMAT:
         host = base_url.partition("://")[2]
-        return f"{host}/{overlay.storage_name}/{overlay.name.replace('+stage-', OF_STAGE)}".lower()
+        return f"{host}/{overlay.storage_name}/{overlay.name.replace('+', '.')}".lower()
     return f"{base_url}/repositories/{overlay.path}"

@@ -80,8 +80,8 @@ class Repository:
     parent's. Its name is the parent's name, a slash, and the path segment at which it is served below the parent.
 
     A repository of a ``stage`` (its id) has a parent, too, which counts as private: visibility alone lets nobody read
-    what is staged. The hosted one has what is staged for its parent. The virtual one shows that on top of its parent,
-    and has an address of its own, beside that of the parent.
+    what is staged. The hosted one has what is staged for its parent. The virtual one shows that on top of its parent.
+    Both have addresses of their own, beside that of the parent.
     """
 
     id: int
@@ -113,7 +113,7 @@ class Repository:
     @property
     def addressed(self) -> bool:
         """Whether clients reach it at an address of its own, and not below that of its parent."""
-        return self.parent is None or (self.stage is not None and self.type is RepositoryType.VIRTUAL)
+        return self.parent is None or self.stage is not None
 
     @property
     def folder(self) -> str:

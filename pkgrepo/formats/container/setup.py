@@ -12,7 +12,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 def snippets(base_url: str, path: str) -> Sequence[Snippet]:
     """One entry for each tool; ``base_url`` is the server's address, ``path`` the repository's storage and name."""
-    parts = urlsplit(base_url)
+    parts, path = urlsplit(base_url), image_path(path)
     host, plain = parts.netloc, parts.scheme == "http"
     image = f"{host}/{path}/IMAGE:TAG"
     unverified, plain_http = (" --tls-verify=false", " --plain-http") if plain else ("", "")
@@ -51,9 +51,14 @@ def snippets(base_url: str, path: str) -> Sequence[Snippet]:
     ]
 
 
+def image_path(path: str) -> str:
+    """What stands before the names of images of a repository: names have no plus sign, which stages have."""
+    return path.replace("+", ".")
+
+
 def install_snippets(base_url: str, path: str, name: str, version: str) -> Sequence[Snippet]:
     """How to pull an image; ``version`` is a tag or a digest."""
     parts = urlsplit(base_url)
-    image = f"{parts.netloc}/{path}/{name}{'@' if ':' in version else ':'}{version}"
+    image = f"{parts.netloc}/{image_path(path)}/{name}{'@' if ':' in version else ':'}{version}"
     unverified = ["--tls-verify=false"] if parts.scheme == "http" else []
     return [command("docker", "docker", "pull", image), command("podman", "podman", "pull", *unverified, image)]

@@ -90,6 +90,8 @@ async def test_what_is_staged_is_installed_from_its_address_and_becomes_public_w
         assert (await staging.read(at, path))[0] == 200, path
         assert (await staging.read(at, path, who=None))[0] == 401, path
     assert {(await staging.read("release", path))[0] for path in case.files} == {404}
+    for who, status in (("admin", 200), (None, 401)):
+        assert (await staging.read(at.replace("+stage-", "+staged-"), case.files[0], who=who))[0] == status
     record = await stack.ok("GET", f"/stages/{stage['id']}")
     assert (record["state"], record["description"], record["may_approve"]) == ("open", "for the autumn", True)
     assert {each["package"] for each in record["content"]} == {case.name}
@@ -126,6 +128,9 @@ async def test_a_staged_image_comes_with_its_parts_and_signature(stack: Stack) -
     await staged.push(signature)
     await staged.push(make_image("alone"))
     assert (await staged.below("GET", "manifests/v1")).status == 200
+    alone = Registry(stack, f"{prefix.replace('.stage-', '.staged-')}/app")
+    assert (await alone.below("GET", "manifests/v1")).status == 200
+    assert (await alone.below("GET", "manifests/v1", who=None)).status == 401
     assert (await public.below("GET", "manifests/v1")).status == 404
     catalog = (await stack.call("GET", "/v2/_catalog")).json["repositories"]
     assert not [each for each in catalog if "stage" in each]
