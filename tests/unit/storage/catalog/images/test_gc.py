@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pkgrepo.model import Actor, BlobInfo, Repository
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository
 from pkgrepo.repositories.images.blobs import delete_blob, link_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
 from pkgrepo.repositories.images.push import Push, Reference
@@ -58,7 +58,9 @@ class Scene:
     def link(self, content: str, now_ms: int = NOW, client: str | None = None) -> BlobInfo:
         """Link a blob to the image."""
         blob = make_blob(content.encode())
-        self.catalog.do(link_blob, self.repository, "app", blob, digest_of(content.encode()), None, client, now_ms)
+        self.catalog.do(
+            link_blob, self.repository, "app", blob, digest_of(content.encode()), None, client, SYSTEM, now_ms
+        )
         return blob
 
     def plan(self) -> ImagePlan:
