@@ -15,6 +15,7 @@ COLLECTIONS = {
     "axe-core",
     "rattler",
     "standard-webhooks",
+    "oidc-provider",
 }  # several programs, or libraries without one
 
 

@@ -26,6 +26,7 @@ class Asked:
         self.request_id = "the-request"
         self.principal = ""
         self.repository = ""
+        self.identified = None
         self._fields = {name.replace("_", "-").encode(): value for name, value in fields.items()}
 
     def header(self, name: bytes) -> bytes | None:

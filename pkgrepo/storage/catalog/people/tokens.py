@@ -194,7 +194,8 @@ def list_working_tokens(
 
     With ``unused_since_ms`` only those that were neither used nor created since then.
     """
-    sorting, values = TOKEN_ORDERS[order], (user_id, unused_since_ms, now_ms)
+    sorting = TOKEN_ORDERS[order]
+    values = (user_id, unused_since_ms, now_ms)
     beyond = f"AND {sorting.beyond}" if after else ""
     sql = f"""{_SELECT} WHERE revoked_at IS NULL AND {optional_conditions(_WORKING, values)} {beyond}
         ORDER BY {sorting.by} LIMIT ?"""

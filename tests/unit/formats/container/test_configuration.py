@@ -14,6 +14,7 @@ RULES = {
     "must_be_project_member": False,
     "auto_create_projects": False,
     "must_use_auth_token_for_push": False,
+    "requires_approval": False,
     "require_content_trust": False,
 }
 

@@ -19,6 +19,7 @@ def test_push_rules_are_fixed_and_the_rest_are_settings() -> None:
             "must_be_project_member": False,
             "auto_create_projects": False,
             "must_use_auth_token_for_push": False,
+            "requires_approval": False,
         },
     }
     assert settings["policy"] == {
