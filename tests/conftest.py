@@ -96,8 +96,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name archive parameters without their bytes: these contain the time, and all processes must collect equal ids."""
-    return argname if isinstance(val, bytes) and len(val) > 16 and not val.isascii() else None
+    """Name archives and signed texts without their content, which differs: all processes must collect equal ids."""
+    binary = isinstance(val, bytes) and len(val) > 16 and not val.isascii()
+    return argname if binary or (isinstance(val, str) and len(val) > 200) else None
 
 
 def pytest_collection_finish() -> None:

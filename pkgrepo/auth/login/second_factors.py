@@ -101,7 +101,7 @@ class SecondFactors:
         right = False
         try:
             factor = await self._catalog.look(find_second_factor, user.id)
-            right = factor is None or await self._spend(user, factor, "".join(code.split()))
+            right = factor is not None and await self._spend(user, factor, "".join(code.split()))
         finally:
             attempt.end(failed=not right)
         return right
