@@ -127,6 +127,8 @@ def parse(text: str, kinds: Sequence[str] = IDENTITY) -> Unverified:
     issuer = claims.get("iss", "")
     if not all(isinstance(each, str) for each in (kid, algorithm, type_, issuer)):
         raise IdentityRefused("this is no identity token: kid, alg, typ and iss are texts")
+    if "crit" in header:  # RFC 7515 section 4.1.11; PyJWT before 2.12 does not look at it
+        raise IdentityRefused("the identity token demands an extension that this server does not know")
     if type_.lower() not in kinds:
         raise IdentityRefused("this is a token of another kind than an identity token")
     return Unverified(text, kid, algorithm, issuer)
