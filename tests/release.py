@@ -212,7 +212,7 @@ class Proofs:
         """The units of the package start under systemd, keep their socket in a restart, and end with the package."""
         root = self._work / "machine"
         run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={IN_MACHINE}", SUITE, root)
-        shutil.copy(self._deb, root / "root")
+        shutil.copy(self._deb, root / "srv")
         port = free_port()
         for name, lines in {
             "pkgrepo.socket": f"[Socket]\nListenStream=\nListenStream=127.0.0.1:{port}\n",
@@ -224,7 +224,7 @@ class Proofs:
         units = ("pkgrepo.socket", "pkgrepo.service")
         with booted(root) as inside:
             main = (*inside, "systemctl", "show", "--property=MainPID", "--value", "pkgrepo.service")
-            install = (*inside, "dpkg", "--install", f"/root/{self._deb.name}")
+            install = (*inside, "dpkg", "--install", f"/srv/{self._deb.name}")
             run(*install)
             assert run(*main) == "0\n"  # nothing is started
             run(*inside, "systemctl", "enable", "--now", *units)

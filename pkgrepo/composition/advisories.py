@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.request import getproxies_environment
@@ -78,6 +79,9 @@ class Mirror:
         try:
             async for chunk in response.chunks():
                 await disk(file.write, chunk)
+        except BaseException:  # also if it is cancelled: half an export may have gigabytes
+            await disk(partial(self._path.unlink, missing_ok=True))
+            raise
         finally:
             await disk(file.close)
 

@@ -158,6 +158,8 @@ async def list_stages(
 ) -> list[Staged]:
     """At most ``limit`` stages that the caller may see, the newest first, after a position."""
     found: list[Staged] = []
+    if identity.anonymous:  # who sees none of them, however many there are
+        return found
     privates: dict[int, Repository] = {}
     while len(found) < limit:
         some: Sequence[Stage] = await services.catalog.scan(

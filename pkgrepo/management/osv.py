@@ -7,7 +7,7 @@ vulnerability takes the version for free of them, so questions whose answer is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, field
@@ -19,10 +19,12 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Text
 from pkgrepo.model.advisories import Advisory
+from pkgrepo.repositories.advisories.known import OnPackage
 from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.format import Ecosystem
 
 MOST_QUESTIONS: Final = 1000  # as the public API
+MOST_ANSWERED: Final = 5000  # vulnerabilities, as in an audit of npm
 
 table = Table("advisories")
 
@@ -69,33 +71,56 @@ async def query(call: Call, body: OsvQuestion) -> OsvAnswer:
 
     503 if the advisories of the server are not loaded, too old, or not of this ecosystem, and nothing was found.
     """
-    return OsvAnswer(vulns=[osv_record(each) for each in await _affecting(call, body)])
+    [found] = await _affecting(call, [body])
+    return OsvAnswer(vulns=[osv_record(each) for each in found])
 
 
 @table.post("/osv/v1/querybatch", VIEWERS, "Ask for the vulnerabilities of several versions", asks=True)
 async def query_batch(call: Call, body: OsvQuestions) -> OsvAnswers:
     """As the OSV API is asked; the answer has ids and times of change. Otherwise like a single question."""
-    results = []
-    for each in body.queries:
-        found = await _affecting(call, each)
-        results.append(OsvAnswer(vulns=[{"id": one.id, "modified": one.modified} for one in found]))
+    answers = await _affecting(call, body.queries)
+    results = [OsvAnswer(vulns=[{"id": each.id, "modified": each.modified} for each in found]) for found in answers]
     return OsvAnswers(results=results)
 
 
-async def _affecting(call: Call, question: OsvQuestion) -> Sequence[Advisory]:
-    name, version, ecosystem = _read(call, question)
-    state = await call.shared.advisories.knowledge(ecosystem.name)
-    known = await call.shared.advisories.on_package(ecosystem.name, ecosystem.package_key(name))
-    found = () if known is None else known.affecting(ecosystem.builds(version)[0])
-    if not found:
-        ecosystem.sort(version)  # what is no version is in no range
-    if not found and not state.complete:
-        raise Refusal(503, f"nothing was checked: {state.problem}", "no_advisories")
-    return found
+async def _affecting(call: Call, questions: Sequence[OsvQuestion]) -> list[Sequence[Advisory]]:
+    """
+    The advisories of each question, in their order; the catalog is asked once for each ecosystem.
+
+    :raises Refusal: what is not found of some question means nothing; :raises Invalid: they are too many
+    """
+    asked = [_read(call, each) for each in questions]
+    answers: list[Sequence[Advisory]] = [()] * len(asked)
+    for ecosystem in {each.name: each for _, _, each in asked}.values():
+        own = {at: (key, version) for at, (key, version, each) in enumerate(asked) if each is ecosystem}
+        state = await call.shared.advisories.knowledge(ecosystem.name)
+        known = await call.shared.advisories.on_packages(ecosystem.name, sorted({key for key, _ in own.values()}))
+        found = await call.shared.pools.cpu(_match, ecosystem, known or {}, list(own.values()))
+        if not all(found) and not state.complete:
+            raise Refusal(503, f"nothing was checked: {state.problem}", "no_advisories")
+        for at, each in zip(own, found, strict=True):
+            answers[at] = each
+    return answers
+
+
+def _match(
+    ecosystem: Ecosystem, known: Mapping[str, OnPackage], asked: Sequence[tuple[str, str]]
+) -> list[Sequence[Advisory]]:
+    """What affects each version, by the key of its package. :raises Invalid: see ``_affecting``"""
+    answers, count = [], 0
+    for key, version in asked:
+        found = known[key].affecting(ecosystem.builds(version)[0]) if key in known else ()
+        if not found:
+            ecosystem.sort(version)  # what is no version is in no range
+        count += len(found)
+        if count > MOST_ANSWERED:
+            raise Invalid(f"an answer has {MOST_ANSWERED} vulnerabilities at most; ask in parts", "/queries")
+        answers.append(found)
+    return answers
 
 
 def _read(call: Call, question: OsvQuestion) -> tuple[str, str, Ecosystem]:
-    """Name, version and ecosystem. :raises Invalid: the question has none, or one that no format has"""
+    """The key of the package, the version and the ecosystem. :raises Invalid: it has none, or one that no format has"""
     package, version = question.package, question.version
     name, word = package.name, package.ecosystem.partition(":")[0]
     if package.purl:
@@ -105,7 +130,7 @@ def _read(call: Call, question: OsvQuestion) -> tuple[str, str, Ecosystem]:
         raise Invalid(f"the ecosystem is one of {', '.join(sorted(by_name))}", "/package/ecosystem")
     if not name or not version:
         raise Invalid("a question names a package and a version; those about commits are not answered", "/version")
-    return name, version, by_name[word]
+    return by_name[word].package_key(name), version, by_name[word]
 
 
 def osv_record(advisory: Advisory) -> dict[str, Any]:

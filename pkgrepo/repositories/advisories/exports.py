@@ -44,6 +44,16 @@ def exported_ms(path: Path) -> int:
     return max((each.stat().st_mtime_ns for each in _files(path)), default=0) // 1_000_000
 
 
+def validator_of(path: Path) -> str:
+    """
+    What changes whenever a zip is replaced, also within the resolution of its time; empty for a folder.
+
+    :raises OSError: it is not there
+    """
+    found = path.stat()
+    return "" if stat.S_ISDIR(found.st_mode) else f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+
+
 def read_batches(
     path: Path, ecosystems: Mapping[str, Ecosystem], *, size: int = BATCH, most: int = MOST_RECORDS
 ) -> Iterator[Batch]:

@@ -44,7 +44,7 @@ from pkgrepo.storage.catalog.advisories import AdvisoryLoad
 from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 
-from .exports import MOST_NOTED, Batch, exported_ms, read_batches
+from .exports import MOST_NOTED, Batch, exported_ms, read_batches, validator_of
 from .records import READER
 
 KIND: Final = "advisories"  # of the job
@@ -97,10 +97,11 @@ class AdvisoryRefresh:
         if not is_address(self.source):
             path = Path(self.source)
             try:
-                at_ms = await self._pools.disk(exported_ms, path)
-                if last is not None and last.exported_ms == at_ms and await self._pools.disk(path.is_file):
+                validator = await self._pools.disk(validator_of, path)
+                if last is not None and validator and last.validator == validator:
                     return await self._note(last)
-                return await self._load(path, at_ms, "", last, progress)
+                at_ms = await self._pools.disk(exported_ms, path)
+                return await self._load(path, at_ms, validator, last, progress)
             except OSError as error:
                 raise Invalid(f"{path} cannot be read: {error.strerror or error}") from error
         found = await self._download(self.source, last.validator if last is not None else "")
@@ -119,13 +120,12 @@ class AdvisoryRefresh:
         last = await self._last()
         if last is None or self._clock.now_ms() - last.loaded_ms >= every_s * 1000:
             return True
-        path = Path(self.source)
-        if is_address(self.source) or not await self._pools.disk(path.is_file):
+        if is_address(self.source):
             return False
         try:
-            return await self._pools.disk(exported_ms, path) != last.exported_ms
+            return await self._pools.disk(validator_of, Path(self.source)) not in ("", last.validator)
         except OSError:
-            return True
+            return False  # it is told of when the time has come
 
     async def _last(self) -> AdvisoryLoad | None:
         last = await self._catalog.look(advisories.find_load)

@@ -11,7 +11,7 @@ import pytest_twisted
 
 from tests.support.memory_server import Stack, running_stacks
 from tests.support.osv_records import MINIMIST, REQUESTS, write_zip
-from tests.support.upstreams.messages import Answer
+from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.server import ScriptedUpstream
 
 pytestmark = pytest.mark.server
@@ -62,17 +62,20 @@ async def test_an_export_is_downloaded_once_and_then_asked_for_by_its_validator(
     assert (await stack.ok("GET", "/advisories/data"))["source"] == mirror.url + PATH
 
 
-@pytest.mark.parametrize("answer", [Answer(500), Answer(404), Answer(body=b"<html>"), "cut"])
+@pytest.mark.parametrize("answer", [Answer(500), Answer(404), Answer(body=b"<html>"), "cut", "broken off"])
 async def test_what_a_mirror_fails_to_send_changes_nothing(
-    make: Any, mirror: ScriptedUpstream, answer: Answer | str
+    make: Any, mirror: ScriptedUpstream, answer: Answer | str, tmp_path: Path
 ) -> None:
     stack = await make(proxy__allow_private=["127.0.0.1"])
     await refresh(stack)
     data = mirror.documents[PATH].body
-    sent = Answer(body=bytes(data)[:-40]) if isinstance(answer, str) else answer
+    sent = answer if isinstance(answer, Answer) else Answer(body=bytes(data)[:-40])
+    if answer == "broken off":
+        sent = Answer(body=data, fault=Fault(cut_at=40))
     mirror.misbehave(PATH, sent, repeat=True)
     failed = await refresh(stack)
     assert failed.status == 503
+    assert not list(tmp_path.rglob("advisories.download"))
     assert (await stack.ok("GET", "/advisories/data"))["records"] == {"npm": 1}
 
 

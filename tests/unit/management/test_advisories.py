@@ -14,7 +14,17 @@ from pkgrepo.repositories.advisories.package_urls import read_purl
 from tests.support.images import Image, Registry, describe, make_image
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
-from tests.support.osv_records import MINIMIST, PY, REQUESTS, REQUESTS_PYSEC, write_folder
+from tests.support.osv_records import (
+    MINIMIST,
+    PY,
+    REQUESTS,
+    REQUESTS_PYSEC,
+    affected,
+    record,
+    since,
+    write_folder,
+    write_zip,
+)
 
 
 @pytest_twisted.async_yield_fixture
@@ -192,13 +202,23 @@ async def test_questions_of_the_osv_api_are_answered(filled: Stack) -> None:
     assert [[each["id"] for each in one["vulns"]] for one in batch["results"]] == [[], ["PYSEC-2022-42969"]]
 
 
+async def test_an_answer_to_many_questions_is_bounded(make_stack: Any, tmp_path: Path) -> None:
+    records = [record(f"X-{number}", affected("PyPI", "demo", *since("0"))) for number in range(6)]
+    stack: Stack = await make_stack(advisories__source=str(write_zip(tmp_path / "many.zip", records)))
+    await load(stack)
+    few = await stack.ok("POST", "/osv/v1/querybatch", {"queries": [question("demo", "1.0")] * 800})
+    assert {len(each["vulns"]) for each in few["results"]} == {6}
+    many = await stack.api("POST", "/osv/v1/querybatch", {"queries": [question("demo", "1.0")] * 1000})
+    assert (many.status, b"ask in parts" in many.body) == (422, True)
+
+
 async def test_questions_of_the_osv_api_without_data_are_refused(filled: Stack) -> None:
     assert (await filled.api("POST", "/osv/v1/query", question("minimist", "1.0.0", "npm"))).status == 503
     await load(filled)
     unknown = await filled.api("POST", "/osv/v1/query", question("minimist", "1.0.0", "npm"))
     assert (unknown.status, b"have no record of npm" in unknown.body) == (503, True)
     for wrong in (
-        question("serde", "1.0.0", "crates.io"),
+        question("serde", "1.0.0", "Go"),
         question("requests", ""),
         question("requests", "not one"),
         {"commit": "6879efc2c1596d11a6a6ad296f80063b558d5e0f"},

@@ -164,7 +164,7 @@ def test_packages_are_those_that_repositories_can_have() -> None:
             affected("PyPI", "Foo.Bar", *since("0")),
             affected("Maven:https://repo.example/", "org.acme:core", *since("0")),
             affected("npm", "../up", *since("0")),
-            affected("crates.io", "rust", *since("0")),
+            affected("Go", "rust", *since("0")),
             {"versions": ["1"]},
         )
     )
