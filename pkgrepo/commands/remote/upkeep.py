@@ -17,8 +17,8 @@ from pkgrepo.commands.remote.definitions import (
     WebhookGiven,
     differences,
 )
+from pkgrepo.commands.remote.lifecycle.quotas import LIMITS, parse_limit, path_of, place_of
 from pkgrepo.commands.remote.people.rights import Change
-from pkgrepo.commands.remote.quotas import LIMITS, parse_limit, path_of, place_of
 from pkgrepo.errors import Invalid
 
 DEFAULTS: Final = {  # of rules of retention; other fields are blank

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from pkgrepo.commands.remote.lifecycle.quotas import parse_limit
 from pkgrepo.commands.remote.printer import Column, aged, moment
-from pkgrepo.commands.remote.quotas import parse_limit
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
 from pkgrepo.web.rendering.filters import size
