@@ -60,12 +60,11 @@ async def pin_version(call: Call, body: PinGiven, version: str) -> PinRecord:
     No rule of retention removes it, unless the rule says that it does not keep what is pinned.
 
     Of an image it is a tag, whatever that points to, or the digest of a manifest. People and clients can still delete
-    it; a version that comes back is pinned again. Only hosted repositories have pins (409).
+    it; a version that comes back is pinned again. In the cache of a proxy neither rules nor the limits of the cache
+    evict it. Virtual repositories have no pins (409): their members do.
     """
-    if call.repository.type is not RepositoryType.HOSTED:
-        raise Conflict(
-            "only versions in hosted repositories are pinned: a cache is bounded by max_bytes and unused_days"
-        )
+    if call.repository.type is RepositoryType.VIRTUAL:
+        raise Conflict("a virtual repository has no versions of its own: pin them in its members")
     if images.are_in(call):
         package = await call.find_package()
         await images.find(call, package, version)

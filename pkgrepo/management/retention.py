@@ -7,6 +7,7 @@ The rules of a repository are a part of its configuration.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -20,6 +21,7 @@ from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.model import Action, RepositoryType
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.configuration import Retention, check_retention
 from pkgrepo.repositories.retention.rules import together
 from pkgrepo.repositories.retention.run import KIND, retention_of
@@ -49,7 +51,7 @@ class VictimRecord(Record):
     """
     Something that goes: a version, a build of a snapshot, a manifest with its tags, or a tag.
 
-    action is trash, delete or untag; rule is the name of the rule, and reason says why it selects this.
+    action is trash, delete, untag or evict; rule is the name of the rule, and reason says why it selects this.
     """
 
     package: str
@@ -63,6 +65,10 @@ class VictimRecord(Record):
 class RetentionRecord(Record):
     """
     What retention would remove, or has removed.
+
+    action is evict in the cache of a proxy. over_limits are the first versions and manifests there that exceed
+    max_bytes or unused_days of the cache (the rule), with dry_run; over_limits_bytes is what they have in all, with
+    answers of upstreams. They go within an hour, whatever the rules are, unless they are pinned.
 
     count of examined versions (builds, tags, manifests) are selected, which is percent of them, with bytes in all; the
     repository uses so much less once they have left the trash. victims are the first of them; truncated says that there
@@ -84,10 +90,12 @@ class RetentionRecord(Record):
     removed: int
     freed_bytes: int
     errors: list[str]
+    over_limits: list[VictimRecord] = []
+    over_limits_bytes: int = 0
 
 
 class ServerRetention(Body):
-    """The rules that hold for every hosted repository; null removes them."""
+    """The rules that hold for every hosted repository, with match.cached for every cache; null removes them."""
 
     retention: Retention | None
 
@@ -109,11 +117,13 @@ async def set_server_retention(call: Call, body: ServerRetention) -> ServerReten
     """
     The rules hold for every hosted repository in addition to its own; what a rule of either keeps stays.
 
+    Those with match.cached hold for the caches of proxies, and no others do.
+
     The schedule and max_delete_percent are for repositories without enabled rules of their own. Versions are patterns
     or regular expressions: ranges mean something else in each format (422).
     """
     if body.retention is not None:
-        check_retention(body.retention)
+        check_retention(body.retention, None)
         for index, rule in enumerate(body.retention.rules):
             if rule.match.versions[:1] in ("<", ">", "=", "!"):
                 pointer = f"/retention/rules/{index}/match/versions"
@@ -142,25 +152,30 @@ async def run_retention(call: Call, body: RetentionWish) -> RetentionRecord | Re
     With dry_run it lists what would go and removes nothing; the body may then have other rules to try.
 
     A run is a job; one runs at a time on each repository: while another one does, the answer is 409 with its Location.
-    A run that would remove more than max_delete_percent removes nothing unless the query has confirm. Caches of proxies
-    have limits of their own (max_bytes, unused_days), and no rules (409).
+    A run that would remove more than max_delete_percent removes nothing unless the query has confirm. What the rules
+    take of the cache of a proxy is evicted. Virtual repositories have no rules (409).
     """
     repository, work = call.repository, call.services.retention
     check_independent(repository)
-    if repository.type is not RepositoryType.HOSTED:
-        raise Conflict("only hosted repositories have rules of retention; a cache has max_bytes and unused_days")
+    if repository.type is RepositoryType.VIRTUAL:
+        raise Conflict("a virtual repository has no rules of retention: its members do")
+    cached = repository.type is RepositoryType.PROXY
     retention = retention_of(repository, call.registry)
     if body.retention is not UNSET:
         if not call.flag("dry_run"):
             raise Invalid("other rules than those of the repository can only be tried with dry_run", "/retention")
-        check_retention(body.retention)
-        retention = together(body.retention, _server_retention(call))
+        check_retention(body.retention, repository.type)
+        retention = together(body.retention, _server_retention(call), cached=cached)
+    if retention is None and cached and call.flag("dry_run"):
+        retention = Retention(enabled=False)  # the limits of a cache are shown also without rules
     if retention is None:
         raise Conflict(f"repository {repository.path} has no rules of retention")
     if call.flag("dry_run"):
         limit = call.integer("limit", DEFAULT_LIMIT, 0, MOST)
         report = await work.preview(repository, retention, NoProgress(), limit=limit)
         shown = report.to_json(retention, dry_run=True)
+        if cached:
+            shown |= await _over_limits(call, limit)
         return msgspec.convert({**shown, "job_id": None}, RetentionRecord)
     confirmed = call.flag("confirm")
     data = {"on": repository.path, "dry_run": False, "confirm": confirmed}
@@ -174,3 +189,20 @@ async def run_retention(call: Call, body: RetentionWish) -> RetentionRecord | Re
     if isinstance(job, Response):
         return job
     return msgspec.convert({**job.result, "job_id": job.uid}, RetentionRecord)
+
+
+async def _over_limits(call: Call, limit: int) -> dict[str, Any]:
+    """What exceeds the limits of a cache, for the record of a preview."""
+    found = await call.services.cache_purge.evict(call.repository, call.actor, NoProgress(), dry_run=True, listed=limit)
+    over = [
+        {
+            "package": unit.package_key,
+            "version": unit.name,
+            "action": "evict",
+            "rule": rule,
+            "reason": f"{rule}: not used since {from_ms(unit.used_ms):%Y-%m-%d}",
+            "size": unit.size,
+        }
+        for unit, rule in found.first
+    ]
+    return {"over_limits": over, "over_limits_bytes": found.size + found.document_size}

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
 
-from attrs import define, evolve, frozen
+from attrs import Factory, define, evolve, frozen
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -30,6 +30,7 @@ from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.packages.packages import find_package
+from pkgrepo.storage.catalog.packages.pins import pinned_units
 from pkgrepo.storage.catalog.upstream_documents import (
     START,
     CachedUnit,
@@ -82,7 +83,8 @@ class PurgeReport:
     What was removed, or would be.
 
     ``versions`` counts manifests, too, and ``files`` manifests and blobs. ``size`` is the bytes of files,
-    ``document_size`` those of documents, which the catalog does not refer to any more.
+    ``document_size`` those of documents, which the catalog does not refer to any more. ``first`` are versions and
+    manifests that exceed a limit of the cache, with the name of the limit, as many as were asked for.
     """
 
     packages: int = 0
@@ -91,6 +93,7 @@ class PurgeReport:
     size: int = 0
     documents: int = 0
     document_size: int = 0
+    first: list[tuple[CachedUnit, str]] = Factory(list)
 
     def add(self, unit: CachedUnit) -> None:
         """Count a unit."""
@@ -154,10 +157,12 @@ class CachePurge:
         return report
 
     async def evict(
-        self, repository: Repository, actor: Actor, progress: Progress, *, dry_run: bool = False
+        self, repository: Repository, actor: Actor, progress: Progress, *, dry_run: bool = False, listed: int = 0
     ) -> PurgeReport:
         """
         Remove what exceeds the limits of the cache, beginning with what was not used for longest.
+
+        Pinned versions stay, and what is known about their packages. The report lists up to ``listed`` units.
 
         :raises RepositoryInactive: the repository is switched off
         """
@@ -167,14 +172,19 @@ class CachePurge:
         if config.max_bytes is not None:
             excess = await self._catalog.scan(cached_size, repository.id) - config.max_bytes
         packages: set[str] = set()
-        after = START
+        pinned = await self._catalog.scan(pinned_units, repository.id)
+        after, more = START, True
         progress.begin(f"what {repository.path} has not used for longest", 0)
-        while excess > 0 or before_ms:
+        while more and (excess > 0 or before_ms):
             page = await self._catalog.scan(oldest_units, repository.id, after=after, limit=PAGE)
-            chosen = []
-            for unit in await self._sized(repository, page):
+            more, chosen = len(page) == PAGE, []
+            loose = [each for each in page if (each.package_key, _pin_name(each)) not in pinned]
+            for unit in await self._sized(repository, loose):
                 if excess <= 0 and unit.used_ms >= before_ms:
+                    more = False
                     break
+                if len(report.first) < listed and unit.kind != "document":
+                    report.first.append((unit, "unused_days" if unit.used_ms < before_ms else "max_bytes"))
                 excess -= unit.size
                 chosen.append(unit)
                 report.add(unit)
@@ -182,9 +192,7 @@ class CachePurge:
             if not dry_run:
                 await self._remove(repository, chosen, actor)
             progress.step(len(chosen))
-            if len(chosen) < PAGE:
-                break
-            after = page[-1].position
+            after = page[-1].position if page else after
         progress.end()
         report.packages = len(packages)
         return report
@@ -240,6 +248,11 @@ class CachePurge:
         """Remove the blobs of an image of which all manifests are gone."""
         for digest in await self._catalog.scan(_blobs_of, repository.id, key):
             await self._publisher.change(evict_blob, repository, key, digest)
+
+
+def _pin_name(unit: CachedUnit) -> str:
+    """The name of a unit in the set of those that are pinned; documents are pinned with their package."""
+    return "" if unit.kind == "document" else unit.name
 
 
 def _blobs_of(reader: Reader, repository_id: int, key: str) -> list[str]:

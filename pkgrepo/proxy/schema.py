@@ -13,7 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.outbound.urls import UserInfoError, parse_url
-from pkgrepo.repositories.configuration import RepositoryConfig
+from pkgrepo.repositories.configuration import RepositoryConfig, Retention, check_retention
 from pkgrepo.untrusted.text import END, ONE_LINE, quoted, seconds_of
 
 MOST_ROUTES = 32
@@ -264,6 +264,7 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
     ] = None
     cache: Annotated[Cache | None, meaning("What is kept of upstream servers, and for how long.")] = None
     policy: Annotated[UpstreamPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+    retention: Annotated[Retention | None, meaning("Which cached versions go by themselves, and when.")] = None
     routes_are_replicas: Annotated[
         bool | None, meaning("The routes are copies of each other; while one fails, the next serves what it has.")
     ] = None
@@ -285,6 +286,8 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
         ):
             if value != DEFAULT and (seconds_of(value) or 0) > MOST_TTL_S:
                 raise Invalid("this is more than a year", pointer)
+        if self.retention is not None:
+            check_retention(self.retention, RepositoryType.PROXY)
         policy = self.policy.normalised() if self.policy is not None else None
         return replace(self, proxy=Routes(self._routes()), config=UNSET, cache_ttl=ttl, policy=policy)
 

@@ -84,6 +84,12 @@ class RetentionMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     tagged: Annotated[bool | None, meaning("Only what has a tag, or only what has none.")] = None
     snapshot: Annotated[bool | None, meaning("Only builds of Java snapshots, or none of them.")] = None
     prerelease: Annotated[bool | None, meaning("Only prereleases, or none of them.")] = None
+    cached: Annotated[
+        bool | None,
+        meaning(
+            "Only what proxies keep of upstreams, or none of it. Rules of the server take that only if it is true."
+        ),
+    ] = None
 
 
 class RetentionKeep(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -113,7 +119,10 @@ class RetentionRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     keep: Annotated[RetentionKeep, meaning("What of that stays.")] = RetentionKeep()
     action: Annotated[
         Literal["trash", "delete", "untag"],
-        meaning("What becomes of the rest: to the trash, deleted for good, or only its tags removed."),
+        meaning(
+            "What becomes of the rest: to the trash, deleted for good, or only its tags removed. What proxies keep is "
+            "always evicted: it is fetched again when it is wanted."
+        ),
     ] = "trash"
 
 
@@ -169,7 +178,7 @@ class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.valu
         for index, each in enumerate(self.publishers or ()):
             check_publisher(each, f"/publishers/{index}")
         if self.retention is not None:
-            check_retention(self.retention)
+            check_retention(self.retention, RepositoryType.HOSTED)
         return self
 
 
@@ -188,8 +197,12 @@ UNBOUNDED: Final = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})")  # quantifiers withou
 MOST_UNBOUNDED: Final = 3  # of a regular expression, and none after a group: others may take forever
 
 
-def check_retention(retention: Retention) -> None:
-    """:raises Invalid: the schedule, or the versions of a rule, are none; with its JSON pointer"""
+def check_retention(retention: Retention, type_: RepositoryType | None) -> None:
+    """
+    Check rules for a repository of this type, or for the server (None).
+
+    :raises Invalid: the schedule or the versions of a rule are none, or it is about nothing; with its JSON pointer
+    """
     try:
         parse_cron(retention.schedule)
     except Invalid as error:
@@ -198,6 +211,12 @@ def check_retention(retention: Retention) -> None:
         text = rule.match.versions
         if len(text) > 1 and text[0] == text[-1] == "/":
             _check_expression(text[1:-1], f"/retention/rules/{index}/match/versions")
+        cached = type_ is RepositoryType.PROXY
+        if type_ is not None and rule.match.cached is not None and rule.match.cached is not cached:
+            what = "all that a proxy keeps is cached" if cached else "a hosted repository has no cached versions"
+            raise Invalid(f"the rule is about nothing: {what}", f"/retention/rules/{index}/match/cached")
+        if rule.action == "untag" and (cached or rule.match.cached):
+            raise Invalid("tags of proxies are those of their upstreams", f"/retention/rules/{index}/action")
 
 
 def _check_expression(text: str, pointer: str) -> None:

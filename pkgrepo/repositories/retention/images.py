@@ -70,6 +70,9 @@ def _plan_image(
         return Plan(examined, ())
     since = rules.used_since_day
     used = {} if since is None else downloads_of(r, "manifest", [each.id for each in manifests.values()], since)
+    if rules.cached:
+        for fetched in manifests.values():  # fetching counts as use
+            used[fetched.id] = max(used.get(fetched.id, 0), fetched.created_ms // DAY_MS)
     fixed = set(fixed_tags(repository, (each.name for each in tags)))
     units = [_tag_unit(each, manifests, used, fixed | leased.keys(), pins) for each in tags]
     units += [
@@ -88,7 +91,7 @@ def _plan_image(
     doomed = {digests[index]: each for index, each in chosen if index in going and digests[index] not in staying}
     victims = []
     for index, each in chosen:
-        if index < len(tags) and digests[index] not in doomed:
+        if index < len(tags) and digests[index] not in doomed and not rules.cached:
             note = (
                 "" if each.action == "untag" else " (its manifest stays: it has other tags, or is part of another one)"
             )

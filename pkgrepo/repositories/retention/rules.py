@@ -31,7 +31,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.repositories.configuration import Retention, RetentionKeep, RetentionRule
 from pkgrepo.repositories.format import VersionKinds
 
-Action = Literal["trash", "delete", "untag"]
+Action = Literal["trash", "delete", "untag", "evict"]
 DAY_MS: Final = 24 * 3600 * 1000
 COMPARISONS: Final[Mapping[str, Callable[[bytes, bytes], bool]]] = {
     ">=": lambda a, b: a >= b,
@@ -80,14 +80,17 @@ class Rules:
     """
     The rules of a repository, ready to decide. ``kinds`` are None for images.
 
+    With ``cached`` they are about what a proxy keeps, which is evicted whatever their action is.
+
     :raises Invalid: a range has a version that is none, with its JSON pointer
     """
 
-    def __init__(self, retention: Retention, kinds: VersionKinds | None, now_ms: int) -> None:
+    def __init__(self, retention: Retention, kinds: VersionKinds | None, now_ms: int, *, cached: bool = False) -> None:
+        self.cached = cached
         self.rules = [
-            _Rule(each, kinds, now_ms, f"/retention/rules/{index}/match/versions")
+            _Rule(each, kinds, now_ms, cached, f"/retention/rules/{index}/match/versions")
             for index, each in enumerate(rules_of(retention))
-            if each.enabled
+            if each.enabled and each.match.cached in (None, cached)
         ]
 
     @property
@@ -111,14 +114,22 @@ class Rules:
             for index in matched:
                 taken.setdefault(index, rule)
         return [
-            Selected(index, rule.action, rule.name, rule.reason(units[index]), rule.tags_of(units[index]))
+            Selected(
+                index,
+                "evict" if self.cached else rule.action,
+                rule.name,
+                rule.reason(units[index]),
+                rule.tags_of(units[index]),
+            )
             for index, rule in sorted(taken.items(), key=itemgetter(0))
             if index not in held and not units[index].fixed
         ]
 
 
 class _Rule:
-    def __init__(self, rule: RetentionRule, kinds: VersionKinds | None, now_ms: int, pointer: str) -> None:
+    def __init__(
+        self, rule: RetentionRule, kinds: VersionKinds | None, now_ms: int, cached: bool, pointer: str
+    ) -> None:
         self.name = rule.name
         self.action: Action = rule.action
         self._match, self._keep, self._kinds = rule.match, rule.keep, kinds
@@ -128,6 +139,9 @@ class _Rule:
         keep = rule.keep
         self._newer_ms = None if keep.newer_than_days is None else now_ms - keep.newer_than_days * DAY_MS
         self.used_day = None if keep.downloaded_within_days is None else now_ms // DAY_MS - keep.downloaded_within_days
+        # what a dist-tag of a hosted repository stands for goes only by a rule that is about tags
+        about_tags = self._tags is not None or rule.match.tagged is not None
+        self._keeps_tagged = kinds is not None and not cached and not about_tags
         self._why = self._clauses()
 
     def takes_package(self, name: str) -> bool:
@@ -150,12 +164,10 @@ class _Rule:
         keep = self._keep
         if keep.last:
             yield from matched[-keep.last :]
-        # what a dist-tag stands for goes only by a rule that is about tags
-        tagged = self._kinds is not None and self._tags is None and self._match.tagged is None
         for index in matched:
             unit = units[index]
             if (
-                (tagged and unit.tags)
+                (self._keeps_tagged and unit.tags)
                 or (self._newer_ms is not None and unit.published_ms >= self._newer_ms)
                 or (self.used_day is not None and unit.used_day is not None and unit.used_day >= self.used_day)
                 or (self._kept_tags is not None and any(map(self._kept_tags, unit.tags)))
@@ -197,13 +209,18 @@ def rules_of(retention: Retention) -> list[RetentionRule]:
     return [*retention.rules, RetentionRule(name="age", keep=keep)]
 
 
-def together(own: Retention | None, server: Retention | None) -> Retention | None:
+def together(own: Retention | None, server: Retention | None, *, cached: bool = False) -> Retention | None:
     """
     The retention of a repository: its own rules, and in addition those of the server, whose names say so.
 
+    With ``cached`` it is a proxy, and of the rules of the server those with ``match.cached`` apply.
     While one of the two is enabled, the rules of the other apply only if it is enabled, too. The schedule and the limit
     are the repository's own, if that is enabled. None: nothing goes by itself.
     """
+    if cached and server is not None:
+        some = [each for each in server.rules if each.match.cached]
+        server = msgspec.structs.replace(server, rules=some, max_age_days=None, keep_latest_per_package=None)
+        server = server if some else None
     if own is None or server is None or not server.enabled:
         return own if own is not None else None if server is None else _named(server)
     if not own.enabled:

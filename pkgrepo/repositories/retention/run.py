@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.retained import PackageName, page_of_names
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD, Disposal
 
+from .evictions import evict_planned
 from .images import plan_images, remove_images
 from .rules import Rules, together
 from .versions import Plan, Victim, plan_versions, remove_planned
@@ -89,17 +90,18 @@ class Report:
 
 def retention_of(repository: Repository, registry: Registry) -> Retention | None:
     """The retention of a repository with that of the server, or None where nothing goes by itself."""
-    if repository.type is not RepositoryType.HOSTED or repository.parent is not None:
+    if repository.type is RepositoryType.VIRTUAL or repository.parent is not None:
         return None
     own, server = repository.settings.get("retention"), registry.retention
     return together(
         None if own is None else msgspec.convert(own, Retention),
         None if server is None else msgspec.convert(server, Retention),
+        cached=repository.type is RepositoryType.PROXY,
     )
 
 
 class RetentionWork(MaintenanceWork):
-    """Previews and runs of retention in hosted repositories."""
+    """Previews and runs of retention in hosted repositories and the caches of proxies."""
 
     def __init__(self, context: MaintenanceContext, publisher: Publisher) -> None:
         super().__init__(context)
@@ -154,7 +156,7 @@ class RetentionWork(MaintenanceWork):
         """The report, and the keys of the packages that would change."""
         report, affected, after = Report(), list[str](), ""
         format_, now_ms = self._formats[repository.format], self._clock.now_ms()
-        rules = Rules(retention, format_.versions, now_ms)
+        rules = rules_for(repository, retention, format_, now_ms)
         progress.begin(f"packages of {repository.path}", repository.package_count)
         while page := await self._catalog.scan(page_of_names, repository.id, after, PAGE):
             plan: Plan = await self._catalog.scan(make_plan, repository, page, rules, format_, now_ms)
@@ -168,6 +170,11 @@ class RetentionWork(MaintenanceWork):
         progress.end()
         report.percent = round(100 * report.count / report.examined, 1) if report.examined else 0.0
         return report, affected
+
+
+def rules_for(repository: Repository, retention: Retention, format_: StoredFormat, now_ms: int) -> Rules:
+    """The rules of a repository, ready to decide. :raises Invalid: one of them cannot be applied to this format"""
+    return Rules(retention, format_.versions, now_ms, cached=repository.type is RepositoryType.PROXY)
 
 
 def make_plan(
@@ -201,9 +208,11 @@ def remove_selected(
     package = packages.find_package(tx, repository.id, package_key)
     if package is None:
         raise NotFound("package", package_key)
-    rules = Rules(retention, format_.versions, now_ms)
+    rules = rules_for(repository, retention, format_, now_ms)
     plan = make_plan(tx, repository, [PackageName(package.id, package.key, package.name)], rules, format_, now_ms)
-    if plan.victims:
+    if rules.cached:
+        evict_planned(tx, repository, format_, package_key, plan.victims, actor, now_ms)
+    elif plan.victims:
         names = ", ".join(dict.fromkeys(each.rule for each in plan.victims if each.action != "delete"))
         kept = Disposal(entry=str(uuid.uuid4()), reason=f"retention: {names}")
         disposals = {"trash": kept, "delete": FOR_GOOD, "untag": kept}

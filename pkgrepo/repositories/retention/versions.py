@@ -29,12 +29,13 @@ from pkgrepo.storage.catalog.packages.retained import (
     ages,
     downloads_of,
     downloads_of_versions,
+    fetches_of_versions,
     sizes_of_versions,
     tags_by_version,
 )
 from pkgrepo.storage.catalog.server.trash import Disposal
 
-from .rules import Rules, Selected, Unit
+from .rules import DAY_MS, Rules, Selected, Unit
 
 
 @frozen
@@ -75,6 +76,9 @@ def plan_versions(
     ids = [each.id for each in some]
     found, named, since = ages(r, ids), tags_by_version(r, ids), rules.used_since_day
     used = {} if since is None else downloads_of_versions(r, ids, since)
+    if since is not None and rules.cached:
+        for version_id, fetched_ms in fetches_of_versions(r, ids).items():
+            used[version_id] = max(used.get(version_id, 0), fetched_ms // DAY_MS)
     examined = 0
     chosen: list[tuple[PackageName, VersionAge, Selected]] = []
     builds: list[Victim] = []
@@ -122,6 +126,9 @@ def _plan_builds(
         return Plan(len(names), ())
     since = rules.used_since_day
     used = {} if since is None else downloads_of(r, "file", [each.id for each in held], since)
+    if rules.cached:
+        for file in held:  # fetching counts as use
+            used[file.id] = max(used.get(file.id, 0), round(file.created_at.timestamp() * 1000) // DAY_MS)
     units = [
         Unit(
             id=number,

@@ -108,7 +108,7 @@ async def _page(visit: Visit, storage: str, name: str, *, text: str | None = Non
     place = {"repository": f"{storage}/{name}"}
     stored = await visit.api("GET", CONFIG, {**place, "key": "retention"})
     found = None
-    if not error and (text is not None or stored):
+    if not error and (text is not None or stored or repository.type == "Proxy"):
         try:
             fields = {} if text is None else {"retention": _parse(text)}
             found = await visit.api("POST", OPERATION, place, query={"dry_run": True, "limit": LISTED}, fields=fields)

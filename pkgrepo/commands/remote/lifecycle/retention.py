@@ -30,7 +30,7 @@ WAITS = 409  # the status that stands for a run that waits, for its exit code
 @click.group()
 def retention() -> None:
     """
-    Rules by which old versions of hosted repositories go.
+    Rules by which old versions of hosted repositories go, and cached ones of proxies.
 
     REPOSITORY is written as STORAGE/REPOSITORY; "server" stands for the rules that hold for every repository.
     """
@@ -118,6 +118,9 @@ async def preview(session: Session, repository: str, file: Path | None, limit: i
         printer.note(
             f"{found['count']} of {found['examined']}{more} would go: {found['percent']} %, {size(found['bytes'])}"
         )
+    if found["over_limits_bytes"]:
+        printer.table(COLUMNS, found["over_limits"], "")
+        printer.note(f"{size(found['over_limits_bytes'])} exceed the limits of the cache, and go within the hour")
     if found["needs_confirmation"]:
         printer.note(f"that is more than {found['max_delete_percent']} %: a run needs --confirm")
 

@@ -64,6 +64,46 @@ def repositories_with_pins(r: Reader) -> list[int]:
     return [each for (each,) in r.all("SELECT DISTINCT repository_id FROM pin ORDER BY repository_id")]
 
 
+def pinned_units(r: Reader, repository_id: int) -> set[tuple[str, str]]:
+    """
+    What the pins of a repository stand for: the key of the package, with the key of a version, the digest of a
+    manifest, or the empty text, for the package itself.
+
+    Manifests that a pinned one lists are among them.
+    """
+    pinned = {(each.package_key, each.name) for each in list_pins(r, repository_id)}
+    if not pinned:
+        return set()
+    found = {(key, "") for key, _ in pinned} | {(key, name) for key, name in pinned if ":" in name}
+    for sql in (
+        """
+        SELECT p.key, v.key FROM pin x JOIN package p ON p.repository_id = x.repository_id AND p.key = x.package_key
+        JOIN version v ON v.package_id = p.id AND v.text = x.name WHERE x.repository_id = ?
+        """,
+        """
+        SELECT p.key, t.digest FROM pin x JOIN package p ON p.repository_id = x.repository_id AND p.key = x.package_key
+        JOIN tag t ON t.package_id = p.id AND t.name = x.name WHERE x.repository_id = ? AND t.digest IS NOT NULL
+        """,
+    ):
+        found.update((key, name) for key, name in r.all(sql, (repository_id,)))
+    children: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for key, parent, child in r.all(
+        """
+        SELECT DISTINCT p.key, m.digest, f.digest
+        FROM pin x JOIN package p ON p.repository_id = x.repository_id AND p.key = x.package_key
+        JOIN manifest m ON m.package_id = p.id JOIN manifest_ref f ON f.manifest_id = m.id AND f.kind = 'manifest'
+        WHERE x.repository_id = ?
+        """,
+        (repository_id,),
+    ):
+        children.setdefault((key, parent), set()).add((key, child))
+    new = found
+    while new:
+        new = set[tuple[str, str]]().union(*(children.get(each, ()) for each in new)) - found
+        found |= new
+    return found
+
+
 def pinned_names(r: Reader, repository_id: int, package_keys: Sequence[str]) -> dict[str, set[str]]:
     """The pinned names of packages, by the key of the package; nothing for packages without pins."""
     found: dict[str, set[str]] = {}

@@ -83,6 +83,18 @@ def downloads_of_versions(r: Reader, package_ids: Sequence[int], since_day: int)
     return found
 
 
+def fetches_of_versions(r: Reader, package_ids: Sequence[int]) -> dict[int, int]:
+    """When a file of each cached version was last fetched (ms), by the id of the version."""
+    found: dict[int, int] = {}
+    for some in batches(package_ids, BATCH):
+        sql = f"""
+            SELECT version_id, MAX(created_at) FROM file
+            WHERE package_id IN ({placeholders(len(some))}) AND version_id IS NOT NULL GROUP BY version_id
+        """
+        found.update(r.all(sql, some))
+    return found
+
+
 def downloads_of(r: Reader, kind: str, ids: Sequence[int], since_day: int) -> dict[int, int]:
     """The last day since ``since_day`` on which a file or a manifest (``kind``) was downloaded, by its id."""
     found: dict[int, int] = {}
