@@ -321,7 +321,7 @@ def maintenance(
     """Housekeeping, the removal of sessions that ended, retention, refreshes, and the daily garbage collection."""
     yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
     if config.auth.oidc:
-        check = identification.sign_on.check_people
+        check = identification.daily_check.run
         yield PeriodicTask(check, reactor, every_s=SESSIONS_S, what="asking identity providers")
     yield PeriodicTask(identification.pipelines.remove_old, reactor, every_s=SESSIONS_S, what="removing old tokens")
     yield Housekeeping(

@@ -12,6 +12,7 @@ from urllib.request import getproxies_environment
 from attrs import frozen
 
 from pkgrepo.auth.accounts import Accounts
+from pkgrepo.auth.external_accounts import DailyCheck
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.checkers import (
     PasswordChecker,
@@ -60,6 +61,7 @@ class Identification:
     documents: Documents
     pipelines: PipelineTokens
     sign_on: SignOn
+    daily_check: DailyCheck
 
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
@@ -108,6 +110,14 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         Issuer(name, each.issuer, _audiences(each.audience, config.server.public_url), documents, reactor)
         for name, each in config.auth.issuers.items()
     ]
+    sign_on = SignOn(
+        [_provider(name, each, documents, reactor) for name, each in config.auth.oidc.items()],
+        documents,
+        catalog=catalog,
+        box=core.secrets,
+        now_s=clock,
+        copy_entry=audit_log.copy,
+    )
     return Identification(
         bearer=bearer,
         uses=uses,
@@ -131,14 +141,8 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
             clock=core.clock,
             copy_entry=audit_log.copy,
         ),
-        sign_on=SignOn(
-            [_provider(name, each, documents, reactor) for name, each in config.auth.oidc.items()],
-            documents,
-            catalog=catalog,
-            box=core.secrets,
-            now_s=clock,
-            copy_entry=audit_log.copy,
-        ),
+        sign_on=sign_on,
+        daily_check=DailyCheck(sign_on.sources(), catalog, now_ms=core.clock.now_ms, copy_entry=audit_log.copy),
     )
 
 

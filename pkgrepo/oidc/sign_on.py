@@ -19,26 +19,23 @@ import base64
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from hmac import compare_digest
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from attrs import frozen
 from twisted.logger import Logger
+from zope.interface import implementer
 
-from pkgrepo.auth.login.identities import check_username
+from pkgrepo.auth.external_accounts import MOST_TEXT, IProvider, Known, make_person
 from pkgrepo.errors import IdentityRefused, Invalid, IssuerUnavailable, NotFound, SecretUnreadable
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import SYSTEM, Actor, User
+from pkgrepo.model import Actor, User
 from pkgrepo.storage.catalog.people.linked_identities import (
     LinkedIdentity,
     Person,
-    apply_claims,
-    end_linked,
     end_sessions_of,
     ensure_linked,
-    linked_to_check,
     note_checked,
 )
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
@@ -52,10 +49,6 @@ from .issuers import Issuer
 log = Logger()
 
 PATIENCE_S: Final = 600  # seconds from the beginning of a login to its end
-CHECKED_S: Final = 86_400  # seconds between two checks of a person
-CHECKED_AT_A_TIME: Final = 100  # people in one run; there is one each hour
-MOST_GROUPS: Final = 500  # of a person that are looked at
-MOST_TEXT: Final = 200  # characters of a name
 MOST_CODE: Final = 4096  # characters of a code
 LOGOUT_EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 _COOKIE: Final = "login at an identity provider"
@@ -124,6 +117,10 @@ class SignOn:
     def names(self) -> list[str]:
         """The names of the providers."""
         return list(self._providers)
+
+    def sources(self) -> list[OidcSource]:
+        """The providers as those that the daily check asks."""
+        return [OidcSource(self, each) for each in self._providers.values()]
 
     async def begin(self, name: str, redirect_uri: str, target: str) -> Begun:
         """
@@ -207,37 +204,29 @@ class SignOn:
             raise IdentityRefused("the logout token names neither a session nor a person")
         await self._write(_end_sessions, token.issuer, str(subject or ""), str(sid or ""), name, actor, self._now_ms())
 
-    async def check_people(self) -> None:
-        """Ask the providers for people who were not checked for a day, and end what those have who are gone."""
-        by_url = {each.issuer.url: each for each in self._providers.values()}
-        before_ms = self._now_ms() - CHECKED_S * 1000
-        for linked in await self._catalog.look(linked_to_check, before_ms, CHECKED_AT_A_TIME):
-            provider = by_url.get(linked.issuer)
-            if provider is None:
-                continue
-            try:
-                await self._check(provider, linked)
-            except (IssuerUnavailable, IdentityRefused) as error:
-                log.warn("{user} could not be checked: {error}", user=linked.user_id, error=str(error))
+    async def ask(self, provider: Provider, linked: LinkedIdentity) -> Known | None:
+        """
+        What a provider says of a person whose refresh token it gave, see L{IProvider}.
 
-    async def _check(self, provider: Provider, linked: LinkedIdentity) -> None:
+        :raises IssuerUnavailable: it cannot be used now; :raises IdentityRefused: it tells of another person
+        """
         try:
             refresh = self._box.open(linked.refresh, _REFRESH)
         except SecretUnreadable:
-            await self._catalog.write(note_checked, linked, refresh="", now_ms=self._now_ms())
-            return
+            return Known("", None)
         try:
             tokens = await self._ask_tokens(provider, {"grant_type": "refresh_token", "refresh_token": refresh})
         except _GrantRefused:
-            await self._write(_end_linked, linked, provider.name, self._now_ms())
-            return
+            return None
         renewed = tokens.get("refresh_token")
         sealed = self._box.seal(renewed, _REFRESH) if isinstance(renewed, str) else linked.refresh
-        await self._catalog.write(note_checked, linked, refresh=sealed, now_ms=self._now_ms())
+        person = None
+        if isinstance(renewed, str):  # the old one may be of no use any more
+            await self._catalog.write(note_checked, linked, refresh=sealed, now_ms=self._now_ms())
         claims = await self._userinfo(provider, tokens, linked.subject)
         if provider.groups_claim in claims:
             person = _person(provider, IdentityToken(linked.issuer, linked.subject, 0, claims, b""), claims)
-            await self._catalog.write(apply_claims, linked, person, now_ms=self._now_ms())
+        return Known(sealed, person)
 
     def _find(self, name: str) -> Provider:
         found = self._providers.get(name)
@@ -318,35 +307,36 @@ class SignOn:
         return int(self._now_s() * 1000)
 
 
+@implementer(IProvider)
+class OidcSource:
+    """One provider, for the daily check."""
+
+    def __init__(self, sign_on: SignOn, provider: Provider) -> None:
+        self.name = provider.name
+        self.issuer = provider.issuer.url
+        self._sign_on = sign_on
+        self._provider = provider
+
+    async def ask(self, linked: LinkedIdentity) -> Known | None:
+        """See L{IProvider}."""
+        return await self._sign_on.ask(self._provider, linked)
+
+
 class _GrantRefused(IdentityRefused):
     """The provider knows the code, or the refresh token, no more."""
 
 
 def _person(provider: Provider, token: IdentityToken, claims: Mapping[str, Any]) -> Person:
     groups = claims.get(provider.groups_claim)
-    names = [each for each in groups if isinstance(each, str)][:MOST_GROUPS] if isinstance(groups, list) else []
-    username, name, email = (claims.get(each) for each in (provider.username_claim, "name", "email"))
-    verified = claims.get("email_verified") is True
-    return Person(
-        issuer=token.issuer,
-        subject=token.subject,
-        username=_username(username),
-        name=_text(name),
-        email=_text(email) if verified else "",
-        groups=names,
-        admin=not provider.admin_groups.isdisjoint(names) if provider.admin_groups else None,
+    return make_person(
+        token.issuer,
+        token.subject,
+        username=claims.get(provider.username_claim),
+        name=claims.get("name"),
+        email=claims.get("email") if claims.get("email_verified") is True else "",
+        groups=groups if isinstance(groups, list) else [],
+        admin_groups=provider.admin_groups,
     )
-
-
-def _username(claim: object) -> str:
-    """The name of a new account: that of an e-mail address without its domain; empty if it is no user name."""
-    with suppress(Invalid):
-        return check_username(_text(claim).partition("@")[0])
-    return ""
-
-
-def _text(value: object) -> str:
-    return "".join(each for each in value if each.isprintable())[:MOST_TEXT] if isinstance(value, str) else ""
 
 
 def _object(document: Document) -> Mapping[str, Any]:
@@ -364,12 +354,5 @@ def _base64(data: bytes) -> str:
 def _end_sessions(tx: Any, issuer: str, subject: str, sid: str, provider: str, actor: Actor, now_ms: int) -> Entry:
     users = end_sessions_of(tx, issuer, subject=subject, sid=sid)
     entry = Entry(actor, "session.end", ", ".join(users), detail={"provider": provider, "by": "logout token"})
-    append_entry(tx, entry, now_ms)
-    return entry
-
-
-def _end_linked(tx: Any, linked: LinkedIdentity, provider: str, now_ms: int) -> Entry:
-    user = end_linked(tx, linked, now_ms=now_ms)
-    entry = Entry(SYSTEM, "session.end", user.username, detail={"provider": provider, "by": "daily check"})
     append_entry(tx, entry, now_ms)
     return entry

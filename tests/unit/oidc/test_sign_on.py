@@ -7,10 +7,11 @@ import json
 import pytest
 import pytest_twisted
 
+from pkgrepo.auth.external_accounts import CHECKED_S, DailyCheck
 from pkgrepo.errors import IssuerUnavailable
 from pkgrepo.model import TokenKind
 from pkgrepo.oidc.documents import Document
-from pkgrepo.oidc.sign_on import CHECKED_S, Provider, SignOn
+from pkgrepo.oidc.sign_on import Provider, SignOn
 from pkgrepo.storage.catalog.people.groups import add_group, is_member
 from pkgrepo.storage.catalog.people.linked_identities import Person, ensure_linked, find_linked
 from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
@@ -73,13 +74,16 @@ class Scene:
             auto_create=True,
             link_by_email=False,
         )
-        self.sign_on = SignOn(
+        sign_on = SignOn(
             [provider],
             self.documents,
             catalog=catalog,
             box=BOX,
             now_s=lambda: self.now_s,
             copy_entry=self.entries.append,
+        )
+        self.check_people = DailyCheck(
+            sign_on.sources(), catalog, now_ms=lambda: self.now_s * 1000, copy_entry=self.entries.append
         )
 
     async def prepare(self):
@@ -98,7 +102,7 @@ class Scene:
 
     async def check(self, after_s=CHECKED_S + 1):
         self.now_s += after_s
-        await self.sign_on.check_people()
+        await self.check_people.run()
 
     async def state(self):
         """The number of sessions, whether the token is valid, in the group, and an admin."""

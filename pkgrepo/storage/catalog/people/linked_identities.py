@@ -28,7 +28,7 @@ from .users import add_user, bump_generation, bump_identity_serial, get_user, pa
 
 @frozen
 class LinkedIdentity:
-    """One link; ``refresh`` is the sealed refresh token, empty without one."""
+    """One link; ``refresh`` is what the daily check needs, such as a sealed refresh token; empty if there is none."""
 
     id: int
     issuer: str
@@ -66,10 +66,10 @@ def find_linked(r: Reader, issuer: str, subject: str) -> LinkedIdentity | None:
     return find(r, _linked, f"{_SELECT} WHERE issuer = ? AND subject = ?", (issuer, subject))
 
 
-def linked_to_check(r: Reader, before_ms: int, limit: int) -> list[LinkedIdentity]:
-    """Links with a refresh token that were checked last before this time, the oldest first."""
-    sql = f"{_SELECT} WHERE refresh <> '' AND checked_at < ? ORDER BY checked_at, id LIMIT ?"
-    return every(r, _linked, sql, (before_ms, limit))
+def linked_to_check(r: Reader, issuer: str, before_ms: int, limit: int) -> list[LinkedIdentity]:
+    """Links at a provider that can be checked, and were so last before this time, the oldest first."""
+    sql = f"{_SELECT} WHERE issuer = ? AND refresh <> '' AND checked_at < ? ORDER BY checked_at, id LIMIT ?"
+    return every(r, _linked, sql, (issuer, before_ms, limit))
 
 
 def ensure_linked(
@@ -133,7 +133,7 @@ def apply_claims(tx: Transaction, linked: LinkedIdentity, person: Person, *, now
 
 
 def note_checked(tx: Transaction, linked: LinkedIdentity, *, refresh: str, now_ms: int) -> None:
-    """Record that a provider still knows a person; ``refresh`` is the sealed refresh token for the next time."""
+    """Record that a provider still knows a person; ``refresh`` is what the next check needs."""
     update(tx, "linked_identity", linked.id, refresh=refresh, checked_at=now_ms)
 
 
