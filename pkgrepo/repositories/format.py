@@ -137,6 +137,8 @@ class StoredFormat:
 
     ``index_removed`` updates the index after the removal of many versions, which ``index`` does one by one.
     ``versions`` is None for images; ``ecosystem`` for formats that databases of vulnerabilities have no records of.
+    ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
+    of its files; None if that is not known, also as a whole.
 
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
     those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large. ``compact``
@@ -156,6 +158,7 @@ class StoredFormat:
     tree: Tree | None = None
     images: Images | None = None
     versions: VersionKinds | None = None
+    runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
     ecosystem: Ecosystem | None = None
     index_removed: VersionsIndexer | None = None
     companion: Companion | None = None

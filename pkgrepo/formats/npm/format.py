@@ -41,6 +41,7 @@ def npm() -> Format:
         versions=VersionKinds(
             sort=lambda text: parse_version(padded(text)).sort, prerelease=lambda text: "-" in text.partition("+")[0]
         ),
+        runs_at_install=lambda meta, _paths: bool(meta.get("hasInstallScript")) if meta else None,
         ecosystem=ECOSYSTEM,
         layout=Layout(path=paths.readable_path),
         resource=serve(ROUTES, caches),

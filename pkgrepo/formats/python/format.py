@@ -45,6 +45,8 @@ def python() -> Format:
         version_key=names.version_key,
         index=index_project,
         versions=VersionKinds(sort=lambda text: names.parse_version(text)[1], prerelease=names.is_prerelease),
+        # setup.py, or the build backend, of a source distribution
+        runs_at_install=lambda _meta, files: not any(each.endswith(".whl") for each in files) if files else None,
         ecosystem=Ecosystem(name=names.ECOSYSTEM, package_key=normalise, sort=names.bound_key, builds=names.builds),
         layout=Layout(path=names.readable_path),
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),

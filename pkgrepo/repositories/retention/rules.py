@@ -17,7 +17,7 @@ stays      no rule matches it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import translate
 from functools import lru_cache
@@ -27,22 +27,12 @@ from typing import Final, Literal
 import msgspec
 from attrs import frozen
 
-from pkgrepo.errors import Invalid
 from pkgrepo.repositories.configuration import Retention, RetentionKeep, RetentionRule
 from pkgrepo.repositories.format import VersionKinds
+from pkgrepo.repositories.version_ranges import is_range, pattern_test, range_test
 
 Action = Literal["trash", "delete", "untag", "evict"]
 DAY_MS: Final = 24 * 3600 * 1000
-COMPARISONS: Final[Mapping[str, Callable[[bytes, bytes], bool]]] = {
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
-    "=": lambda a, b: a == b,
-}
-_COMPARED: Final = re.compile(r"(>=|<=|==|!=|>|<|=)\s*([^\s,<>=!]+)[\s,]*")
 
 
 @frozen
@@ -247,24 +237,8 @@ def _version_test(text: str, kinds: VersionKinds | None, pointer: str) -> Callab
     if len(text) > 1 and text[0] == text[-1] == "/":
         search = re.compile(text[1:-1]).search
         return lambda unit: search(unit.text)
-    if text[0] not in "<>=!":
-        matches = re.compile(translate(text)).match
+    if not is_range(text):
+        matches = pattern_test(text)
         return lambda unit: matches(unit.text)
-    if kinds is None:
-        raise Invalid("images have no ranges of versions: write a pattern or a regular expression", pointer)
-    bounds = _COMPARED.findall(text)
-    if _COMPARED.sub("", text):
-        raise Invalid(f"{text!r} is no range such as >=1.0 <2.0", pointer)
-    try:
-        tests = [(COMPARISONS[sign], kinds.sort(version)) for sign, version in bounds]
-    except Invalid as error:
-        raise Invalid(error.message, pointer) from None
-
-    def is_within(unit: Unit) -> bool:
-        try:
-            place = kinds.sort(unit.text)
-        except Invalid:
-            return False
-        return all(compare(place, bound) for compare, bound in tests)
-
-    return is_within
+    is_within = range_test(text, None if kinds is None else kinds.sort, pointer)
+    return lambda unit: is_within(unit.text)

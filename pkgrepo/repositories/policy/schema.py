@@ -1,0 +1,144 @@
+"""
+How rules are written: in the configuration of a repository (``policy.rules``), and for the whole server.
+
+All conditions of a rule have to be met. ``check_rules`` checks what the types of the fields do not express.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pkgrepo.errors import Invalid
+from pkgrepo.model.advisories import SEVERITIES
+from pkgrepo.model.structs import meaning
+from pkgrepo.repositories.version_ranges import Sort, is_range, range_test
+
+MOST_RULES: Final = 200  # of a repository, or of the server
+MOST_PATTERNS: Final = 1000  # of one rule
+ALTERNATIVE: Final = "||"
+DIGEST: Final = re.compile(r"[a-z0-9]{2,32}:[0-9a-f]{32,128}")
+NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id of an advisory, such as CVE-2024-1
+
+Action = Literal["block", "quarantine", "warn"]
+Missing = Literal["block", "allow"]
+Pattern = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
+Reason = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]  # it is printed in one line
+Versions = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """What a rule is about: all of it has to fit. Without any condition it is about everything."""
+
+    packages: Annotated[Patterns, meaning("Patterns of names, such as acme-*; all packages without any.")] = []
+    versions: Annotated[
+        Versions,
+        meaning(
+            "Versions: a range in the order of the format (>=1.3,<1.4), a version or a pattern (1.*), several with || "
+            "between them. Of an image these are patterns of tags."
+        ),
+    ] = ""
+    digests: Annotated[
+        Patterns, meaning("Digests of files or manifests, such as sha256: and 64 hexadecimal digits.")
+    ] = []
+    licences: Annotated[Patterns, meaning("Patterns of licences, such as GPL-*, as the package declares them.")] = []
+    advisories: Annotated[
+        Annotated[str, Meta(max_length=100)],
+        meaning("Known vulnerabilities: the least severity (low, moderate, high, critical, or any), or an id."),
+    ] = ""
+    age_days: Annotated[
+        Annotated[int, Meta(ge=1, le=3650)] | None, meaning("What was published less than so many days ago.")
+    ] = None
+    source: Annotated[
+        Annotated[str, Meta(max_length=100)],
+        meaning("Only what was published here (hosted), or comes from an upstream (cached, or the name of a route)."),
+    ] = ""
+    install_scripts: Annotated[
+        bool | None, meaning("Only what runs a program when it is installed; or only what does not.")
+    ] = None
+
+
+class PolicyRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """One rule about what is served."""
+
+    name: Annotated[str, meaning("Its name, which people are told.", min_length=1, max_length=100, pattern=r"^\S.*$")]
+    match: Annotated[RuleMatch, meaning("What it is about.")] = RuleMatch()
+    action: Annotated[
+        Action,
+        meaning("block refuses; quarantine refuses until an admin approves; warn serves, and counts."),
+    ] = "block"
+    exempt: Annotated[Patterns, meaning("Patterns of names, or name@version, that it is not about.")] = []
+    reason: Annotated[Reason, meaning("Why, for those who are refused.")] = ""
+    until: Annotated[datetime | None, meaning("When it ends, such as 2026-12-31T00:00:00Z.")] = None
+    missing: Annotated[
+        Missing | None,
+        meaning(
+            "What a condition means of which nothing is known, such as a licence that is not declared: block, as if "
+            "it were met, or allow. By default block for the age, and allow for all others."
+        ),
+    ] = None
+
+
+Rules = Annotated[list[PolicyRule], Meta(max_length=MOST_RULES)]
+
+
+class ServingPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The part of every policy that says what is served."""
+
+    rules: Annotated[Rules, meaning("What is blocked, held in quarantine or counted; see Rules in the book.")] = []
+
+
+def until_ms(rule: PolicyRule) -> int | None:
+    """When a rule ends, in ms; a time without a zone is UTC."""
+    if rule.until is None:
+        return None
+    at = rule.until if rule.until.tzinfo is not None else rule.until.replace(tzinfo=UTC)
+    return round(at.timestamp() * 1000)
+
+
+def check_rules(rules: Sequence[PolicyRule], sorts: Sequence[Sort | None], pointer: str) -> None:
+    """
+    Check rules for formats with these orders of versions (None: that of images).
+
+    :raises Invalid: two have one name, a digest is none, or a range means something in no format; with the pointer
+    """
+    names: set[str] = set()
+    for index, rule in enumerate(rules):
+        place = f"{pointer}/{index}"
+        if rule.name.casefold() in names:
+            raise Invalid(f"another rule has the name {rule.name!r}", f"{place}/name")
+        names.add(rule.name.casefold())
+        _check_match(rule.match, sorts, f"{place}/match")
+
+
+def _check_match(match: RuleMatch, sorts: Sequence[Sort | None], place: str) -> None:
+    for number, digest in enumerate(match.digests):
+        if not DIGEST.fullmatch(digest.lower()):
+            raise Invalid("a digest is an algorithm, a colon and hexadecimal digits", f"{place}/digests/{number}")
+    wanted = match.advisories
+    if wanted and wanted not in (*SEVERITIES, "any") and not NAMED.fullmatch(wanted):
+        raise Invalid(f"this is a severity ({', '.join(SEVERITIES)}, any) or an id", f"{place}/advisories")
+    for text in match.versions.split(ALTERNATIVE):
+        if not text.strip() and match.versions:
+            raise Invalid("there is nothing on one side of ||", f"{place}/versions")
+        if is_range(text.strip()):
+            _check_range(text.strip(), sorts, f"{place}/versions")
+
+
+def _check_range(text: str, sorts: Sequence[Sort | None], pointer: str) -> None:
+    failure: Invalid | None = None
+    for sort in sorts:
+        try:
+            range_test(text, sort, pointer)
+        except Invalid as error:
+            failure = failure or error
+        else:
+            return
+    if failure is not None:
+        raise failure

@@ -1,0 +1,200 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.npm.format import npm
+from pkgrepo.formats.python.format import python
+from pkgrepo.model.advisories import Advisory
+from pkgrepo.repositories.policy.rules import DAY_MS, Facts, Order, Placed, RuleSet, Ruling, Verdict
+from pkgrepo.repositories.policy.schema import PolicyRule, check_rules
+
+NPM, PYTHON = npm(), python()
+assert NPM.versions is not None
+assert PYTHON.versions is not None
+ORDER = Order.of(NPM.versions.sort, NPM.package_key)
+PEP = Order.of(PYTHON.versions.sort, PYTHON.package_key)
+IMAGES = Order(None)
+NOW = 100 * DAY_MS
+SHA = f"sha256:{'a' * 64}"
+SEVERE = Advisory(
+    id="GHSA-x", ecosystem="npm", package="left", title="", url="", severity="high", aliases=("CVE-2024-1",)
+)
+
+
+def decide(given: dict[str, Any], facts: Facts, order: Order = ORDER, **more: Any) -> Verdict:
+    placed = Placed(msgspec.convert({"name": "r", **given}, PolicyRule), "main/npm")
+    return RuleSet([placed], order, **more).decide(facts, NOW)
+
+
+def left(version: str = "1.3.1", **more: Any) -> Facts:
+    return Facts(package=more.pop("package", "left"), versions=(version,), **more)
+
+
+@pytest.mark.parametrize(
+    ("match", "facts", "refused"),
+    [
+        ({}, left(), True),
+        ({"packages": ["left"]}, left(), True),
+        ({"packages": ["LEFT"]}, left(), True),
+        ({"packages": ["right", "le*"]}, left(), True),
+        ({"packages": ["left-*"]}, left(), False),
+        ({"versions": ">=1.3,<1.4"}, left(), True),
+        ({"versions": ">=1.3 <1.4"}, left("1.10.0"), False),
+        ({"versions": "1.3.1"}, left(), True),
+        ({"versions": "v1.3.1"}, left(), True),
+        ({"versions": "1.*"}, left(), True),
+        ({"versions": "2.0.0 || <1.3.2"}, left(), True),
+        ({"versions": "2.0.0 || <1.3.0"}, left(), False),
+        ({"digests": [SHA.upper().replace("SHA", "sha")]}, left(digests=frozenset({SHA})), True),
+        ({"digests": [SHA]}, left(), False),
+        ({"source": "hosted"}, left(), True),
+        ({"source": "cached"}, left(), False),
+        ({"source": "cached"}, left(source="cached", route="npmjs"), True),
+        ({"source": "npmjs"}, left(source="cached", route="npmjs"), True),
+        ({"licences": ["GPL-*"]}, left(licences=("(MIT OR gpl-3.0-only)",)), True),
+        ({"licences": ["GPL-*"]}, left(licences=("MIT",)), False),
+        ({"licences": ["GPL-*"]}, left(), False),
+        ({"advisories": "moderate"}, left(advisories=[SEVERE]), True),
+        ({"advisories": "critical"}, left(advisories=[SEVERE]), False),
+        ({"advisories": "any"}, left(advisories=[]), False),
+        ({"advisories": "CVE-2024-1"}, left(advisories=[SEVERE]), True),
+        ({"advisories": "low"}, left(), False),
+        ({"age_days": 7}, left(published_ms=NOW - 6 * DAY_MS), True),
+        ({"age_days": 7}, left(published_ms=NOW - 7 * DAY_MS), False),
+        ({"age_days": 7}, left(), True),
+        ({"install_scripts": True}, left(install_scripts=True), True),
+        ({"install_scripts": True}, left(install_scripts=False), False),
+        ({"install_scripts": True}, left(), False),
+        ({"packages": ["left"], "versions": "2.0.0"}, left(), False),
+    ],
+    ids=str,
+)
+def test_a_rule_refuses_what_meets_all_its_conditions(match: dict[str, Any], facts: Facts, refused: bool) -> None:
+    assert decide({"match": match}, facts).served is not refused
+
+
+@pytest.mark.parametrize(
+    ("match", "missing", "served", "why"),
+    [
+        ({"age_days": 7}, None, False, "the time of publication"),
+        ({"age_days": 7}, "allow", True, ""),
+        ({"licences": ["MIT"]}, None, True, ""),
+        ({"licences": ["MIT"]}, "block", False, "the licence"),
+        ({"advisories": "any"}, "block", False, "the advisories"),
+        ({"install_scripts": True}, "block", False, "whether it runs a program when it is installed"),
+    ],
+    ids=str,
+)
+def test_missing_data_decide_as_the_rule_says(
+    match: dict[str, Any], missing: str | None, served: bool, why: str
+) -> None:
+    verdict = decide({"match": match, "missing": missing}, left())
+    assert (verdict.served, verdict.missing) == (served, why)
+
+
+@pytest.mark.parametrize(
+    ("exempt", "served"), [("left", True), ("l*", True), ("left@1.3.*", True), ("left@2.*", False), ("@a/left", False)]
+)
+def test_exemptions_name_packages_or_versions(exempt: str, served: bool) -> None:
+    assert decide({"exempt": [exempt]}, left()).served is served
+
+
+def test_names_are_compared_as_the_format_does() -> None:
+    block = {"match": {"packages": ["Acme.Tool", "x_*"]}}
+    for package in ("acme-tool", "x-y"):
+        assert not decide(block, left(package=package), PEP).served
+    assert decide(block, left(package="acme-tool")).served  # another package of npm
+    assert not decide({"match": {"versions": "1.0"}}, left("1.0.0"), PEP).served
+
+
+def test_a_range_holds_only_where_it_means_something_and_what_is_no_version_is_within() -> None:
+    block = {"match": {"versions": ">=1.0"}}
+    assert decide(block, left("v2"), IMAGES).served
+    assert not decide(block, left("no version")).served
+    assert not decide({"match": {"versions": "v*"}}, Facts(package="app", versions=("v2", SHA)), IMAGES).served
+
+
+def test_the_end_of_a_rule_and_the_age_tell_when_something_is_served() -> None:
+    ends = datetime.fromtimestamp((NOW + DAY_MS) / 1000, UTC)
+    verdict = decide({"match": {"age_days": 7}, "until": ends}, left(published_ms=NOW))
+    assert verdict.opens_ms == NOW + DAY_MS
+    assert decide({"match": {"age_days": 7}}, left(published_ms=NOW)).opens_ms == NOW + 7 * DAY_MS
+    assert decide({}, left()).opens_ms is None
+    past = datetime.fromtimestamp((NOW - 1) / 1000, UTC)
+    assert decide({"until": past}, left()).served
+
+
+QUARANTINE, BLOCK, WARN = ({"name": name, "action": name} for name in ("quarantine", "block", "warn"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "ruling", "by", "waits"),
+    [
+        ([QUARANTINE], None, "quarantine", True),
+        ([QUARANTINE], Ruling(approved=True), None, False),
+        ([QUARANTINE], Ruling(approved=False, reason="bad"), "quarantine", False),
+        ([QUARANTINE, BLOCK], Ruling(approved=True), "block", False),
+        ([BLOCK, QUARANTINE], None, "block", False),
+        ([WARN], None, None, False),
+        ([WARN], Ruling(approved=False), "quarantine", False),
+        ([], Ruling(approved=False), "quarantine", False),
+    ],
+)
+def test_the_table_of_rules_and_decisions(rules: list[Any], ruling: Ruling | None, by: str | None, waits: bool) -> None:
+    placed = [Placed(msgspec.convert(each, PolicyRule), "main/npm") for each in rules]
+    rulings = {} if ruling is None else {("left", "1.3.1"): ruling}
+    verdict = RuleSet(placed, ORDER, rulings).decide(left(), NOW)
+    assert (verdict.by and verdict.by.rule.name, verdict.waits) == (by, waits)
+    assert [each.rule.name for each in verdict.warned] == [each["name"] for each in rules if each is WARN]
+
+
+def test_sets_that_decide_alike_have_one_stamp() -> None:
+    def stamp(*rules: PolicyRule, owner: str = "a/b", approved: bool | None = None) -> str:
+        rulings = None if approved is None else {("left", "1"): Ruling(approved=approved)}
+        return RuleSet([Placed(each, owner) for each in rules], ORDER, rulings).stamp
+
+    one, other = PolicyRule(name="a"), PolicyRule(name="b")
+    assert stamp(one) == stamp(PolicyRule(name="a"))
+    found = {stamp(one), stamp(other), stamp(one, other), stamp(one, owner="c/d"), stamp(one, approved=True)}
+    assert len({*found, stamp(one, approved=False)}) == 6
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer"),
+    [
+        ([{"name": "a"}, {"name": "A"}], "/rules/1/name"),
+        ([{"name": "a", "match": {"digests": ["abc"]}}], "/rules/0/match/digests/0"),
+        ([{"name": "a", "match": {"versions": ">= x y"}}], "/rules/0/match/versions"),
+        ([{"name": "a", "match": {"versions": "1 ||"}}], "/rules/0/match/versions"),
+        ([{"name": "a", "match": {"advisories": "dreadful"}}], "/rules/0/match/advisories"),
+    ],
+    ids=str,
+)
+def test_rules_that_cannot_be_meant_are_refused(given: list[dict[str, Any]], pointer: str) -> None:
+    assert NPM.versions is not None
+    with pytest.raises(Invalid) as refused:
+        check_rules(msgspec.convert(given, list[PolicyRule]), [NPM.versions.sort], "/rules")
+    assert refused.value.pointer == pointer
+
+
+def test_a_range_must_mean_something_in_one_of_the_formats() -> None:
+    rules = [msgspec.convert({"name": "a", "match": {"versions": ">=1.0"}}, PolicyRule)]
+    with pytest.raises(Invalid, match="images have no ranges"):
+        check_rules(rules, [None], "/rules")
+    assert PYTHON.versions is not None
+    check_rules(rules, [None, PYTHON.versions.sort], "/rules")
+
+
+def test_time_changes_verdicts_next_when_something_is_old_enough_or_a_rule_ends() -> None:
+    ends = datetime.fromtimestamp((NOW + 2 * DAY_MS) / 1000, UTC)
+    placed = [
+        Placed(msgspec.convert({"name": "age", "match": {"age_days": 7}}, PolicyRule), "a/b"),
+        Placed(PolicyRule(name="ends", until=ends), "a/b"),
+    ]
+    rules = RuleSet(placed, ORDER).of("left")
+    assert rules is not None
+    assert rules.next_change_ms([NOW - 6 * DAY_MS, None, NOW - 20 * DAY_MS], NOW) == NOW + DAY_MS
+    assert rules.next_change_ms([], NOW) == NOW + 2 * DAY_MS
