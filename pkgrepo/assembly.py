@@ -298,6 +298,7 @@ class Assembly:
                 sessions=identification.sessions,
                 sign_on=identification.sign_on,
                 passwords=core.passwords,
+                throttle=identification.throttle,
                 bearer=identification.bearer,
                 audit_log=identification.audit_log,
                 poster=self._events.poster,

@@ -24,7 +24,7 @@ from pkgrepo.auth.login.checkers import (
 )
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
-from pkgrepo.auth.login.throttle import NewUnlocks
+from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
@@ -53,6 +53,7 @@ class Identification:
     uses: TokenUses
     authenticator: Authenticator
     second_factors: SecondFactors
+    throttle: Throttle
     authorizer: Authorizer
     sessions: BrowserSessions
     access: Access
@@ -123,6 +124,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         uses=uses,
         authenticator=authenticator,
         second_factors=factors,
+        throttle=throttle,
         authorizer=authorizer,
         sessions=sessions,
         access=Access(

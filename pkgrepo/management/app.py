@@ -45,7 +45,7 @@ from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
-from pkgrepo.management.tokens import bearer, pipelines
+from pkgrepo.management.tokens import bearer, device_login, pipelines
 from pkgrepo.management.tokens import routes as tokens
 from pkgrepo.management.users import groups, permissions, second_factor, sessions, sign_on
 from pkgrepo.management.users import routes as users
@@ -92,6 +92,7 @@ ROOMS = (
     tokens,
     all_tokens,
     bearer,
+    device_login,
     pipelines,
     projects,
     webhooks,

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from pkgrepo.errors import (
     AuthenticationFailed,
+    AuthenticationRequired,
     Forbidden,
     IdentityRefused,
     Invalid,
     IssuerUnavailable,
+    NotFound,
     SecondFactorMissing,
     SecondFactorRequired,
     TooManyAttempts,
 )
 from pkgrepo.http.responses import NO_STORE, Response
+from pkgrepo.model import Action
+from pkgrepo.web.account import sentence_of
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import PREFIX, Form, Visit
 
@@ -26,6 +30,9 @@ _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$
 
 
 WRONG: Final = "The name or the password is wrong."
+DEVICE: Final = "login/device.html"
+NOT_ASKING: Final[dict[str, Any]] = {"asking": None, "asked": "", "code": "", "done": "", "error": "", "target": ""}
+DEVICE_REFUSED: Final = (Forbidden, Invalid, NotFound, TooManyAttempts)
 
 pages = PageTable()
 
@@ -89,6 +96,50 @@ async def end_at_provider(visit: Visit, provider: str) -> Response:
     except IssuerUnavailable as error:
         return await _form_page(visit, "", "", str(error), 503)
     return visit.redirect(_local(json.loads(ended.body)["next"]), headers=_cookies(ended))
+
+
+@pages.get("/device")
+async def show_device(visit: Visit) -> Response:
+    """The field for the code that a program shows, or with ``user_code`` what the program asks for."""
+    if visit.identity.anonymous:
+        raise AuthenticationRequired
+    return await _device_page(visit, visit.query("user_code"))
+
+
+@pages.post("/device")
+async def decide_device(visit: Visit, form: Form) -> Response:
+    """Approve the login of a program, or deny it."""
+    code, approve = form.text("user_code"), form.flag("approve")
+    try:
+        decided = await visit.api("POST", "/user/login/device/decision", fields={"user_code": code, "approve": approve})
+    except DEVICE_REFUSED as error:
+        return await _device_page(visit, "", str(error))
+    target = decided.redirect or ""
+    # A redirect of a form would need a form-action with the port (CSP 3, section 6.6.2.4).
+    headers = ((b"Refresh", b"0; url=" + target.encode("ascii")),) if target else ()
+    values = {**NOT_ASKING, "done": "approved" if approve else "denied", "target": target}
+    return visit.page(DEVICE, headers=headers, **values)
+
+
+async def _device_page(visit: Visit, code: str, error: str = "") -> Response:
+    found = None
+    if code and not error:
+        try:
+            found = await visit.api("GET", "/user/login/device", query={"user_code": code})
+        except DEVICE_REFUSED as refused:
+            error = str(refused)
+    values = {**NOT_ASKING, "code": code, "error": error, "asking": found, "asked": found and _asked(found)}
+    return visit.page(DEVICE, status=422 if error else 200, **values)
+
+
+def _asked(found: Any) -> str:
+    """What the token of a login could do."""
+    scopes = found.scopes or []
+    actions = [each for each in scopes if each in list(Action)]
+    places = [{"repository": "*/*", "actions": actions, "packages": []}] if actions else []
+    server = [each for each in scopes if each not in actions]
+    access = "owner" if not scopes or len(actions) == len(Action) else "listed" if actions else "none"
+    return sentence_of(access, places, server, days=found.expires_in_days)
 
 
 @pages.post("/logout")

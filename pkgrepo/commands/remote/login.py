@@ -11,6 +11,7 @@ from typing import IO, Any
 import click
 
 from pkgrepo.commands.http import Failed, is_plain, parse_address, read_token
+from pkgrepo.commands.remote.browser_login import can_open_browser, log_in_by_browser
 from pkgrepo.commands.remote.client import Client, at
 from pkgrepo.commands.remote.printer import Column, Printer, moment
 from pkgrepo.commands.remote.profiles import (
@@ -32,9 +33,10 @@ NEEDS_CODE = "You have enabled multifactor authentication"  # how the server beg
 @click.command()
 @click.argument("url")
 @click.option("--profile", "name", default=DEFAULT, show_default=True, help="The name of the profile to make.")
-@click.option("--username", "-u", default="", help="Your user name; you are asked for it otherwise.")
+@click.option("--username", "-u", default="", help="Log in with this name and a password, without a browser.")
 @click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
 @click.option("--otp", default="", help="A one-time password, if you have a second factor; else you are asked for it.")
+@click.option("--no-browser", is_flag=True, help="Show a code to type in a browser elsewhere, and open none here.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="Keep the token in this file instead of a new one.")
 @click.option("--days", type=click.IntRange(min=1), help="Days until the token expires.")
 @click.option("--scope", "scopes", multiple=True, help="What the token opens; repeat. By default all that you may do.")
@@ -49,11 +51,14 @@ def login(
     days: int | None,
     scopes: tuple[str, ...],
     ca_file: Path | None,
+    *,
+    no_browser: bool,
 ) -> None:
     """
     Get an access token from the server at URL, and keep it in a profile.
 
-    The token is called after this machine, and "pkgrepo logout" revokes it. The password is not kept.
+    You approve it in a browser, in which you log in as always; with --username you type a password here instead. The
+    token is called after this machine, and "pkgrepo logout" revokes it.
     """
     address = checked(lambda: parse_address(url, SERVER, "the address"))
     if is_plain(address):
@@ -64,6 +69,10 @@ def login(
         profile.token = checked(lambda: read_token(token_file))
         target = Target(address, f"Bearer {profile.token}", certificates)
         run_with(target, Printer(as_json=False), lambda session: _keep(session, name, profile))
+    if not username and not password_file and not otp:
+        opens = not no_browser and can_open_browser(os.environ)
+        target = Target(address, "", certificates)
+        run_with(target, Printer(as_json=False), lambda session: _approve(session, name, profile, days, scopes, opens))
     username = username or str(click.prompt("Username", err=True))
     if ":" in username:
         fail("a user name has no colon", EXIT_CODES[Invalid])
@@ -92,7 +101,7 @@ def logout(name: str, *, keep_token: bool) -> None:
         write_profiles(path, profiles)
         session.printer.done(f"logged out of {profile.url}")
 
-    target = Target(profile.url, f"Bearer {profile.token}", Path(profile.ca_file) if profile.ca_file else None)
+    target = Target(profile.url, f"Bearer {profile.token}", _certificates(profile))
     run_with(target, Printer(as_json=False), forget)
 
 
@@ -117,14 +126,31 @@ async def whoami(session: Session) -> None:
 async def _log_in(
     session: Session, name: str, profile: Profile, days: int | None, scopes: tuple[str, ...], otp: str
 ) -> None:
-    body: dict[str, Any] = {
-        "name": f"pkgrepo on {socket.gethostname()}"[:100],
-        "description": "made by pkgrepo login",
-        "scopes": list(scopes) or await _all_scopes(session, profile),
-    }
-    if days is not None:
-        body["expires_in_days"] = days
-    made = await _make_token(session, body, otp)
+    body = {**await _asked(session, profile, days, scopes), "description": "made by pkgrepo login"}
+    await _keep_new(session, name, profile, await _make_token(session, body, otp))
+
+
+async def _approve(
+    session: Session, name: str, profile: Profile, days: int | None, scopes: tuple[str, ...], opens: bool
+) -> None:
+    """Log in by a browser; the session has no credentials, so that what follows uses the token."""
+    made = await log_in_by_browser(session, await _asked(session, profile, days, scopes), opens=opens)
+    client = Client(session.reactor, Target(profile.url, f"Bearer {made['token']}", _certificates(profile)))
+    try:
+        await _keep_new(Session(client, session.printer, session.reactor), name, profile, made)
+    finally:
+        await client.close()
+
+
+async def _asked(session: Session, profile: Profile, days: int | None, scopes: tuple[str, ...]) -> dict[str, Any]:
+    """What the token is called, and what it is for."""
+    asked = list(scopes) or await _all_scopes(session, profile)
+    body: dict[str, Any] = {"name": f"pkgrepo on {socket.gethostname()}"[:100], "scopes": asked}
+    return body if days is None else {**body, "expires_in_days": days}
+
+
+async def _keep_new(session: Session, name: str, profile: Profile, made: Any) -> None:
+    """Keep a new token in a profile."""
     profile.token, profile.token_id, profile.username = made["token"], made["id"], made["owner"]
     try:
         await _store(session, name, profile)
@@ -167,7 +193,7 @@ async def _make_token(session: Session, body: dict[str, Any], otp: str) -> Any:
 
 async def _all_scopes(session: Session, profile: Profile) -> list[str]:
     # without the password, which would need a code of a second factor each time
-    client = Client(session.reactor, Target(profile.url, "", Path(profile.ca_file) if profile.ca_file else None))
+    client = Client(session.reactor, Target(profile.url, "", _certificates(profile)))
     try:
         found = await client.get("info", "scopes")
     finally:
@@ -184,6 +210,10 @@ async def _revoke(session: Session, token_id: str) -> None:
             session.printer.note(f"the token is not revoked: {error}")
         elif error.status not in (401, 404):
             raise
+
+
+def _certificates(profile: Profile) -> Path | None:
+    return Path(profile.ca_file) if profile.ca_file else None
 
 
 @click.group()

@@ -13,6 +13,7 @@ from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
+from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.gateway.format import Format
@@ -99,6 +100,7 @@ class ManagementServices:
     sessions: BrowserSessions
     sign_on: SignOn
     passwords: Passwords
+    throttle: Throttle
     bearer: BearerTokens
     audit_log: AuditLog
     poster: Poster

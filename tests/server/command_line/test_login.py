@@ -3,6 +3,7 @@
 import json
 import stat
 import subprocess
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -13,6 +14,7 @@ from tests.support.certificates import write_certificate
 from tests.support.command_line import PROGRAM
 from tests.support.python_index import PASSWORD
 from tests.support.server_process import running
+from tests.support.timeouts import TIMEOUT_S
 
 pytestmark = pytest.mark.server
 
@@ -34,6 +36,54 @@ def test_a_login_makes_a_token_and_a_logout_revokes_it(stranger, api):
     assert profiles(stranger) == {}
     assert api.ask("GET", "/user/me", headers={"Authorization": f"Bearer {token}"}).status == 401
     assert stranger.refused(3, "logout") == "pkgrepo: there is no profile"
+
+
+def browser_of(stranger, *, approve=True):
+    """A browser as the variable BROWSER names it: it logs in, and approves what it is shown, or denies it."""
+    script = stranger.folder / "browser.py"
+    script.write_text(
+        f"""import re, sys, requests
+base, browser = re.match("https?://[^/]+", sys.argv[1])[0], requests.Session()
+browser.headers.update({{"Sec-Fetch-Mode": "navigate", "Origin": base}})
+target = re.search('name="next" value="([^"]*)"', browser.get(sys.argv[1]).text)[1].replace("&amp;", "&")
+form = {{"username": "admin", "password": {PASSWORD!r}, "next": target}}
+page = browser.post(base + "/ui/login", form)
+fields = dict(re.findall('name="(csrf|user_code)" value="([^"]*)"', page.text))
+page = browser.post(base + "/ui/device", {{**fields, "approve": "{"1" if approve else ""}"}})
+if "refresh" in page.headers:
+    requests.get(page.headers["refresh"].partition("url=")[2])
+"""
+    )
+    return f"{sys.executable} {script} %s"
+
+
+def test_a_browser_on_this_machine_logs_in(stranger):
+    said = stranger("login", stranger.url, "--scope", "api:read", BROWSER=browser_of(stranger))
+    assert said == f"logged in to {stranger.url} as admin (profile default)\n"
+    assert stranger.json("whoami")["scopes"] == ["api:read"]
+
+
+def test_a_denied_login_keeps_nothing(stranger):
+    result = stranger.run("login", stranger.url, BROWSER=browser_of(stranger, approve=False))
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == "pkgrepo: the login was denied"
+    assert not (stranger.folder / "config").exists()
+
+
+def test_a_browser_elsewhere_takes_a_code(stranger, api):
+    command = [PROGRAM, "login", stranger.url, "--no-browser"]
+    process = subprocess.Popen(
+        command, env=stranger.environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        code = process.stderr.readline().split()[-1]
+        decided = api.post_json("/user/login/device/decision", {"user_code": code, "approve": True})
+        said, _ = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+    assert decided.status == 200
+    assert said == f"logged in to {stranger.url} as admin (profile default)\n"
+    assert stranger.json("whoami")["via"] == "token"
 
 
 def test_a_second_login_replaces_the_first_token(stranger, api):

@@ -725,6 +725,26 @@ CREATE TABLE second_factor (
     recovery TEXT NOT NULL DEFAULT '[]'         -- JSON: sha256 of the recovery codes that are left
 );
 
+-- Logins that programs have begun and people approve in a browser (RFC 8628).
+CREATE TABLE login_request (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    device_hash BLOB NOT NULL UNIQUE,           -- sha256 of the secret that the program keeps
+    user_hash BLOB NOT NULL UNIQUE,             -- sha256 of the code that the person types
+    name TEXT NOT NULL,                         -- of the token
+    scopes TEXT NOT NULL,                       -- JSON: what is asked for, or null
+    days INTEGER,                               -- that the token lives; NULL: as long as others
+    port INTEGER,                               -- at which the program listens on the person's machine; NULL: at none
+    address TEXT NOT NULL,
+    client TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'pending',      -- pending, approved, denied
+    user_id INTEGER REFERENCES account (id) ON DELETE CASCADE, -- who has approved it
+    proof BLOB                                  -- sha256 of the code that the browser takes to the port
+);
+CREATE INDEX login_request_age ON login_request (expires_at);
+CREATE INDEX login_request_user ON login_request (user_id) WHERE user_id IS NOT NULL;
+
 -- Blocks of logins that were lifted. The counts of failures are in the memory of each server, which forgets them when
 -- it finds a row that it has not seen. The newest rows are kept.
 CREATE TABLE login_unlock (
