@@ -21,7 +21,7 @@ from pkgrepo.errors import (
 )
 from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.model import Action
-from pkgrepo.web.account import sentence_of
+from pkgrepo.web.rendering.tokens import sentence_of
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import PREFIX, Form, Visit
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pkgrepo.web.account import sentence_of
 from pkgrepo.web.rendering.filters import HEIGHT, WIDTH, bars, brief, browser, latency, moment, share, size, when
+from pkgrepo.web.rendering.tokens import sentence_of
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
 
