@@ -151,7 +151,7 @@ async def write_body(body: Body, upload: IBlobUpload, room: FileRoom) -> BodyLos
     """
     try:
         async for chunk in body:
-            room.add(len(chunk))
+            await room.add(len(chunk))
             upload.write(chunk)
             await upload.drained()
     except BodyLost as lost:

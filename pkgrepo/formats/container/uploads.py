@@ -317,7 +317,7 @@ async def _finish(
 async def _write(request: Request, upload: IBlobUpload, lease: Lease, staged: Staged) -> BodyLost | None:
     declared, received = request.body.declared, upload.offset
     try:
-        room = staged.room.begin(None if declared is None else received + declared, received)
+        room = await staged.room.begin(None if declared is None else received + declared, received)
         return await write_body(request.body, upload, room)
     except (StorageFull, StorageFailed):
         await upload.abort()

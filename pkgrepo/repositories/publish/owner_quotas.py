@@ -17,13 +17,13 @@ from pkgrepo.auth.permissions.ownership import ownership, read_owner
 from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Project, Repository, RepositoryType
-from pkgrepo.repositories.publish.room import Allowance
 from pkgrepo.storage.catalog.packages import pins
 from pkgrepo.storage.catalog.packages.packages import keys_beginning
 from pkgrepo.storage.catalog.packages.pins import Pin
 from pkgrepo.storage.catalog.people import projects, users
 from pkgrepo.storage.catalog.server import quotas, repositories
 from pkgrepo.storage.catalog.server.quotas import Limits, Quota, QuotaKind, Usage
+from pkgrepo.storage.catalog.server.reservations import Allowance
 
 
 @frozen
@@ -104,13 +104,13 @@ def owner_allowances(r: Reader, repository: Repository, package: str | None, use
         limits = quotas.limits_of(r, QuotaKind.PROJECT, owner.id)
         used = 0 if limits.bytes is None else usage_of_project(r, owner).bytes
         found.append(
-            Allowance((QuotaKind.PROJECT, owner.id), f"project {owner.key}", limits.bytes, used, limits.file_size)
+            Allowance(QuotaKind.PROJECT, owner.id, f"project {owner.key}", limits.bytes, used, limits.file_size)
         )
     if user_id is not None and QuotaKind.USER in kinds:
         limits = quotas.limits_of(r, QuotaKind.USER, user_id)
         used = 0 if limits.bytes is None else quotas.usage_of_user(r, user_id).bytes
         name = f"user {users.get_user(r, user_id).username}"
-        found.append(Allowance((QuotaKind.USER, user_id), name, limits.bytes, used, limits.file_size))
+        found.append(Allowance(QuotaKind.USER, user_id, name, limits.bytes, used, limits.file_size))
     return found
 
 

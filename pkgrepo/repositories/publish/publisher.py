@@ -37,12 +37,13 @@ from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import gc
 from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server.quotas import record_refusal
+from pkgrepo.storage.catalog.server.reservations import Allowance
 
 from .index import Indexer
 from .kept import Kept, KeptTogether
 from .owner_quotas import owner_allowances
 from .releases import Published, Release, publish_releases
-from .room import Allowance, Room, Subject, read_allowances
+from .room import Reservations, Room, read_allowances
 from .staged import Claim, Staged
 
 log = Logger()
@@ -92,7 +93,7 @@ class Publisher:
         self._on_change = on_change
         self._kept = KeptTogether(catalog, clock, delay)
         self._check: Check | None = None
-        self._reserved: dict[Subject, int] = {}
+        self._reservations = Reservations(catalog, clock)
         self._refused: dict[tuple[int, str, str], int] = {}  # when refusals by quotas were last recorded
 
     def checking(self, check: Check) -> Self:
@@ -123,7 +124,7 @@ class Publisher:
         room = None
         if self._registry.limited and repository.type is not RepositoryType.PROXY:
             allowances = await self._catalog.look(_read_allowances, repository, package, user_id)
-            room = Room(allowances, self._reserved)
+            room = Room(allowances, self._reservations)
         staged = Staged(store, room)
         try:
             yield staged
@@ -226,14 +227,20 @@ class Publisher:
         return result.releases
 
     async def _keep(self, kept: Kept) -> Published:
-        published = await self._kept.add(kept)
+        try:
+            published = await self._kept.add(kept)
+        finally:
+            await self._reservations.drop(kept.claim.reservations)
         self._announce(kept.repository, (kept.release,), (published,), kept.actor)
         return published
 
     async def _keep_together(
         self, repository: Repository, batch: Sequence[Kept], actor: Actor
     ) -> Sequence[Published | Exception]:
-        outcomes = await self._kept.add_together(batch)
+        try:
+            outcomes = await self._kept.add_together(batch)
+        finally:
+            await self._reservations.drop([uid for each in batch for uid in each.claim.reservations])
         pairs = [(each.release, of) for each, of in zip(batch, outcomes, strict=True) if isinstance(of, Published)]
         self._announce(repository, [release for release, _ in pairs], [of for _, of in pairs], actor)
         return outcomes
@@ -266,10 +273,20 @@ class Publisher:
         return result
 
     async def _write_claiming(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
-        """Run a command that owns the copies."""
+        """Run a command that owns the copies, and gives up what was reserved for them."""
+        try:
+            result = await self._write_committed(mine, command, repository, *args)
+        except BaseException:
+            await self._reservations.drop(mine.reservations)
+            raise
+        self._reservations.forget(mine.reservations)
+        return result
+
+    async def _write_committed(self, mine: Claim, command: Callable[..., C], repository: Repository, *args: Any) -> C:
         await mine.commit()
         try:
-            result: C = await self._catalog.write(if_active(command), repository, *args, self._clock.now_ms())
+            whole = self._reservations.publishing(mine.reservations, if_active(command))
+            result: C = await self._catalog.write(whole, repository, *args, self._clock.now_ms())
         except (StorageFull, StorageFailed):
             # It is unknown whether the transaction exists after a restart, so the copies stay. They are swept if no row
             # names them.

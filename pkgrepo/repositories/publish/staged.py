@@ -40,7 +40,7 @@ class Staged:
 
     def __init__(self, store: IBlobStore, room: Room | None = None) -> None:
         self._store = store
-        self.room = Room((), {}) if room is None else room
+        self.room = Room() if room is None else room
         self._sealed: dict[str, IBlobUpload] = {}
         self._committing: dict[str, Deferred[None]] = {}
         self._locators: list[str] = []
@@ -66,11 +66,11 @@ class Staged:
         :raises TooLarge, DigestMismatch, StorageFull, StorageFailed: see L{IBlobUpload}
         :raises QuotaExceeded: a quota leaves no room for it
         """
-        room = self.room.begin(expect_size)
+        room = await self.room.begin(expect_size)
         upload = self._store.begin(expect_size, algorithms, limit)
         try:
             async for chunk in chunks:
-                room.add(len(chunk))
+                await room.add(len(chunk))
                 upload.write(chunk)
                 await upload.drained()
             info: BlobInfo = await upload.seal(expected)
@@ -85,12 +85,7 @@ class Staged:
         return await self.receive(_single(data), expect_size=len(data), algorithms=algorithms)
 
     def begin(self, algorithms: Sequence[str], limit: int | None = None, expect_size: int | None = None) -> IBlobUpload:
-        """
-        Begin an upload that the caller ends; see L{IBlobStore.begin}.
-
-        :raises QuotaExceeded: a quota leaves no room for ``expect_size``
-        """
-        self.room.begin(expect_size)
+        """Begin an upload that the caller ends, with ``room`` that the caller has; see L{IBlobStore.begin}."""
         upload: IBlobUpload = self._store.begin(expect_size, algorithms, limit)
         return upload
 
@@ -153,21 +148,18 @@ class Staged:
         """
         Hand over blobs to the caller, who must commit or delete them.
 
-        The reserved room is given up: the catalog counts what is published from now on, and bytes that count twice
-        would refuse others.
+        What was reserved is the caller's, too: the command gives it up, so that no byte counts twice.
         """
-        self.room.release()
         self._locators = [each for each in self._locators if each not in locators]
         uploads = {each: upload for each in locators if (upload := self._sealed.pop(each, None)) is not None}
         committing = {
             each: under_way for each in locators if (under_way := self._committing.pop(each, None)) is not None
         }
         waiting = [upload for each, upload in uploads.items() if each not in committing]
-        return Claim(self._store, locators, waiting, list(committing.values()))
+        return Claim(self._store, locators, waiting, list(committing.values()), self.room.hand_over())
 
     async def clear(self) -> None:
         """Remove all blobs that were not claimed, and give up the room that was reserved."""
-        self.room.release()
         sealed, self._sealed = self._sealed, {}
         committing, self._committing = self._committing, {}
         leaving, self._locators = self._locators, []
@@ -180,6 +172,7 @@ class Staged:
                 continue  # its commit removed it
             leaving.append(locator)
         await _delete(self._store, leaving)
+        await self.room.release()
 
 
 @define(eq=False)
@@ -188,13 +181,14 @@ class Claim:
     Copies for one write command, no longer staged.
 
     Of those at the ``locators`` some are ``waiting`` for their commit, the commits of some are ``under_way``, and the
-    others are durable.
+    others are durable. ``reservations`` of quotas are for them.
     """
 
     _store: IBlobStore
     _locators: Sequence[str]
     waiting: Sequence[IBlobUpload]
     under_way: Sequence[Deferred[None]]
+    reservations: Sequence[str] = ()
 
     async def commit(self, *others: Claim) -> None:
         """

@@ -170,6 +170,7 @@ class Storing:
     async def _take(self, event: Event, upload: IBlobUpload | None) -> IBlobUpload | None:
         if isinstance(event, Begin):
             self._file = event.file
+            await self._staged.room.begin(event.size)
             return self._staged.begin(ALGORITHMS, event.size, event.size)
         assert upload is not None
         if isinstance(event, bytes):

@@ -104,7 +104,7 @@ _QUOTA, _quota = rows(Quota, "quota")
 _LIMITS, _limits = rows(Limits, "quota")
 _USED: Final = "SELECT COALESCE(SUM(bytes_used), 0), COALESCE(SUM(package_count), 0), COALESCE(SUM(version_count), 0)"
 _OWNER: Final = "CASE WHEN stage IS NULL THEN id ELSE parent_id END"  # of which the quota counts
-_OF: Final = {
+COUNTED_IN: Final = {
     QuotaKind.SERVER: "? = 0",
     QuotaKind.STORAGE: "storage_id = ?",
     QuotaKind.REPOSITORY: "? IN (id, CASE WHEN stage IS NOT NULL AND deleted_at IS NULL THEN parent_id END)",
@@ -128,7 +128,7 @@ def limits_of(r: Reader, kind: QuotaKind, subject_id: int) -> Limits:
 
 def usage_of(r: Reader, kind: QuotaKind, subject_id: int) -> Usage:
     """What the server (0), a storage or a repository uses; of a user see L{usage_of_user}."""
-    return Usage(*map(int, only_row(r, f"{_USED} FROM repository WHERE {_OF[kind]}", (subject_id,))))
+    return Usage(*map(int, only_row(r, f"{_USED} FROM repository WHERE {COUNTED_IN[kind]}", (subject_id,))))
 
 
 def change_limits(tx: Transaction, kind: QuotaKind, subject_id: int, changes: Mapping[str, int | None]) -> None:
