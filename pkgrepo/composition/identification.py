@@ -166,6 +166,9 @@ def _provider(name: str, given: OidcProvider, documents: Documents, reactor: Any
         admin_groups=frozenset(given.admin_groups),
         auto_create=given.auto_create,
         link_by_email=given.link_by_email,
+        acr_values=given.acr_values,
+        amr=frozenset(given.amr),
+        logout_ends_tokens=given.logout_ends_tokens,
     )
 
 

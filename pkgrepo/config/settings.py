@@ -194,6 +194,28 @@ class OidcProvider(Section, frozen=True):
             "provider has verified it: only for providers that you trust with every account"
         ),
     ] = False
+    acr_values: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"[!-~]+", title="a name without spaces")], ...],
+        meaning(
+            "authentication contexts of which a login must have one (claim acr), such as that with a second factor; "
+            "the provider is asked for them",
+            title="a list of names",
+        ),
+    ] = ()
+    amr: Annotated[
+        tuple[str, ...],
+        meaning(
+            'methods of which a login must have used one (claim amr, RFC 8176), such as "mfa", "otp" or "hwk"',
+            title="a list of names",
+        ),
+    ] = ()
+    logout_ends_tokens: Annotated[
+        bool,
+        meaning(
+            "whether a logout that the provider orders (back-channel logout) also ends the person's access tokens, as "
+            "the daily check does with those of somebody who is gone"
+        ),
+    ] = False
 
 
 class Auth(Section, frozen=True):

@@ -38,12 +38,13 @@ from pkgrepo.storage.catalog.people.linked_identities import (
     ensure_linked,
     note_checked,
 )
+from pkgrepo.storage.catalog.people.pipelines import spend_token
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 from pkgrepo.storage.secret_box import SecretBox
 from pkgrepo.untrusted.strict_json import decode_json
 
 from .documents import Document, Documents, check_address
-from .identity_tokens import IdentityToken, parse
+from .identity_tokens import SKEW_S, IdentityToken, parse
 from .issuers import Issuer
 
 log = Logger()
@@ -57,7 +58,12 @@ _REFRESH: Final = "refresh token of an identity provider"
 
 @frozen(kw_only=True)
 class Provider:
-    """One provider with its settings; ``secret`` is that of our client there, empty for a public client."""
+    """
+    One provider with its settings; ``secret`` is that of our client there, empty for a public client.
+
+    A login must be in one of the authentication contexts ``acr_values``, and have used one of the methods ``amr``,
+    where there are any. With ``logout_ends_tokens`` its logout tokens also end access tokens.
+    """
 
     name: str
     issuer: Issuer
@@ -69,6 +75,9 @@ class Provider:
     admin_groups: frozenset[str]
     auto_create: bool
     link_by_email: bool
+    acr_values: Sequence[str] = ()
+    amr: frozenset[str] = frozenset()
+    logout_ends_tokens: bool = False
 
 
 @frozen
@@ -144,6 +153,8 @@ class SignOn:
         }
         if "offline_access" in provider.scopes:
             query["prompt"] = "consent"  # OpenID Connect Core 1.0 section 11: else no refresh token is given
+        if provider.acr_values:
+            query["acr_values"] = " ".join(provider.acr_values)
         until = int(self._now_s()) + PATIENCE_S
         parts = [name, state, nonce, verifier, str(until), target]
         return Begun(
@@ -161,7 +172,10 @@ class SignOn:
         """
         provider = self._find(name)
         nonce, verifier, target = self._opened(provider, cookie, answer.get("state", ""))
-        if answer.get("iss", provider.issuer.url) != provider.issuer.url:  # RFC 9207
+        metadata = await provider.issuer.metadata()
+        # RFC 9207 section 2.4: a provider that says so always names itself
+        named = metadata.get("authorization_response_iss_parameter_supported") is True
+        if answer.get("iss", "" if named else provider.issuer.url) != provider.issuer.url:
             raise IdentityRefused("the answer came from another provider")
         if answer.get("error"):
             raise IdentityRefused(f"{name} did not log in this person: {answer['error'][:MOST_TEXT]!r}")
@@ -171,6 +185,7 @@ class SignOn:
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
         tokens = await self._ask_tokens(provider, {**form, "code_verifier": verifier})
         token, claims = await self._read(provider, tokens, nonce)
+        _check_methods(provider, token.claims)
         person = _person(provider, token, claims)
         refresh = tokens.get("refresh_token")
         sealed = self._box.seal(refresh, _REFRESH) if isinstance(refresh, str) else ""
@@ -190,7 +205,7 @@ class SignOn:
         """
         End sessions by a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6).
 
-        :raises NotFound: there is no such provider; :raises IdentityRefused: the token is not right
+        :raises NotFound: there is no such provider; :raises IdentityRefused: the token is not right, or was used before
         """
         provider = self._find(name)
         token = parse(text, kinds=("logout+jwt", "jwt", ""))
@@ -202,7 +217,7 @@ class SignOn:
             raise IdentityRefused("this is no logout token")
         if not isinstance(sid or subject, str):
             raise IdentityRefused("the logout token names neither a session nor a person")
-        await self._write(_end_sessions, token.issuer, str(subject or ""), str(sid or ""), name, actor, self._now_ms())
+        await self._write(_end_sessions, provider, found, str(subject or ""), str(sid or ""), actor, self._now_ms())
 
     async def ask(self, provider: Provider, linked: LinkedIdentity) -> Known | None:
         """
@@ -351,8 +366,24 @@ def _base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _end_sessions(tx: Any, issuer: str, subject: str, sid: str, provider: str, actor: Actor, now_ms: int) -> Entry:
-    users = end_sessions_of(tx, issuer, subject=subject, sid=sid)
-    entry = Entry(actor, "session.end", ", ".join(users), detail={"provider": provider, "by": "logout token"})
+def _end_sessions(
+    tx: Any, provider: Provider, token: IdentityToken, subject: str, sid: str, actor: Actor, now_ms: int
+) -> Entry:
+    if not spend_token(tx, token.digest, (token.expires_at + SKEW_S) * 1000, now_ms=now_ms):
+        raise IdentityRefused("the logout token was used before")
+    tokens = provider.logout_ends_tokens
+    users = end_sessions_of(tx, token.issuer, subject=subject, sid=sid, tokens=tokens, now_ms=now_ms)
+    detail = {"provider": provider.name, "by": "logout token", "tokens": tokens}
+    entry = Entry(actor, "session.end", ", ".join(users), detail=detail)
     append_entry(tx, entry, now_ms)
     return entry
+
+
+def _check_methods(provider: Provider, claims: Mapping[str, Any]) -> None:
+    """Check how a person has logged in, by an identity token. :raises IdentityRefused: it is not enough"""
+    if provider.acr_values and claims.get("acr") not in provider.acr_values:
+        raise IdentityRefused(f"{provider.name} has not logged this person in as strongly as it must (acr_values)")
+    methods = claims.get("amr")
+    used = {each for each in methods if isinstance(each, str)} if isinstance(methods, list) else set[str]()
+    if provider.amr and provider.amr.isdisjoint(used):
+        raise IdentityRefused(f"{provider.name} has not asked this person for what it must (amr): log in there anew")

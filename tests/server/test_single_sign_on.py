@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 import requests
 from attrs import frozen
 
+from pkgrepo.auth.login.sessions import csrf_of
 from tests.support.configurations import hosted
 from tests.support.http_client import HttpClient
 from tests.support.issuer import CLIENT, SECRET, Issuer, listening
@@ -24,6 +25,7 @@ from tests.support.timeouts import TIMEOUT_S
 pytestmark = pytest.mark.server
 
 COOKIE, LOGIN_COOKIE = "pkgrepo_session", "pkgrepo_session_login"
+STRONG = 'acr_values = ["gold", "silver"]\namr = ["otp", "hwk"]\nlogout_ends_tokens = true\n'
 LOGOUT = {"http://schemas.openid.net/event/backchannel-logout": {}}
 
 
@@ -44,14 +46,23 @@ class Browser:
         """Open an address of the server."""
         return self._session.get(self._url + path, allow_redirects=False, timeout=TIMEOUT_S)
 
+    def make_token(self) -> str:
+        """An access token of the person who has logged in."""
+        headers = {"X-CSRF": csrf_of(self.cookies[COOKIE].encode()), "Origin": self._url}
+        body = {"name": "a token", "scopes": ["api:read"]}
+        made = self._session.post(f"{self._url}/api/user/token", json=body, headers=headers, timeout=TIMEOUT_S)
+        token: str = made.json()["token"]
+        return token
+
 
 @frozen
 class Scene:
-    """A server with two ways to one provider: "main", which makes accounts, and "strict", which does not."""
+    """A server with the providers "main", which makes accounts, "strict", which does not, and "strong"."""
 
     server: ServerProcess
     issuer: Issuer
     api: HttpClient
+    strong: Issuer
 
     def browser(self) -> Browser:
         """A new browser."""
@@ -61,7 +72,8 @@ class Scene:
         """Begin a login. Returns the address that the browser is sent to."""
         reply = browser.get(f"/ui/login/oidc/{provider}?next={quote(target)}")
         assert reply.status_code == 303, reply.text
-        assert reply.headers["location"].startswith(f"{self.issuer.url}/authorize?")
+        issuer = self.strong if provider == "strong" else self.issuer
+        assert reply.headers["location"].startswith(f"{issuer.url}/authorize?")
         return reply.headers["location"]
 
     def end(self, browser: Browser, answer: dict[str, str], provider: str = "main") -> requests.Response:
@@ -76,6 +88,12 @@ class Scene:
         assert COOKIE in found.cookies
         return found
 
+    def log_in_strongly(self, name: str, **claims: Any) -> requests.Response:
+        """What a browser is shown that comes back from the provider "strong", which says how it logged somebody in."""
+        browser = self.browser()
+        answer = self.strong.approve(self.begin(browser, "strong"), person(name), **claims)
+        return self.end(browser, answer | {"iss": self.strong.url}, "strong")
+
     def whoami(self, browser: Browser) -> Any:
         """Who the browser is logged in as."""
         return browser.get("/api/user/whoami").json()
@@ -87,25 +105,28 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """The server; the provider is the same for both ways, by two issuers."""
+    """The server."""
     folder = tmp_path_factory.mktemp("sign_on")
     (folder / "secret").write_text(SECRET)
     with (
         listening() as issuer,
         listening() as other,
-        running(folder, configuration(folder, main=issuer, strict=other)) as server,
+        listening() as strong,
+        running(folder, configuration(folder, main=issuer, strict=other, strong=strong)) as server,
     ):
+        strong.metadata["authorization_response_iss_parameter_supported"] = True
         api = HttpClient(f"{server.url}/api", (USER, PASSWORD))
         for group in ("crew", "other"):
             assert api.post_json("/groups", {"name": group}).status == 201
-        yield Scene(server, issuer, api)
+        yield Scene(server, issuer, api, strong)
 
 
 def configuration(folder: Path, **providers: Issuer) -> str:
     """The settings of a server with these providers."""
     common = f'client_id = "{CLIENT}"\nclient_secret_file = "{folder / "secret"}"\nadmin_groups = ["chiefs"]\n'
     sections = "".join(
-        f'[auth.oidc.{name}]\nissuer = "{issuer.url}"\n{common}auto_create = {str(name == "main").lower()}\n'
+        f'[auth.oidc.{name}]\nissuer = "{issuer.url}"\n{common}auto_create = {str(name != "strict").lower()}\n'
+        f"{STRONG if name == 'strong' else ''}"
         f"link_by_email = {str(name == 'main').lower()}\n"
         for name, issuer in providers.items()
     )
@@ -227,11 +248,57 @@ def test_a_logout_token_ends_the_sessions_that_it_names(scene: Scene) -> None:
 
     for wrong in ({"events": {}}, {"events": None}, {"nonce": "x"}, {"audience": "other"}, {"jti": None}, {}):
         assert order(**{"sid": "one" if wrong else None, **wrong}) == 422, wrong
-    assert order(sid="one") == 204
+    again = {"sid": "one", "jti": uuid.uuid4().hex}
+    assert [order(**again), order(**again)] == [204, 422], "a logout token counts once"
     assert scene.whoami(first)["authenticated"] is False
     assert scene.whoami(second)["username"] == "fay"
     assert order(sub="id-fay") == 204
     assert scene.whoami(second)["authenticated"] is False
+
+
+def test_a_login_must_be_as_strong_as_the_settings_say(scene: Scene) -> None:
+    address = scene.begin(scene.browser(), "strong")
+    assert parse_qs(urlsplit(address).query)["acr_values"] == ["gold silver"]
+    for claims in (
+        {},
+        {"acr": "gold"},
+        {"acr": "tin", "amr": ["otp"]},
+        {"acr": "gold", "amr": ["pwd"]},
+        {"amr": "otp"},
+    ):
+        assert scene.log_in_strongly("hal", **claims).status_code == 403, claims
+    assert scene.api.ask("GET", "/users/hal").status == 404
+    assert scene.log_in_strongly("hal", acr="silver", amr=["pwd", "otp"]).status_code == 303
+
+
+def test_an_answer_says_from_which_provider_it_is_where_that_promises_it(scene: Scene) -> None:
+    for wrong in ({}, {"iss": scene.issuer.url}):
+        browser = scene.browser()
+        answer = scene.strong.approve(scene.begin(browser, "strong"), person("ivy"), acr="gold", amr=["otp"])
+        assert scene.end(browser, answer | wrong, "strong").status_code == 403, wrong
+    # a code of one provider is of no use at another, whose login this browser has begun
+    browser = scene.browser()
+    stolen = scene.issuer.approve(scene.begin(scene.browser()), person("ivy"))
+    answer = scene.strong.approve(scene.begin(browser, "strong"), person("ivy"), acr="gold", amr=["otp"])
+    assert scene.end(browser, answer | {"code": stolen["code"], "iss": scene.strong.url}, "strong").status_code == 403
+    assert scene.api.ask("GET", "/users/ivy").status == 404
+
+
+def test_a_logout_ends_tokens_where_the_settings_say_so(scene: Scene) -> None:
+    weak, strong = scene.browser(), scene.browser()
+    scene.log_in(person("kim"), weak)
+    answer = scene.strong.approve(scene.begin(strong, "strong"), person("jan"), acr="gold", amr=["hwk"])
+    assert scene.end(strong, answer | {"iss": scene.strong.url}, "strong").status_code == 303
+    for browser, issuer, name, status in ((weak, scene.issuer, "main", 200), (strong, scene.strong, "strong", 401)):
+        headers = {"Authorization": f"Bearer {browser.make_token()}"}
+        assert scene.api.ask("GET", "/user/me", headers=headers).status == 200
+        claims = {**dict.fromkeys(issuer.claims), "sub": "id-kim" if name == "main" else "id-jan"}
+        form = urlencode({"logout_token": issuer.token(audience=CLIENT, events=LOGOUT, **claims)})
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        client = HttpClient(f"{scene.server.url}/api/user/login/oidc/{name}/logout")
+        assert client.ask("POST", "", form, kind).status == 204
+        assert scene.whoami(browser)["authenticated"] is False
+        assert scene.api.ask("GET", "/user/me", headers=headers).status == status, name
 
 
 def test_people_without_an_account_are_told_so_where_none_is_made(scene: Scene) -> None:
@@ -246,7 +313,7 @@ def test_a_provider_that_is_away_delays_no_local_login(tmp_path: Path) -> None:
     with listening() as issuer:
         settings = configuration(tmp_path, main=issuer)
         with running(tmp_path, settings) as server:
-            scene = Scene(server, issuer, HttpClient(f"{server.url}/api", (USER, PASSWORD)))
+            scene = Scene(server, issuer, HttpClient(f"{server.url}/api", (USER, PASSWORD)), issuer)
             browsers = [scene.browser() for _ in range(1000)]
             answers = [scene.issuer.approve(scene.begin(each), person("gil")) for each in browsers]
             issuer.answer = lambda path: (200, b"[" * (4 << 20)) if path == "/tokens" else None

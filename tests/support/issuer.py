@@ -47,8 +47,9 @@ class Issuer:
     """
     Listens at ``url``, with an RSA and an EC key that ``rotate`` replaces.
 
-    ``paths`` are those of the requests that came. ``answer`` may replace a response: it returns status and body for a
-    path, or None. A request to ``/token`` is that of a job for its identity token; those have ``claims``.
+    ``paths`` are those of the requests that came. ``metadata`` is more of its configuration. ``answer`` may replace a
+    response: it returns status and body for a path, or None. A request to ``/token`` is that of a job for its identity
+    token; those have ``claims``.
     """
 
     def __init__(self) -> None:
@@ -56,6 +57,7 @@ class Issuer:
         self.answer: Callable[[str], tuple[int, bytes] | None] = lambda _path: None
         self.claims: dict[str, Any] = dict(CLAIMS)
         self.keys: dict[str, tuple[str, Any]] = {}
+        self.metadata: dict[str, Any] = {}
         self.person: dict[str, Any] = {}
         self.refreshable: set[str] = set()
         self._codes: dict[str, Any] = {}
@@ -126,6 +128,7 @@ class Issuer:
                 "authorization_endpoint": f"{self.url}/authorize",
                 "token_endpoint": f"{self.url}/tokens",
                 "userinfo_endpoint": f"{self.url}/me",
+                **self.metadata,
             }
         elif parts.path == "/keys":
             value = {

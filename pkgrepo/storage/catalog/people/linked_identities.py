@@ -137,11 +137,14 @@ def note_checked(tx: Transaction, linked: LinkedIdentity, *, refresh: str, now_m
     update(tx, "linked_identity", linked.id, refresh=refresh, checked_at=now_ms)
 
 
-def end_sessions_of(tx: Transaction, issuer: str, *, subject: str = "", sid: str = "") -> list[str]:
+def end_sessions_of(
+    tx: Transaction, issuer: str, *, subject: str = "", sid: str = "", tokens: bool = False, now_ms: int
+) -> list[str]:
     """
     End the sessions that a person began at a provider: all of a subject, or those of one session there (``sid``).
 
-    Returns the names of the users whose sessions ended. Login tokens of a subject are revoked, too.
+    Returns the names of the users whose sessions ended. With ``tokens`` those of the users are revoked, too, as
+    ``end_linked`` does; then a subject without sessions is also one of them.
     """
     wanted = "SELECT id FROM linked_identity WHERE issuer = ? AND (? = '' OR subject = ?)"
     users = column(
@@ -151,7 +154,12 @@ def end_sessions_of(tx: Transaction, issuer: str, *, subject: str = "", sid: str
     )
     sql = f"DELETE FROM session WHERE linked_id IN ({wanted}) AND (? = '' OR sid = ?)"
     tx.execute(sql, (issuer, subject, subject, sid, sid))
+    if tokens and subject:
+        linked = find_linked(tx, issuer, subject)
+        users = sorted({*users, *([] if linked is None else [linked.user_id])})
     for user_id in users:
+        if tokens:
+            _revoke_tokens(tx, user_id, now_ms)
         bump_generation(tx, user_id)
     return [get_user(tx, each).username for each in users]
 
@@ -165,14 +173,20 @@ def end_linked(tx: Transaction, linked: LinkedIdentity, *, now_ms: int) -> User:
     nobody = Person(linked.issuer, linked.subject, "", "", "", (), admin=False)
     apply_claims(tx, linked, nobody, now_ms=now_ms)
     tx.execute("DELETE FROM session WHERE linked_id = ?", (linked.id,))
-    kinds = "AND kind = ?" if password_hash(tx, linked.user_id) else "AND kind <> ?"
-    kind = TokenKind.LOGIN.value if password_hash(tx, linked.user_id) else ""
-    sql = f"UPDATE token SET revoked_at = ? WHERE user_id = ? AND revoked_at IS NULL {kinds}"
-    tx.execute(sql, (now_ms, linked.user_id, kind))
+    _revoke_tokens(tx, linked.user_id, now_ms)
     bump_generation(tx, linked.user_id)
     update(tx, "linked_identity", linked.id, refresh="", checked_at=now_ms)
     bump_identity_serial(tx)
     return get_user(tx, linked.user_id)
+
+
+def _revoke_tokens(tx: Transaction, user_id: int, now_ms: int) -> None:
+    """Revoke the tokens of a user; of one who also has a password here only those of logins."""
+    has_password = bool(password_hash(tx, user_id))
+    kinds = "AND kind = ?" if has_password else "AND kind <> ?"
+    kind = TokenKind.LOGIN.value if has_password else ""
+    sql = f"UPDATE token SET revoked_at = ? WHERE user_id = ? AND revoked_at IS NULL {kinds}"
+    tx.execute(sql, (now_ms, user_id, kind))
 
 
 def _find_by_email(tx: Transaction, person: Person) -> User | None:

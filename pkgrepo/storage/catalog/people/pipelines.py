@@ -40,12 +40,7 @@ def add_pipeline_token(
 
     ``identity_expires_ms`` is when the identity token can be used no more.
     """
-    tx.execute("DELETE FROM exchanged_token WHERE expires_at < ?", (now_ms,))
-    taken = tx.execute(
-        "INSERT INTO exchanged_token (digest, expires_at) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING",
-        (digest, identity_expires_ms),
-    )
-    if not taken:
+    if not spend_token(tx, digest, identity_expires_ms, now_ms=now_ms):
         return None
     return add_token(
         tx,
@@ -59,6 +54,16 @@ def add_pipeline_token(
         now_ms=now_ms,
         pipeline=pipeline,
     )
+
+
+def spend_token(tx: Transaction, digest: bytes, expires_ms: int, *, now_ms: int) -> bool:
+    """Note that a signed token was used, until it expires; False if it was used before."""
+    tx.execute("DELETE FROM exchanged_token WHERE expires_at < ?", (now_ms,))
+    taken = tx.execute(
+        "INSERT INTO exchanged_token (digest, expires_at) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING",
+        (digest, expires_ms),
+    )
+    return bool(taken)
 
 
 def remove_old_pipeline_tokens(tx: Transaction, *, now_ms: int) -> int:
