@@ -330,6 +330,7 @@ def maintenance(
         sweep=Sweep(core.context),
         exclusive_since=core.exclusive_since,
         audit_kept=timedelta(days=config.audit.retention_days),
+        downloads_kept=timedelta(days=config.downloads.log_days),
         reactor=reactor,
     )
     yield RetentionSchedule(core.context, work=core.retention, jobs=core.jobs, reactor=reactor)

@@ -83,7 +83,13 @@ class Core:
         self.exclusive_since: dict[int, datetime] = {}
         self._buckets: list[BucketBlobStore] = []
         self._process_locks: dict[Path, ProcessLock] = {}
-        self.downloads = DownloadRecorder(catalog=self.catalog, clock=self.clock, reactor=reactor)
+        self.downloads = DownloadRecorder(
+            catalog=self.catalog,
+            clock=self.clock,
+            reactor=reactor,
+            logged=config.downloads.log_days > 0,
+            addressed=config.downloads.log_addresses,
+        )
         permits = None if peers is None else self.lease_folder / "password-permits"
         hashing = HashingThreads(self.pools.add("password", PERMITS), permits)
         self.passwords = Passwords(hashing, reactor, parallel=PERMITS, min_length=config.auth.password_min)

@@ -275,6 +275,17 @@ class Audit(Section, frozen=True):
     retention_days: Annotated[int, meaning("days for which its rows are kept", ge=1, le=36_500)] = 400
 
 
+class Downloads(Section, frozen=True):
+    """The download log, in the database: who fetched which version, and when."""
+
+    log_days: Annotated[
+        int, meaning("days for which its rows are kept; 0: nothing is logged, and what was is removed", ge=0, le=3650)
+    ] = 90
+    log_addresses: Annotated[
+        bool, meaning("whether it has the networks of clients: /24 of an IPv4 address, /48 of an IPv6 address")
+    ] = False
+
+
 class Gc(Section, frozen=True):
     """Garbage collection: removes stored bytes that no package needs any more."""
 
@@ -551,6 +562,7 @@ class Config(Section, frozen=True):
     limits: Limits = field(default_factory=Limits)
     log: Log = field(default_factory=Log)
     audit: Audit = field(default_factory=Audit)
+    downloads: Downloads = field(default_factory=Downloads)
     gc: Gc = field(default_factory=Gc)
     retention: Retention = field(default_factory=Retention)
     proxy: Proxy = field(default_factory=Proxy)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from pkgrepo.gateway.access import Access
-from pkgrepo.gateway.content import sends_all
+from pkgrepo.gateway.content import sent_part
 from pkgrepo.gateway.response_cache import ResponseCache
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.repeats import LONGEST_S, Repeatable
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Action, Identity
-from pkgrepo.repositories.downloads import DownloadRecorder, Item
+from pkgrepo.repositories.downloads import DownloadRecorder
 
 from .image_addresses import ImageAddresses
 from .mounts import Entry, Mounts
@@ -92,21 +92,23 @@ class CachedReads:
         request.principal = identity.username
         request.repository = repository.path
         request.cache = "hot"
-        downloaded = kept.item if kept.item is not None and sends_all(request, prepared.answer) else None
-        if downloaded is not None:
-            self._downloads.record(downloaded, identity)
+        part = "" if kept.item is None else sent_part(request, prepared.answer)
+        record = None
+        if kept.item is not None and part:
+            record = partial(self._downloads.record, kept.item, identity, whole=part == "all")
+            record(request.client_address)
         seconds_left = self._response_cache.seconds_left
-        request.repeatable = lambda: self._repeatable(identity, downloaded, seconds_left(kept))
+        request.repeatable = lambda: self._repeatable(identity, record, seconds_left(kept))
         return prepared
 
-    def _repeatable(self, identity: Identity, downloaded: Item | None = None, seconds: float = LONGEST_S) -> Repeatable:
-        """How a response for this identity may be repeated, which has ``seconds`` left, and counts as a download."""
+    def _repeatable(
+        self, identity: Identity, record: Callable[[str], object] | None = None, seconds: float = LONGEST_S
+    ) -> Repeatable:
+        """How a response for this identity may be repeated, which has ``seconds`` left; ``record`` counts it."""
         limits = identity.limits
         if limits is not None and limits.expires_at is not None:
             seconds = min(seconds, limits.expires_at.timestamp() - self._clock())
-        counts: list[Callable[[], None]] = []
-        if downloaded is not None:
-            counts.append(partial(self._downloads.record, downloaded, identity))
+        counts: list[Callable[[str], object]] = [] if record is None else [record]
         if identity.token_id is not None:
-            counts.append(partial(self._access.count_use, identity))
+            counts.append(lambda _address: self._access.count_use(identity))
         return Repeatable(min(seconds, LONGEST_S), tuple(counts))

@@ -197,10 +197,18 @@ def arriving(found: ArrivingBody | bytes) -> bytes | Content:
     return found if isinstance(found, bytes) else Content(found.size, open=found.open, growing=found)
 
 
-def sends_all(request: Request, response: Response) -> bool:
-    """Whether a request gets the whole body of a response: no range, no HEAD, no 304."""
+def sent_part(request: Request, response: Response) -> Literal["all", "beginning", ""]:
+    """
+    Whether a request gets the whole body of a response, or the beginning of it as a range.
+
+    A client that fetches a file in parts gets its beginning once. A HEAD, a 304, and another range are neither.
+    """
+    if request.method != b"GET":
+        return ""
     selection = select(request.method, request.fields, response)
-    return request.method == b"GET" and (selection.status, selection.start, selection.end) == (200, 0, response.size)
+    if selection.start or selection.status not in (200, 206):
+        return ""
+    return "all" if selection.status == 200 and selection.end == response.size else "beginning"
 
 
 def _head(digests: Mapping[str, str], headers: Fields) -> FileHead:

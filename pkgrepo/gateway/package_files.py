@@ -9,7 +9,7 @@ from attrs import evolve
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import UpstreamMismatch
-from pkgrepo.gateway.content import SAFE, Present, arriving, sends_all
+from pkgrepo.gateway.content import SAFE, Present, arriving, sent_part
 from pkgrepo.gateway.long_bodies import deliver_pieces
 from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.request import Request
@@ -67,8 +67,10 @@ async def answer_file(
         if not isinstance(content, File):
             body = arriving(content)
             response = services.files.answer_arriving(repository, file.source, body, headers or SAFE, present)
-            if sends_all(request, response):
-                services.proxy.fetching.when_kept(file, partial(_record_kept, services, identity))
+            part = sent_part(request, response)
+            if part:
+                record = partial(_record_kept, services, identity, request.client_address, whole=part == "all")
+                services.proxy.fetching.when_kept(file, record)
             return response
         file = content
     response = await services.files.answer(repository, file, headers or SAFE, present)
@@ -86,8 +88,9 @@ async def answer_file(
             generation=generation,
             item=item,
         )
-    if item is not None and sends_all(request, response):
-        services.downloads.record(item, identity)
+    part = sent_part(request, response) if item is not None else ""
+    if item is not None and part:
+        services.downloads.record(item, identity, request.client_address, whole=part == "all")
     return response
 
 
@@ -148,10 +151,10 @@ async def _fetch(
         return now, now
 
 
-def _record_kept(services: Services, identity: Identity, file: File) -> None:
+def _record_kept(services: Services, identity: Identity, address: str, file: File, *, whole: bool) -> None:
     """Record the download of a file that was sent while it arrived."""
     if file.role is None:
-        services.downloads.record(file, identity, fetched=True)
+        services.downloads.record(file, identity, address, whole=whole, fetched=True)
 
 
 async def find_package_file(

@@ -38,20 +38,28 @@ class RenderedResponse:
 
 @frozen
 class Repeatable:
-    """For how many seconds from now a response may be repeated; all of ``counts`` are called each time that it is."""
+    """
+    For how many seconds from now a response may be repeated.
+
+    All of ``counts`` are called each time that it is, with the address of the client.
+    """
 
     seconds: float = LONGEST_S
-    counts: tuple[Callable[[], object], ...] = ()
+    counts: tuple[Callable[[str], object], ...] = ()
 
 
 @frozen
 class Repeat:
-    """A kept answer: of which generation, until when by the reactor's clock, and what is called when it was sent."""
+    """
+    A kept answer: of which generation, until when by the reactor's clock, and what is called when it was sent.
+
+    ``counts`` are called with the address of the client.
+    """
 
     reply: RenderedResponse
     generation: int | None
     until: float
-    counts: tuple[Callable[[], object], ...]
+    counts: tuple[Callable[[str], object], ...]
     log: LogRepeat | None
 
 

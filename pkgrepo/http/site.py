@@ -191,7 +191,7 @@ class Site(server.Site):
         self.request_count += 1
         try:
             for count_ in repeat.counts:
-                count_()
+                count_(client_address)
             if repeat.log is not None:
                 repeat.log(client_address, request_id, self.seconds() - started)
         except Exception:  # noqa: BLE001 - as above

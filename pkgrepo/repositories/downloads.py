@@ -1,24 +1,53 @@
-"""Records downloads: counted for each package, and logged for each token."""
+"""
+Records downloads: counted for each package, and logged for each client.
+
+=====================================  =========  ======
+what a client gets                     counted    logged
+=====================================  =========  ======
+the whole of a file, 200               yes        yes
+a range that begins at the first byte  no         yes
+another range, HEAD, 304, an error     no         no
+a manifest, by tag or digest           a pull     yes
+a manifest that an index lists         no         yes
+a blob of an image                     no         no
+=====================================  =========  ======
+
+A download is recorded when its response begins: a client that goes away before the end may have the file. One that is
+sent while it arrives from an upstream is recorded once all of it has come.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from ipaddress import ip_address, ip_network
+from typing import Final, Protocol
 
 from attrs import frozen
 from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Identity
-from pkgrepo.storage.catalog import usage_counts
+from pkgrepo.storage.catalog.download_log import log_downloads
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, Download, record_downloads
 
 from .clock import Clock
 
+log = Logger()
 FLUSH_S = 10.0  # seconds between two writes; a crash loses the downloads of that time
-FLUSH_ROWS = 5000
-MAX_PENDING = 200_000  # downloads, some 40 MB: those of minutes in which the catalog cannot be written
+FLUSH_ROWS = 1000  # written by one transaction, in some 30 ms
+MAX_PENDING = 50_000  # rows, some 40 MB: those of minutes in which the catalog cannot be written
+# Rows with an address that are logged on a day by one process; clients can come from any number of addresses. Further
+# ones are logged without it.
+MAX_ADDRESSED = 100_000
+MAX_PREFIXES = 10_000  # addresses whose prefix is in memory
+PREFIX: Final = {4: 24, 6: 48}  # bits by the version of IP: a network of some people, not one of them
+
+_Client = tuple[int | None, int | None, str, str]  # user, token, pipeline, and the prefix of the address
+_Key = tuple[str, int, str, int, bool, bool, _Client]
+_NOBODY: Final[_Client] = (None, None, "", "")
 
 
 class Item(Protocol):
@@ -43,12 +72,18 @@ class Item(Protocol):
 
 @frozen
 class ImagePull:
-    """The manifest of an image. A request for it counts as a pull, whatever layers the client already has."""
+    """
+    The manifest of an image. A request for it counts as a pull, whatever layers the client already has.
+
+    ``reference`` is the tag or digest that was asked for. A ``part`` is listed by an index, whose pull counts.
+    """
 
     id: int
     repository_id: int
     package_id: int
     path: str
+    reference: str = ""
+    part: bool = False
 
 
 @frozen
@@ -63,57 +98,160 @@ class CachedBlob:
 
 
 class DownloadRecorder(PeriodicTask):
-    """Collects downloads in memory and writes them in batches."""
+    """
+    Collects downloads in memory, one row for each item, client and day, and writes them in batches.
 
-    def __init__(self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
+    With ``logged`` they are also written to the log, with ``addressed`` together with the prefix of the client's
+    address.
+    """
+
+    def __init__(
+        self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime, logged: bool = True, addressed: bool = False
+    ) -> None:
         failed = "downloads were not recorded"
         super().__init__(self.flush, reactor, every_s=FLUSH_S, what="downloads", failed=failed, last=self.flush)
         self._catalog = catalog
         self._clock = clock
-        self._pending: list[usage_counts.Download] = []
+        self._logged = logged
+        self._addressed = logged and addressed
+        self._pending: dict[_Key, Download] = {}
+        self._dropped = 0
+        self._seen: set[int] = set()  # the hashes of the keys of this day that have an address
+        self._seen_day = 0
+        self._prefixes: dict[str, str] = {}
         self._writing = FairSemaphore(1, reactor)
 
-    def record(self, item: Item, identity: Identity, *, fetched: bool = False) -> None:
+    def record(
+        self, item: Item, identity: Identity, address: str, *, whole: bool = True, fetched: bool = False
+    ) -> None:
         """
-        Record that an item was sent to an identity; dropped if ``MAX_PENDING`` are waiting to be written.
+        Record that an item was sent to an identity at an address.
 
-        What was ``fetched`` from an upstream at the same time is no hit of the cache.
+        What is not ``whole`` is only logged. What was ``fetched`` from an upstream at the same time is no hit of the
+        cache. While ``MAX_PENDING`` rows are waiting to be written, what needs a further one is dropped.
         """
-        if len(self._pending) >= MAX_PENDING:
-            return
-        self._pending.append(
-            usage_counts.Download(
-                kind=_kind(item),
-                item_id=item.id,
-                repository_id=item.repository_id,
-                package_id=item.package_id,
-                path=item.path,
-                user_id=identity.user_id,
-                token_id=identity.token_id,
-                at_ms=self._clock.now_ms(),
-                size=item.size if isinstance(item, CachedBlob) else None,
-                fetched=fetched,
-            )
-        )
+        now_ms = self._clock.now_ms()
+        kind, reference, counted = _described(item, whole)
+        client = self._client(identity, address) if self._logged and kind != "blob" else _NOBODY
+        key = (kind, item.id, reference, now_ms // DAY_MS, fetched, counted, client)
+        found = self._pending.get(key)
+        if found is None and client[3] and self._has_enough(key):
+            client = (*client[:3], "")
+            key = (*key[:6], client)
+            found = self._pending.get(key)
+        if found is not None:
+            found.count += 1
+            found.last_ms = max(found.last_ms, now_ms)
+        elif len(self._pending) < MAX_PENDING:
+            self._pending[key] = _download(item, key, now_ms)
+        else:
+            self._dropped += 1
 
     async def flush(self) -> None:
         """
         Write the collected downloads, and wait for a write that already runs.
 
-        While the catalog cannot be written, up to ``MAX_PENDING`` downloads are kept for the next flush. With any other
-        failure the batch is lost.
+        While the catalog cannot be written, they are kept for the next flush. With any other failure the batch is lost.
         """
         async with self._writing.hold():
-            while self._pending:
-                batch, self._pending = self._pending[:FLUSH_ROWS], self._pending[FLUSH_ROWS:]
+            if self._dropped:
+                log.warn("{count} downloads were not recorded: too many waited to be written", count=self._dropped)
+                self._dropped = 0
+            pending, self._pending = self._pending, {}
+            while pending:
+                keys = [key for key, _ in zip(pending, range(FLUSH_ROWS), strict=False)]
+                batch = [pending.pop(key) for key in keys]
                 try:
-                    await self._catalog.write(usage_counts.record_downloads, batch)
+                    await self._catalog.write(_write, batch, logged=self._logged)
                 except (StorageFull, StorageFailed):  # which the catalog has logged
-                    self._pending = batch + self._pending
+                    self._put_back({**dict(zip(keys, batch, strict=True)), **pending})
                     return
+                except BaseException:
+                    self._put_back(pending)
+                    raise
+
+    def _client(self, identity: Identity, address: str) -> _Client:
+        prefix = self._prefix(address) if self._addressed else ""
+        if identity.pipeline is not None:
+            return identity.user_id, None, identity.pipeline.name, prefix
+        return identity.user_id, identity.token_id, "", prefix
+
+    def _prefix(self, address: str) -> str:
+        found = self._prefixes.get(address)
+        if found is None:
+            if len(self._prefixes) >= MAX_PREFIXES:
+                self._prefixes.clear()
+            found = self._prefixes[address] = prefix_of(address)
+        return found
+
+    def _has_enough(self, key: _Key) -> bool:
+        """Whether a row with an address is one too many on its day."""
+        day, place = key[3], hash(key)
+        if day != self._seen_day:
+            self._seen, self._seen_day = set(), day
+        if place in self._seen:
+            return False
+        if len(self._seen) >= MAX_ADDRESSED or len(self._pending) >= MAX_PENDING:
+            return True
+        self._seen.add(place)
+        return False
+
+    def _put_back(self, pending: dict[_Key, Download]) -> None:
+        """Keep what was not written, together with what has come meanwhile."""
+        for key, each in self._pending.items():
+            earlier = pending.get(key)
+            if earlier is not None:
+                earlier.count += each.count
+                earlier.last_ms = max(earlier.last_ms, each.last_ms)
+            elif len(pending) < MAX_PENDING:
+                pending[key] = each
+            else:
+                self._dropped += each.count
+        self._pending = pending
 
 
-def _kind(item: Item) -> usage_counts.Kind:
+def prefix_of(address: str) -> str:
+    """The network of an IP address, such as 203.0.113.0/24; empty for what is none."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = getattr(found, "ipv4_mapped", None)
+    found = found if mapped is None else mapped
+    return str(ip_network((found, PREFIX[found.version]), strict=False))
+
+
+def _write(tx: Transaction, batch: list[Download], *, logged: bool) -> None:
+    record_downloads(tx, batch)
+    if logged:
+        log_downloads(tx, [each for each in batch if each.kind != "blob"])
+
+
+def _described(item: Item, whole: bool) -> tuple[str, str, bool]:
+    """The kind of an item, what tells it from others with its id, and whether its download is counted."""
+    if isinstance(item, ImagePull):
+        return "manifest", item.reference, whole and not item.part
     if isinstance(item, CachedBlob):
-        return "blob"
-    return "manifest" if isinstance(item, ImagePull) else "file"
+        return "blob", f"{item.repository_id}/{item.path}", True
+    return "file", "", whole
+
+
+def _download(item: Item, key: _Key, now_ms: int) -> Download:
+    kind, _, reference, _, fetched, counted, (user_id, token_id, pipeline, address) = key
+    return Download(
+        kind=kind,  # type: ignore[arg-type]
+        item_id=item.id,
+        repository_id=item.repository_id,
+        package_id=item.package_id,
+        path=item.path,
+        user_id=user_id,
+        token_id=token_id,
+        at_ms=now_ms,
+        last_ms=now_ms,
+        size=item.size if isinstance(item, CachedBlob) else None,
+        fetched=fetched,
+        counted=counted,
+        reference="" if kind == "blob" else reference,
+        pipeline=pipeline,
+        address=address,
+    )

@@ -12,13 +12,14 @@ from pkgrepo.errors import NotFound, QuotaExceeded
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory
 from pkgrepo.repositories.publish.room import Reservations, Room, read_allowances
-from pkgrepo.storage.catalog import advisories, usage_counts
+from pkgrepo.storage.catalog import advisories, download_log, usage_counts
 from pkgrepo.storage.catalog.blobs import uploads
 from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
 from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
+from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.server import quotas, settings
 from pkgrepo.storage.catalog.server.quotas import QuotaKind
-from tests.support.catalogs import DelayedCase, SqliteCase, add_repository, publish
+from tests.support.catalogs import NOW, DelayedCase, SqliteCase, add_repository, publish
 from tests.support.inprocess_server import until
 from tests.support.postgresql import postgresql_server, replica_of
 from tests.support.postgresql_catalogs import Databases, PostgresCase, replicated
@@ -453,3 +454,57 @@ async def test_vulnerable_versions_are_found_by_every_engine(catalog):
     assert [(each.advisory, SEVERITIES[each.severity]) for each in left] == [("GHSA-3", "low"), ("PYSEC-1", "unknown")]
     assert await catalog.scan(advisories.count_records) == {"PyPI": 3}
     assert await catalog.scan(advisories.list_findings, [], **page) == []
+
+
+async def test_the_download_log_says_who_fetched_what_on_every_engine(catalog):
+    repository = await catalog.write(add_repository)
+    files = [await catalog.write(publish, repository, f"{each}.whl", version=each) for each in ("1.0", "2.0")]
+    alice = await catalog.write(users.add_user, username="alice", now_ms=NOW)
+    day = usage_counts.DAY_MS
+
+    def download(file, user_id=None, at_ms=30 * day, **rest):
+        place = file.id, repository.id, file.package_id, file.path
+        return usage_counts.Download(*place, user_id, None, at_ms, last_ms=at_ms + 5, **rest)
+
+    batch = [
+        download(files[0], alice.id, count=2),
+        download(files[0], alice.id, 31 * day, pipeline="acme/app"),
+        download(files[0], address="192.0.2.0/24"),
+        download(files[1], 99, 29 * day),
+    ]
+    await catalog.write(download_log.log_downloads, batch)
+    earlier = [download(files[0], alice.id, 30 * day - 7), download(files[0], alice.id, 30 * day + 9)]
+    await catalog.write(download_log.log_downloads, earlier)
+    assert await catalog.look(download_log.logged_since) == 29 * day
+    assert await catalog.scan(download_log.count_rows) == 5
+
+    asked = download_log.Question(repositories=[repository.id], package="demo", version="1.0")
+    found = await catalog.scan(download_log.list_fetches, asked, limit=9, anonymous=False)
+    assert [(each.username, each.token, each.first_ms, each.last_ms, each.count) for each in found] == [
+        ("alice", "acme/app", 31 * day, 31 * day + 5, 1),
+        ("alice", None, 30 * day - 7, 30 * day + 14, 4),
+    ]
+    (anonymous,) = await catalog.scan(download_log.list_fetches, asked, limit=9, anonymous=True)
+    assert (anonymous.username, anonymous.address, anonymous.count) == (None, "192.0.2.0/24", 1)
+    assert await catalog.scan(download_log.count_fetches, asked) == download_log.Totals(1, 6, 1, 2)
+    for order in download_log.FETCH_ORDERS.values():
+        whole = await catalog.scan(download_log.list_fetches, asked, limit=9, order=order.name)
+        after = order.position(whole[0])
+        assert await catalog.scan(download_log.list_fetches, asked, after=after, limit=9, order=order.name) == whole[1:]
+
+    sha256 = bytes.fromhex(files[1].sha256)
+    by_digest = download_log.Question(sha256=sha256)
+    (item,) = [each for each in await catalog.scan(download_log.list_fetched, by_digest, 9) if "2.0" in each.path]
+    assert (item.repository, item.package, item.version, item.count) == (repository.path, "demo", "2.0", 1)
+    nowhere = download_log.Question(repositories=[], package="demo")
+    assert await catalog.scan(download_log.count_fetches, nowhere) == download_log.Totals(0, 0, 0, 0)
+
+    while await catalog.write(download_log.remove_expired_downloads, 31, 1):
+        pass
+    assert await catalog.scan(download_log.count_rows) == 1
+    assert await catalog.scan(download_log.list_fetched, by_digest, 9) == []
+    while await catalog.write(download_log.remove_expired_downloads, 32, 9):
+        pass
+    assert (
+        await catalog.scan(lambda r: r.all("SELECT id FROM download_item UNION SELECT id FROM download_client")) == []
+    )

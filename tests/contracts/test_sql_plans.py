@@ -29,8 +29,9 @@ LARGE: Final = frozenset(
         "checksum_claim",
         "dependency",
         "deployment_file",
-        "download",
         "download_count",
+        "download_item",
+        "download_log",
         "event",
         "file",
         "first_sight",
@@ -64,6 +65,7 @@ WHOLE: Final = {
     ("packages/events.py", "event"): "the rows of a partial index",
     ("server/statistics.py", "manifest"): "the statistics of one repository, over all images",
     ("catalog/advisories.py", "advisory"): "counts all records after a refresh",
+    ("catalog/download_log.py", "download_log"): "counts all rows once an hour",
     ("catalog/usage_counts.py", "event"): "from the newest one back to the first that is old enough",
 }
 

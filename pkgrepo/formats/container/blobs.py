@@ -8,7 +8,7 @@ from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_response, renew_lease
-from pkgrepo.gateway.content import SAFE, file_cache_control, sends_all
+from pkgrepo.gateway.content import SAFE, file_cache_control, sent_part
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
@@ -43,8 +43,8 @@ async def get_blob(
     if repository.type is RepositoryType.PROXY:
         item = CachedBlob(repository.id, found.package_id, f"{target.image}@{digest}", found.size)
     if request.method == b"GET":
-        if item is not None and sends_all(request, response):
-            services.downloads.record(item, identity)
+        if item is not None and sent_part(request, response) == "all":
+            services.downloads.record(item, identity, request.client_address)
 
         def fresh(r: Reader) -> bool:
             now = find_linked(r, repository.storage_id, repository.id, target.image, str(digest))

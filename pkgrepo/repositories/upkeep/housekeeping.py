@@ -2,7 +2,7 @@
 Periodic clean-up.
 
 Hourly: leftovers of crashes, what was in the trash for long enough (removed repositories, too), old rows of the audit
-log, stale statistics, and what storages hold. Daily: a garbage collection on each storage.
+and the download log, stale statistics, and what storages hold. Daily: a garbage collection on each storage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.upkeep.gc import KIND, GarbageCollector, GcOptions
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.repositories.upkeep.sweep import Sweep
-from pkgrepo.storage.catalog import index_documents
+from pkgrepo.storage.catalog import download_log, index_documents
 from pkgrepo.storage.catalog.blobs.blobs import usage
 from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_leases
 from pkgrepo.storage.catalog.packages import text_index
@@ -61,8 +61,8 @@ class Housekeeping(PeriodicTask):
     """
     Cleans up at the start and every hour.
 
-    ``exclusive_since`` has, for each storage id, the time at which no other process used the storage. ``audit_kept`` is
-    the retention time of rows in the audit log.
+    ``exclusive_since`` has, for each storage id, the time at which no other process used the storage. ``audit_kept``
+    and ``downloads_kept`` are the retention times of rows in the audit log and the download log.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Housekeeping(PeriodicTask):
         sweep: Sweep,
         exclusive_since: Mapping[int, datetime],
         audit_kept: timedelta,
+        downloads_kept: timedelta,
         reactor: IReactorTime,
     ) -> None:
         super().__init__(self.run_once, reactor, every_s=EVERY_S, what="tidying up")
@@ -79,6 +80,7 @@ class Housekeeping(PeriodicTask):
         self._sweep = sweep
         self._exclusive_since = exclusive_since
         self._audit_kept = audit_kept
+        self._downloads_kept = downloads_kept
         self._registry = context.registry
         self._stores = context.stores
         self._clock = context.clock
@@ -111,8 +113,7 @@ class Housekeeping(PeriodicTask):
         purged = await purge_due(self._catalog, self._before_ms(timedelta(days=await self._catalog.look(kept_days))))
         if purged:
             log.info("purged {count} removed repositories", count=purged)
-        while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):
-            pass
+        await self._prune_logs()
         for remove in _REMOVALS:
             while await self._catalog.write(remove, self._clock.now_ms(), BATCH):
                 pass
@@ -123,8 +124,18 @@ class Housekeeping(PeriodicTask):
             log.info("renewed the statistics of the catalog's query planner")
         await self._fill_about()  # last: after an upgrade it takes a minute for 100,000 packages
 
+    async def _prune_logs(self) -> None:
+        """Remove the old rows of the audit log and the download log."""
+        while await self._catalog.write(prune_audit, self._before_ms(self._audit_kept)):
+            pass
+        before_day = self._before_ms(self._downloads_kept) // DAY_MS + 1
+        while await self._catalog.write(download_log.remove_expired_downloads, before_day, BATCH):
+            pass
+
     async def _measure(self) -> None:
-        """Note what each storage holds."""
+        """Note what each storage holds, and how long the download log is."""
+        rows = await self._catalog.scan(download_log.count_rows)
+        await self._catalog.write(settings.put, download_log.ROWS, str(rows))
         day = self._clock.now_ms() // DAY_MS
         for storage in self._registry.storages():
             blobs, size = await self._catalog.scan(usage, storage.id)

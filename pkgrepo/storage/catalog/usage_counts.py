@@ -1,23 +1,24 @@
 """
 How the server is used: downloads, uploads, and reads of the caches of proxy repositories.
 
-Downloads have a counter per item and day, their sums for repositories, packages and versions, and a log of those that
-were made with a token. Caches have counters for each repository and day.
+Downloads have a counter per item and day, and their sums for repositories, packages and versions; who made them is in
+the log (L{download_log}). Caches have counters for each repository and day.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import add, attrgetter
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
-from attrs import evolve, fields, frozen
+from attrs import define, evolve, fields, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import batches, column, every, number, only_row, placeholders, put, rows
+from pkgrepo.storage.catalog.rows import batches, column, every, number, only_row, placeholders, rows
 
 Kind = Literal["file", "manifest", "blob"]
+K = TypeVar("K", bound=Hashable)
 
 _SIZES = {
     "file": "SELECT size FROM file WHERE id = ?",
@@ -34,14 +35,18 @@ _SUMS = """
 """
 
 
-@frozen
+@define
 class Download:
     """
-    One complete download.
+    The downloads of one item by one client on one day (UTC): their ``count``, and when the first and the last was.
 
-    ``kind`` is file or manifest (for an image pull), ``item_id`` the row id in the table of that kind. ``package_id``
-    is None for a file without a package, ``user_id`` and ``token_id`` are None for an anonymous client. A ``blob`` with
-    its ``size`` (bytes) is only a hit of a cache. What was ``fetched`` from an upstream for this download is none.
+    ``kind`` is file or manifest (of an image), ``item_id`` the row id in the table of that kind. ``reference`` is the
+    tag or digest that an image was asked for by. ``package_id`` is None for a file without a package, ``user_id`` and
+    ``token_id`` are None for an anonymous client; ``pipeline`` is the name of one, whose tokens are new for each run.
+    ``address`` is the prefix of the client's address, empty if it is not kept.
+
+    A ``blob`` with its ``size`` (bytes) is only a hit of a cache. What was ``fetched`` from an upstream for this
+    download is no hit. What is not ``counted``, such as the beginning of a file, is only written to the log.
     """
 
     item_id: int
@@ -54,20 +59,30 @@ class Download:
     kind: Kind = "file"
     size: int | None = None
     fetched: bool = False
+    counted: bool = True
+    reference: str = ""
+    pipeline: str = ""
+    address: str = ""
+    last_ms: int = 0
+    count: int = 1
+
+    @property
+    def day(self) -> int:
+        """The day since the epoch."""
+        return self.at_ms // DAY_MS
 
 
 def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
     """
-    Add a batch of downloads to the counters, and add those made with a token to the log.
+    Add a batch of downloads to the counters.
 
     A download from a proxy repository is also a hit of its cache, unless it was fetched for it.
     """
+    batch = [each for each in batch if each.counted]
     add_cache_counts(tx, _cache_hits(tx, batch))
     batch = [each for each in batch if each.kind != "blob"]
-    counts = Counter(
-        (each.kind, each.item_id, each.at_ms // DAY_MS, each.repository_id, each.package_id) for each in batch
-    )
     _count_repositories(tx, batch)
+    counts = _sums(((each.kind, each.item_id, each.day, each.repository_id, each.package_id), each) for each in batch)
     for (kind, item_id, day, repository_id, package_id), count in counts.items():
         tx.execute(
             """
@@ -79,25 +94,19 @@ def record_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
         )
     _count_packages(tx, batch)
     _count_versions(tx, batch)
-    for each in batch:
-        if each.token_id is not None:
-            put(
-                tx,
-                "download",
-                kind=each.kind,
-                item_id=each.item_id,
-                repository_id=each.repository_id,
-                package_id=each.package_id,
-                path=each.path,
-                user_id=each.user_id,
-                token_id=each.token_id,
-                at=each.at_ms,
-            )
+
+
+def _sums(batch: Iterable[tuple[K, Download]]) -> Counter[K]:
+    """The numbers of downloads by what they are summed for."""
+    found: Counter[K] = Counter()
+    for key, each in batch:
+        found[key] += each.count
+    return found
 
 
 def _count_packages(tx: Transaction, batch: Sequence[Download]) -> None:
     """Add downloads to the totals of their packages; those of a package that was removed meanwhile are left out."""
-    by_day = Counter((each.package_id, each.at_ms // DAY_MS) for each in batch if each.package_id is not None)
+    by_day = _sums(((each.package_id, each.day), each) for each in batch if each.package_id is not None)
     for (package_id, day), count in by_day.items():
         tx.execute(
             """
@@ -107,13 +116,13 @@ def _count_packages(tx: Transaction, batch: Sequence[Download]) -> None:
             """,
             (day, count, package_id),
         )
-    for package_id, count in Counter(each.package_id for each in batch if each.package_id is not None).items():
+    for package_id, count in _sums((each.package_id, each) for each in batch if each.package_id is not None).items():
         tx.execute("UPDATE package SET downloads = downloads + ? WHERE id = ?", (count, package_id))
 
 
 def _count_repositories(tx: Transaction, batch: Sequence[Download]) -> None:
     """Add downloads to the totals of repositories; those of a repository that was removed meanwhile are left out."""
-    for (repository_id, day), count in Counter((each.repository_id, each.at_ms // DAY_MS) for each in batch).items():
+    for (repository_id, day), count in _sums(((each.repository_id, each.day), each) for each in batch).items():
         tx.execute(
             """
             INSERT INTO repository_download (repository_id, day, count)
@@ -126,8 +135,8 @@ def _count_repositories(tx: Transaction, batch: Sequence[Download]) -> None:
 
 def _count_versions(tx: Transaction, batch: Sequence[Download]) -> None:
     """Add downloads of files to the totals of their versions, if they have one."""
-    of_files = ((each.item_id, each.at_ms // DAY_MS // WEEK) for each in batch if each.kind == "file")
-    for (file_id, week), count in Counter(of_files).items():
+    of_files = (((each.item_id, each.day // WEEK), each) for each in batch if each.kind == "file")
+    for (file_id, week), count in _sums(of_files).items():
         tx.execute(
             """
             INSERT INTO version_download (version_id, week, count)
@@ -151,9 +160,9 @@ def _cache_hits(tx: Transaction, batch: Sequence[Download]) -> dict[Place, Cache
             if item not in sizes:
                 sizes[item] = number(tx, _SIZES[each.kind], (each.item_id,))
             size = sizes[item]
-        place = each.repository_id, each.at_ms // DAY_MS
-        hits[place] += 1
-        saved_bytes[place] += size
+        place = each.repository_id, each.day
+        hits[place] += each.count
+        saved_bytes[place] += size * each.count
     return {place: CacheCounts(hits=count, saved_bytes=saved_bytes[place]) for place, count in hits.items()}
 
 

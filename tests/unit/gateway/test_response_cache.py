@@ -7,7 +7,7 @@ from attrs import evolve
 
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.gateway.cached_reads import CachedReads
-from pkgrepo.gateway.content import sends_all
+from pkgrepo.gateway.content import sent_part
 from pkgrepo.gateway.mounts import Entry
 from pkgrepo.gateway.response_cache import VARIANTS, CachedResponse, ResponseCache
 from pkgrepo.http.repeats import LONGEST_S
@@ -22,6 +22,8 @@ ALICE = Identity(user_id=1, username="alice", via="password")
 
 class Asked:
     """The parts of a request that the cache looks at."""
+
+    client_address = "192.0.2.1"
 
     def __init__(self, uri="/repositories/main/py/simple/demo/", method=b"GET", **headers):
         self.uri = uri.encode()
@@ -83,8 +85,10 @@ class Images:
 
 
 class Noted(list):
-    def record(self, file, identity):
-        self.append((file, identity))
+    """Downloads with the addresses of the clients."""
+
+    def record(self, file, identity, address, *, whole):
+        self.append((file, identity, address, whole))
 
 
 class Scene:
@@ -297,26 +301,28 @@ def test_only_whole_downloads_are_recorded(scene):
     assert scene.noted == []
     assert scene.body(Asked()) == b"-"
     assert scene.body(Asked(if_none_match='"old"')) == b"-"
-    assert scene.noted == [(scene.file, ANONYMOUS)] * 2
+    assert scene.noted == [(scene.file, ANONYMOUS, Asked.client_address, True)] * 2
 
 
 @pytest.mark.parametrize(
-    ("headers", "whole"),
+    ("headers", "part"),
     [
-        ({}, True),
-        ({"range": "bytes=0-1"}, False),
-        ({"range": "bytes=1-"}, False),
-        ({"range": "bytes=99-"}, False),
-        ({"range": "bytes=0-1", "if_range": '"old"'}, True),
-        ({"range": "lines=1-2"}, True),
-        ({"if_none_match": '"x"'}, False),
-        ({"if_none_match": "*"}, False),
+        ({}, "all"),
+        ({"range": "bytes=0-1"}, "beginning"),
+        ({"range": "bytes=0-"}, "beginning"),
+        ({"range": "bytes=1-"}, ""),
+        ({"range": "bytes=-3"}, ""),
+        ({"range": "bytes=99-"}, ""),
+        ({"range": "bytes=0-1", "if_range": '"old"'}, "all"),
+        ({"range": "lines=1-2"}, "all"),
+        ({"if_none_match": '"x"'}, ""),
+        ({"if_none_match": "*"}, ""),
     ],
 )
-def test_who_gets_the_whole_body(headers, whole):
+def test_which_part_of_the_body_is_sent(headers, part):
     answer = Response(body=b"0123456789", etag=b'"x"', ranges=True)
-    assert sends_all(Asked(**headers), answer) is whole
-    assert not sends_all(Asked(method=b"HEAD", **headers), answer)
+    assert sent_part(Asked(**headers), answer) == part
+    assert sent_part(Asked(method=b"HEAD", **headers), answer) == ""
 
 
 def test_variants_are_made_again_once_at_expiry(scene):
@@ -367,8 +373,9 @@ def test_each_repetition_counts_as_a_download_and_as_a_use_of_the_token(scene):
     counts = repeatable(scene, Asked()).counts
     for _ in range(2):
         for count in counts:
-            count()
-    assert scene.noted == [(scene.file, TOKEN)] * 3
+            count("192.0.2.9")
+    repeated = [(scene.file, TOKEN, "192.0.2.9", True)] * 2
+    assert scene.noted == [(scene.file, TOKEN, Asked.client_address, True), *repeated]
     assert scene.access.used == [TOKEN] * 2
 
 

@@ -12,7 +12,7 @@ from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_response, renew_lease
 from pkgrepo.formats.container.trust.visibility import View
 from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sends_all
+from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sent_part
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
@@ -40,14 +40,15 @@ async def get_manifest(
     A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
 
     With ``served`` that digest is served for a tag instead of the one to which it points. With ``ends_s`` the
-    answer is cached until then, see L{CachedResponse}. Only if ``counted`` it is a download.
+    answer is cached until then, see L{CachedResponse}. Only if ``counted`` it counts as a download; it is logged as one
+    in any case.
 
     :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
     """
     services, repository = context.services, target.repository
     view = await context.visibility.view(identity, repository, target.image)
     generation = services.catalog.generation()
-    by_digest, reference = is_digest_like(reference), served or reference
+    by_digest, asked, reference = is_digest_like(reference), reference, served or reference
     found = await _find_manifest(context, target, reference, view)
     if by_digest and request.method == b"HEAD":
         client = await context.authorization.pushing_client(request, identity, target)
@@ -61,11 +62,17 @@ async def get_manifest(
     control = file_cache_control(target.shown) if fixed else document_cache_control(target.shown)
     response = await _present(context, repository, found, control if public else b"private, no-cache", more_headers)
 
-    # clients request the manifests of an index after the index, and only the index counts as a pull
-    part = await services.catalog.look(is_listed, found.package_id, found.digest)
-    item = None if part else ImagePull(found.id, repository.id, found.package_id, f"{target.image}@{found.digest}")
-    if item is not None and counted and sends_all(request, response):
-        services.downloads.record(item, identity)
+    item = ImagePull(
+        found.id,
+        repository.id,
+        found.package_id,
+        f"{target.image}@{found.digest}",
+        reference=asked,
+        # clients request the manifests of an index after the index, and only the index counts as a pull
+        part=await services.catalog.look(is_listed, found.package_id, found.digest),
+    )
+    if sent_part(request, response) == "all":
+        services.downloads.record(item, identity, request.client_address, whole=counted)
 
     def fresh(r: Reader) -> bool:
         return _is_public(r, target, reference, view, found)

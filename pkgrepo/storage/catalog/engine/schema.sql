@@ -875,20 +875,6 @@ CREATE INDEX webhook_delivery_age ON webhook_delivery (created_at) WHERE state <
 -- Counts. Days are numbered since the epoch.
 ---------------------------------------------------------------------------------------------------------------------
 
--- Which file or manifest was fetched with which token; written in batches.
-CREATE TABLE download (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL,                         -- file, manifest
-    item_id INTEGER NOT NULL,
-    repository_id INTEGER NOT NULL,
-    package_id INTEGER,
-    path TEXT NOT NULL,
-    user_id INTEGER,
-    token_id INTEGER,
-    at INTEGER NOT NULL
-);
-CREATE INDEX download_token ON download (token_id, seq);
-
 CREATE TABLE download_count (
     kind TEXT NOT NULL,                         -- file, manifest
     item_id INTEGER NOT NULL,
@@ -923,6 +909,51 @@ CREATE TABLE version_download (
     week INTEGER NOT NULL,
     count INTEGER NOT NULL,
     PRIMARY KEY (version_id, week)
+) WITHOUT ROWID;
+
+-- The download log: which client fetched what, from where, on which day (since the epoch); written in batches. What was
+-- fetched, and who fetched it, is named as it was then, because rows that are referred to may be removed.
+CREATE TABLE download_item (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,                         -- file, manifest
+    item_id INTEGER NOT NULL,
+    reference TEXT NOT NULL,                    -- the tag or digest that an image was asked for by; empty for a file
+    repository_id INTEGER NOT NULL,
+    repository TEXT NOT NULL,                   -- storage/name
+    format TEXT NOT NULL,
+    package_key TEXT NOT NULL,
+    package TEXT NOT NULL,
+    version_key TEXT NOT NULL,                  -- the reference of an image
+    version TEXT NOT NULL,
+    path TEXT NOT NULL,
+    sha256 BLOB,
+    first_day INTEGER NOT NULL,                 -- the day of the oldest row, or an earlier one
+    UNIQUE (item_id, kind, reference)
+);
+CREATE INDEX download_item_package ON download_item (package_key, version_key);
+CREATE INDEX download_item_sha ON download_item (sha256);
+CREATE INDEX download_item_day ON download_item (first_day);
+
+CREATE TABLE download_client (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id INTEGER NOT NULL,
+    token_id INTEGER NOT NULL,                  -- 0: there was none, or it was that of a pipeline
+    pipeline TEXT NOT NULL,
+    username TEXT NOT NULL,
+    token TEXT NOT NULL,                        -- its name
+    last_day INTEGER NOT NULL,
+    UNIQUE (user_id, token_id, pipeline)
+);
+
+CREATE TABLE download_log (
+    item_id INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    client_id INTEGER NOT NULL,                 -- 0: anonymous
+    address TEXT NOT NULL,                      -- a network; empty if it is not kept
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (item_id, day, client_id, address)
 ) WITHOUT ROWID;
 
 -- How the caches of proxy repositories were used.

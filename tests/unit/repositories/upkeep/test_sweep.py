@@ -142,6 +142,7 @@ async def test_housekeeping_sweeps_every_storage_at_the_start_and_hourly(world, 
         sweep=Counting(world.context),
         exclusive_since={world.storage.id: NOW},
         audit_kept=timedelta(days=400),
+        downloads_kept=timedelta(days=90),
         reactor=clock,
     )
     now_ms = world.clock.now_ms()

@@ -58,13 +58,12 @@ def test_downloads_are_summed_for_repositories_and_versions():
     assert catalog.peek(usage_counts.downloads_by_version, package_id, 14, 9) == [("2.0", 2)]
 
 
-def test_only_downloads_with_a_token_are_logged():
+def test_a_row_counts_for_all_its_downloads_and_only_if_it_is_counted():
     catalog = filled()
-    named = [evolve(ONE, token_id=3, user_id=8, path=path) for path in ("x", "y", "z")]
-    catalog.do(usage_counts.record_downloads, [ONE, *named, evolve(ONE, token_id=4)])
-    logged = catalog.tx.all("SELECT path, user_id, package_id, at FROM download WHERE token_id = 3 ORDER BY seq")
-    assert logged == [(path, 8, 5, 10 * DAY_MS) for path in ("x", "y", "z")]
-    assert catalog.peek(usage_counts.downloads_of_package, 5) == 5
+    many, part = evolve(ONE, count=3, last_ms=ONE.at_ms + 9), evolve(ONE, count=7, counted=False)
+    catalog.do(usage_counts.record_downloads, [many, part])
+    assert catalog.peek(usage_counts.downloads_by_day, 1, 10, 12) == [(10, 3)]
+    assert catalog.peek(usage_counts.downloads_of_package, 5) == 3
 
 
 def test_storages_are_measured_by_day():

@@ -1,0 +1,354 @@
+"""
+The download log: who fetched what, and when, one row for each file or manifest, client, network and day.
+
+``download_item`` names what was fetched as it was then, and ``download_client`` who fetched it, so that the log can
+still be read after the package, the repository, the user or the token was removed. Rows are removed by their age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from pkgrepo.interfaces import Reader, Transaction, Value
+from pkgrepo.storage.catalog.orders import Order, both_ways
+from pkgrepo.storage.catalog.rows import batches, column, every, insert, number, only_row, placeholders, scalar
+from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.usage_counts import Download
+
+SINCE: Final = "downloads_logged_since"  # the key among the settings: when the first row was written, in ms
+ROWS: Final = "download_log_rows"  # the key among the settings: the number of rows when they were last counted
+ANONYMOUS: Final = 0  # the client without a user
+EXPIRED_ITEMS: Final = 50  # of which old rows are looked for at once
+
+_NAMES: Final = {
+    "file": """
+        SELECT s.name || '/' || r.name, r.format, COALESCE(p.key, ''), COALESCE(p.name, ''), COALESCE(v.key, ''),
+            COALESCE(v.text, ''), f.sha256
+        FROM file f JOIN repository r ON r.id = f.repository_id JOIN storage s ON s.id = r.storage_id
+        LEFT JOIN package p ON p.id = f.package_id LEFT JOIN version v ON v.id = f.version_id WHERE f.id = ?
+    """,
+    "manifest": """
+        SELECT s.name || '/' || r.name, r.format, p.key, p.name, m.digest, m.digest, m.sha256
+        FROM manifest m JOIN package p ON p.id = m.package_id
+        JOIN repository r ON r.id = m.repository_id JOIN storage s ON s.id = r.storage_id WHERE m.id = ?
+    """,
+}
+_Names = tuple[str, str, str, str, str, str, bytes | None]
+_GONE: Final[_Names] = ("", "", "", "", "", "", None)  # the names of what was removed before it was written
+
+
+@frozen(kw_only=True)
+class Question:
+    """
+    What was fetched: the files and manifests that fit all fields that are not None; a digest or a package is given.
+
+    ``repositories`` are catalog keys, ``removed`` is the path of a repository that is gone. ``package`` is a key,
+    ``version`` a version's key, or the tag or digest by which an image was asked for.
+    """
+
+    repositories: Sequence[int] | None = None
+    removed: str | None = None
+    format: str | None = None
+    package: str | None = None
+    version: str | None = None
+    sha256: bytes | None = None
+
+    @property
+    def condition(self) -> tuple[str, list[Value]]:
+        """The condition on rows of ``download_item``, and its parameters."""
+        assert self.package is not None or self.sha256 is not None, "an index has these"
+        parts: list[tuple[str, Sequence[Value]]] = []
+        if self.repositories is not None:
+            marks = placeholders(len(self.repositories)) if self.repositories else "NULL"
+            parts.append((f"i.repository_id IN ({marks})", self.repositories))
+        named = ("repository", self.removed), ("format", self.format), ("package_key", self.package)
+        for name, value in (*named, ("version_key", self.version), ("sha256", self.sha256)):
+            if value is not None:
+                parts.append((f"i.{name} = ?", [value]))
+        return " AND ".join(sql for sql, _ in parts), [each for _, values in parts for each in values]
+
+
+@frozen
+class Fetches:
+    """
+    The fetches by one client from one network; times are in ms.
+
+    ``username`` is None for anonymous clients, ``token`` for those without one. ``address`` is the network, empty if it
+    was not kept.
+    """
+
+    client_id: int
+    address: str
+    first_ms: int
+    last_ms: int
+    count: int
+    username: str | None
+    token: str | None
+
+
+@frozen
+class FetchedItem:
+    """A file or manifest that was fetched, as it was named then, with all fetches of it; times are in ms."""
+
+    id: int
+    repository: str
+    package: str
+    version: str
+    path: str
+    sha256: bytes | None
+    first_ms: int
+    last_ms: int
+    count: int
+
+
+@frozen
+class Totals:
+    """All fetches that fit a question: of how many items, by how many clients, and how many by anonymous ones."""
+
+    items: int
+    count: int
+    anonymous: int
+    clients: int
+
+
+def _order(name: str, value: Any) -> list[Any]:
+    return [(name, int, value), ("client_id", int, lambda each: each.client_id), ("address", str, _address)]
+
+
+def _address(each: Fetches) -> str:
+    return each.address
+
+
+FETCH_ORDERS: Final[Mapping[str, Order[Fetches]]] = both_ways(
+    {
+        "last_at": _order("last_at", lambda each: each.last_ms),
+        "first_at": _order("first_at", lambda each: each.first_ms),
+        "count": _order("count", lambda each: each.count),
+    }
+)
+
+
+def log_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
+    """Add a batch of downloads to the log."""
+    if not batch:
+        return
+    if settings.get(tx, SINCE) is None:
+        settings.put(tx, SINCE, str(min(each.at_ms for each in batch)))
+    items, clients = _items(tx, batch), _clients(tx, batch)
+    for each in batch:
+        tx.send(
+            """
+            INSERT INTO download_log (item_id, day, client_id, address, first_at, last_at, count)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (item_id, day, client_id, address) DO UPDATE SET
+                first_at = CASE WHEN excluded.first_at < download_log.first_at THEN excluded.first_at
+                    ELSE download_log.first_at END,
+                last_at = CASE WHEN excluded.last_at > download_log.last_at THEN excluded.last_at
+                    ELSE download_log.last_at END,
+                count = download_log.count + excluded.count
+            """,
+            (
+                items[each.kind, each.item_id, each.reference],
+                each.day,
+                clients[_client(each)],
+                each.address,
+                each.at_ms,
+                max(each.at_ms, each.last_ms),
+                each.count,
+            ),
+        )
+
+
+def _items(tx: Transaction, batch: Sequence[Download]) -> dict[tuple[str, int, str], int]:
+    """The ids of what was fetched; what is not named yet gets a row."""
+    found: dict[tuple[str, int, str], tuple[int, int]] = {}
+    for some in batches(sorted({each.item_id for each in batch})):
+        rows = tx.all(
+            f"SELECT kind, item_id, reference, id, first_day FROM download_item WHERE item_id IN "
+            f"({placeholders(len(some))})",
+            some,
+        )
+        found.update({(kind, item_id, reference): (row_id, day) for kind, item_id, reference, row_id, day in rows})
+    for each in batch:
+        key = each.kind, each.item_id, each.reference
+        if key not in found:
+            found[key] = _add_item(tx, each), each.day
+        elif each.day < found[key][1]:  # another process has written those of the next day before
+            found[key] = found[key][0], each.day
+            tx.send("UPDATE download_item SET first_day = ? WHERE id = ?", (each.day, found[key][0]))
+    return {key: row_id for key, (row_id, _) in found.items()}
+
+
+def _add_item(tx: Transaction, each: Download) -> int:
+    names: Any = tx.one(_NAMES[each.kind], (each.item_id,)) or _GONE
+    repository, format_name, package_key, package, version_key, version, sha256 = names
+    return insert(
+        tx,
+        "download_item",
+        kind=each.kind,
+        item_id=each.item_id,
+        reference=each.reference,
+        repository_id=each.repository_id,
+        repository=repository,
+        format=format_name,
+        package_key=package_key,
+        package=package,
+        version_key=each.reference or version_key,
+        version=each.reference or version,
+        path=each.path,
+        sha256=sha256,
+        first_day=each.day,
+    )
+
+
+def _client(each: Download) -> tuple[int, int, str]:
+    return each.user_id or 0, each.token_id or 0, each.pipeline
+
+
+def _clients(tx: Transaction, batch: Sequence[Download]) -> dict[tuple[int, int, str], int]:
+    """The ids of clients; those that are not named yet get a row."""
+    last: dict[tuple[int, int, str], int] = {}
+    for each in batch:
+        if each.user_id is not None:
+            last[_client(each)] = max(each.day, last.get(_client(each), 0))
+    found = {(0, 0, ""): ANONYMOUS}
+    for (user_id, token_id, pipeline), day in sorted(last.items()):
+        row = tx.one(
+            "SELECT id, last_day FROM download_client WHERE user_id = ? AND token_id = ? AND pipeline = ?",
+            (user_id, token_id, pipeline),
+        )
+        if row is None:
+            client_id = insert(
+                tx,
+                "download_client",
+                user_id=user_id,
+                token_id=token_id,
+                pipeline=pipeline,
+                username=scalar(tx, "SELECT username FROM account WHERE id = ?", (user_id,)) or "",
+                token=pipeline or scalar(tx, "SELECT name FROM token WHERE id = ?", (token_id,)) or "",
+                last_day=day,
+            )
+        else:
+            client_id = row[0]
+            if row[1] < day:
+                tx.send("UPDATE download_client SET last_day = ? WHERE id = ?", (day, client_id))
+        found[user_id, token_id, pipeline] = client_id
+    return found
+
+
+def list_fetches(
+    r: Reader,
+    question: Question,
+    *,
+    after: Sequence[Value] = (),
+    limit: int,
+    order: str = "-last_at",
+    anonymous: bool | None = None,
+) -> list[Fetches]:
+    """
+    A page of the clients that fetched what a question is about, in one of the ``FETCH_ORDERS``.
+
+    ``anonymous`` selects those without a user (True), or those with one (False).
+    """
+    condition, values = question.condition
+    sorting = FETCH_ORDERS[order]
+    beyond = f"WHERE {sorting.beyond}" if after else ""
+    who = {None: "", True: f"AND l.client_id = {ANONYMOUS}", False: f"AND l.client_id > {ANONYMOUS}"}[anonymous]
+    return every(
+        r,
+        lambda row: Fetches(*row),
+        f"""
+        WITH fetched AS (
+            SELECT l.client_id AS client_id, l.address AS address, MIN(l.first_at) AS first_at,
+                MAX(l.last_at) AS last_at, CAST(SUM(l.count) AS BIGINT) AS count
+            FROM download_item i JOIN download_log l ON l.item_id = i.id
+            WHERE {condition} {who} GROUP BY l.client_id, l.address
+        ), page AS (SELECT * FROM fetched {beyond} ORDER BY {sorting.by} LIMIT ?)
+        SELECT p.client_id, p.address, p.first_at, p.last_at, p.count, COALESCE(a.username, c.username),
+            NULLIF(COALESCE(t.name, c.token), '')
+        FROM page p LEFT JOIN download_client c ON c.id = p.client_id
+        LEFT JOIN account a ON a.id = c.user_id LEFT JOIN token t ON t.id = c.token_id
+        ORDER BY {", ".join(f"p.{each}" for each in sorting.by.split(", "))}
+        """,
+        (*values, *after, limit),
+    )
+
+
+def list_fetched(r: Reader, question: Question, limit: int) -> list[FetchedItem]:
+    """The files and manifests that a question is about, those that were fetched last first."""
+    condition, values = question.condition
+    return every(
+        r,
+        lambda row: FetchedItem(*row),
+        f"""
+        SELECT i.id, i.repository, i.package, i.version, i.path, i.sha256, MIN(l.first_at), MAX(l.last_at),
+            CAST(SUM(l.count) AS BIGINT)
+        FROM download_item i JOIN download_log l ON l.item_id = i.id WHERE {condition}
+        GROUP BY i.id, i.repository, i.package, i.version, i.path, i.sha256 ORDER BY MAX(l.last_at) DESC, i.id LIMIT ?
+        """,
+        (*values, limit),
+    )
+
+
+def count_fetches(r: Reader, question: Question) -> Totals:
+    """The sums over all clients."""
+    condition, values = question.condition
+    row = only_row(
+        r,
+        f"""
+        SELECT COUNT(DISTINCT i.id), SUM(l.count), SUM(CASE WHEN l.client_id = {ANONYMOUS} THEN l.count ELSE 0 END),
+            COUNT(DISTINCT CASE WHEN l.client_id <> {ANONYMOUS} THEN l.client_id END)
+        FROM download_item i JOIN download_log l ON l.item_id = i.id WHERE {condition}
+        """,
+        values,
+    )
+    return Totals(*(int(each or 0) for each in row))
+
+
+def logged_since(r: Reader) -> int | None:
+    """When the first row was written, in ms; None before that."""
+    text = settings.get(r, SINCE)
+    return None if text is None else int(text)
+
+
+def counted_rows(r: Reader) -> int | None:
+    """The number of rows of the log when they were last counted; None if they never were."""
+    text = settings.get(r, ROWS)
+    return None if text is None else int(text)
+
+
+def count_rows(r: Reader) -> int:
+    """The number of rows of the log, of which all are read."""
+    return number(r, "SELECT COUNT(*) FROM download_log")
+
+
+def remove_expired_downloads(tx: Transaction, before_day: int, limit: int) -> int:
+    """
+    Remove rows of days before ``before_day``, ``limit`` at most.
+
+    Returns how many rows were removed or brought up to date; call it again until it returns 0.
+    """
+    done = 0
+    sql = "SELECT id FROM download_item WHERE first_day < ? ORDER BY first_day LIMIT ?"
+    for item_id in column(tx, sql, (before_day, EXPIRED_ITEMS)):
+        done += tx.execute(
+            """
+            DELETE FROM download_log WHERE (item_id, day, client_id, address) IN (
+                SELECT item_id, day, client_id, address FROM download_log WHERE item_id = ? AND day < ? LIMIT ?
+            )
+            """,
+            (item_id, before_day, limit - done),
+        )
+        if done >= limit:
+            return done
+        first = scalar(tx, "SELECT MIN(day) FROM download_log WHERE item_id = ?", (item_id,))
+        if first is None:
+            tx.execute("DELETE FROM download_item WHERE id = ?", (item_id,))
+        else:
+            tx.execute("UPDATE download_item SET first_day = ? WHERE id = ?", (first, item_id))
+        done += 1
+    # a client's rows are of its last day at the latest, so none is left
+    return done or tx.execute("DELETE FROM download_client WHERE last_day < ?", (before_day,))
