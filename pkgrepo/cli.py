@@ -59,6 +59,7 @@ COMMANDS = {
     "webhook": ("remote.webhooks", "webhook"),
     "events": ("remote.events", "events"),
     "host": ("remote.hosts", "host"),
+    "publisher": ("remote.publishers", "publisher"),
     "quota": ("remote.lifecycle.quotas", "quota"),
     "advisories": ("remote.advisories", "advisories"),
     "stats": ("remote.server", "stats"),

@@ -108,7 +108,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         reactor=reactor,
     )
     issuers = [
-        Issuer(name, each.issuer, _audiences(each.audience, config.server.public_url), documents, reactor)
+        Issuer(name, each.issuer, _audiences(each.audience, config.server.public_url), documents, reactor, each.kind)
         for name, each in config.auth.issuers.items()
     ]
     sign_on = SignOn(

@@ -154,6 +154,13 @@ class Issuer(Section, frozen=True):
             title="a text without spaces",
         ),
     ] = ""
+    kind: Annotated[
+        Literal["", "github", "gitlab", "circleci"],
+        meaning(
+            "whose claims its tokens have, for npm trust and for provenance; empty: what the address and NAME tell. "
+            "Forgejo and Gitea have those of GitHub"
+        ),
+    ] = ""
 
 
 class OidcProvider(Section, frozen=True):

@@ -66,8 +66,17 @@ class IAuthorizer(Interface):
         """
         Whether the identity may publish what is staged of a package, or with None what belongs to no package.
 
-        It takes the action admin in the repository, or the role maintainer in the project that owns the package. A
-        personal token with which the package may be published, replaced and deleted stands for its user.
+        It takes the action admin in the repository (see L{person_may}), or the role maintainer in the project that
+        owns the package.
+        """
+
+    def person_may(
+        identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> Awaitable[bool]:
+        """
+        Whether the identity may do this, or the person for whom a personal token stands.
+
+        That is a token with which the package may be published, replaced and deleted, as that of a login in npm.
         """
 
     def check_push_rules(

@@ -42,7 +42,7 @@ from pkgrepo.management.packages import attestations, image_contents, promotion,
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
-from pkgrepo.management.repositories import configuration, contents, keys, uploads
+from pkgrepo.management.repositories import configuration, contents, keys, publishers, uploads
 from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer, device_login, pipelines
@@ -59,6 +59,7 @@ ROOMS = (
     storages,
     repositories,
     configuration,
+    publishers,
     keys,
     contents,
     uploads,

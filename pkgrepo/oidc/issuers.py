@@ -14,8 +14,9 @@ fresh, without the key          the result of a request, unless one was made wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from attrs import frozen
 
@@ -39,7 +40,22 @@ FRESH_S: Final = 3600.0
 KEPT_S: Final = 86_400.0  # seconds for which keys are used while the issuer cannot be asked
 ROTATION_S: Final = 30.0  # seconds between two requests for a key that is not there
 COOL_S: Final = 5.0  # seconds after a failure in which the issuer is not asked again
+PUBLIC: Final = frozenset({"token.actions.githubusercontent.com", "gitlab.com", "oidc.circleci.com"})
+KINDS: Final = ("github", "gitlab", "circleci")
 DISCOVERY: Final = "/.well-known/openid-configuration"
+
+
+def guess_kind(name: str, url: str) -> str:
+    """The kind of an issuer by its address: one of ``KINDS``, or empty. Forgejo and Gitea have the claims of GitHub."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host == "token.actions.githubusercontent.com" or parts.path.endswith(("/_services/token", "/api/actions")):
+        return "github"
+    if host == "oidc.circleci.com":
+        return "circleci"
+    if host.startswith("gitlab."):
+        return "gitlab"
+    return name if name in KINDS else ""
 
 
 @frozen
@@ -55,18 +71,27 @@ class Issuer:
     """
     One issuer: ``name`` is what the settings call it, ``url`` its identifier, which is the claim ``iss`` of its tokens.
 
-    ``audiences``: its tokens must name one of them.
+    ``audiences``: its tokens must name one of them. ``kind``: whose claims its tokens have, one of ``KINDS``; empty if
+    that is not known.
     """
 
-    def __init__(self, name: str, url: str, audiences: Sequence[str], documents: Documents, reactor: Any) -> None:
+    def __init__(
+        self, name: str, url: str, audiences: Sequence[str], documents: Documents, reactor: Any, kind: str = ""
+    ) -> None:
         self.name = name
         self.url = url
+        self.kind = kind or guess_kind(name, url)
         self.audiences = tuple(audiences)
         self._documents = documents
         self._reactor = reactor
         self._kept: Kept | None = None
         self._failure: tuple[float, str] | None = None  # until when it is not asked again, and why
         self._flight: SingleFlight[None, Kept] = SingleFlight()
+
+    @property
+    def is_public(self) -> bool:
+        """Whether anybody can have pipelines there."""
+        return (urlsplit(self.url).hostname or "") in PUBLIC
 
     async def metadata(self) -> Mapping[str, Any]:
         """Its configuration (OpenID Connect Discovery 1.0 section 3). :raises IssuerUnavailable: it cannot be had"""
@@ -151,6 +176,14 @@ class Issuers:
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
+    def find(self, name: str) -> Issuer | None:
+        """The issuer that the settings call so, or None."""
+        return self._by_name.get(name)
+
+    def of_kind(self, kind: str) -> list[Issuer]:
+        """The issuers of a kind."""
+        return [each for each in self._by_name.values() if each.kind == kind]
+
     @property
     def names(self) -> list[str]:
         """The names of all issuers."""
@@ -161,9 +194,9 @@ class Issuers:
         """The audience that pipelines should ask for: that of the first issuer; empty without any."""
         return next((each.audiences[0] for each in self._by_name.values()), "")
 
-    async def verify(self, text: str) -> tuple[str, IdentityToken]:
+    async def verify(self, text: str, audiences: Iterable[str] = ()) -> tuple[Issuer, IdentityToken]:
         """
-        The name of the issuer of a token, and what the token claims.
+        The issuer of a token, and what the token claims; ``audiences`` are possible beside those of the issuer.
 
         :raises IdentityRefused: it is not valid; :raises IssuerUnavailable: it cannot be verified now
         """
@@ -171,4 +204,4 @@ class Issuers:
         issuer = self._by_url.get(token.issuer)
         if issuer is None:
             raise IdentityRefused(f"this server accepts no tokens of the issuer {token.issuer[:200]!r}")
-        return issuer.name, await issuer.verify(token, issuer.audiences, self._now_s())
+        return issuer, await issuer.verify(token, [*issuer.audiences, *audiences], self._now_s())

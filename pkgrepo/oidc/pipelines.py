@@ -38,7 +38,8 @@ from pkgrepo.storage.catalog.people.pipelines import add_pipeline_token, remove_
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
 from .identity_tokens import SKEW_S, IdentityToken
-from .issuers import Issuers
+from .issuers import Issuer, Issuers
+from .publishers import Stored, needed_actions
 
 LIFETIME_S: Final = 900  # seconds
 READING: Final = frozenset({Action.READ})
@@ -103,18 +104,18 @@ class PipelineTokens:
         if not self.issuers:
             raise IdentityRefused("this server has no issuers of identity tokens (auth.issuers)", "not-enabled")
         asked = list(repositories)
-        issuer, token = await self.issuers.verify(text)
+        issuer, token = await self.issuers.verify(text, self._audiences())
         matches = _matches(issuer, token, asked, package)
         if not matches:
             about = "" if package is None else f" for the package {package!r}"
             raise IdentityRefused(
-                f"no publisher here{about} fits the identity token of {issuer!r} with the subject "
+                f"no publisher here{about} fits the identity token of {issuer.name!r} with the subject "
                 f"{token.subject[:MOST_CLAIM]!r}",
                 "invalid-publisher",
             )
         pipeline = Pipeline(
-            name=name_pipeline(issuer, token.claims),
-            issuer=issuer,
+            name=name_pipeline(issuer.name, token.claims),
+            issuer=issuer.name,
             subject=token.subject[:MOST_CLAIM],
             publishers=frozenset(publisher_id(each.publisher) for each in matches),
         )
@@ -153,9 +154,35 @@ class PipelineTokens:
             return [repository, *publish_targets(self._registry, repository)]
         return [repository]
 
+    def _audiences(self) -> set[str]:
+        """
+        The audiences that publishers have of their own: those of all repositories, so that the refusal of a token does
+        not tell what the repositories that it is for have.
+        """
+        return {
+            audience
+            for each in self._registry.listed()
+            for publisher in iter_publishers(each)
+            if (audience := publisher.get("audience"))
+        }
+
     async def refresh(self) -> None:
         """Let the repositories, and their publishers, be those of now."""
         await self._registry.refresh()
+
+    async def change(self, entry: Entry, *commands: Callable[[Transaction, int], Stored]) -> list[Stored]:
+        """Change the publishers of a repository, with one row in the audit log. Returns what the commands return."""
+        now_ms = self._clock.now_ms()
+
+        def run(tx: Transaction) -> list[Stored]:
+            changed = [command(tx, now_ms) for command in commands]
+            append_entry(tx, entry, now_ms)
+            return changed
+
+        changed: list[Stored] = await self._catalog.write(run)
+        self._copy_entry(entry)
+        await self._registry.refresh()
+        return changed
 
     async def remove_old(self) -> None:
         """Remove the rows of tokens that expired long ago."""
@@ -173,20 +200,20 @@ def name_pipeline(issuer: str, claims: Mapping[str, Any]) -> str:
 
 
 def _matches(
-    issuer: str, token: IdentityToken, repositories: Iterable[Repository], package: str | None
+    issuer: Issuer, token: IdentityToken, repositories: Iterable[Repository], package: str | None
 ) -> list[_Match]:
     return [
         _Match(repository, publisher)
         for repository in {each.uid: each for each in repositories}.values()
         if repository.type is RepositoryType.HOSTED and repository.active and repository.parent is None
         for publisher in iter_publishers(repository)
-        if recognises(publisher, issuer, token.claims)
+        if recognises(publisher, issuer.name, token.claims, issuer.audiences)
         and (package is None or covers(publisher["packages"], Action.WRITE, package))
     ]
 
 
 def _scope(match: _Match, package: str | None) -> RepositoryScope:
-    actions = frozenset({Action.READ, *map(Action, match.publisher["actions"])})
+    actions = READING | needed_actions(match.publisher)
     packages = match.publisher["packages"] if package is None else [literal(package)]
     return RepositoryScope(literal(match.repository.path), actions, tuple(packages))
 

@@ -16,13 +16,15 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 import msgspec
 from attrs import frozen
 
+from pkgrepo.auth.permissions.publishers import is_anything, texts_of
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.cron import parse_cron
 
-MOST_PUBLISHERS: Final = 500  # of a repository
+MOST_PUBLISHERS: Final = 2000  # of a repository
 ISSUER_NAME: Final = "^[a-z0-9][a-z0-9-]{0,31}$"
+ClaimPattern = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 
 
 class Auth(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -150,17 +152,26 @@ class PipelinePublisher(msgspec.Struct, forbid_unknown_fields=True, frozen=True)
 
     issuer: Annotated[str, meaning("The name of an issuer in the settings, auth.issuers.", pattern=ISSUER_NAME)]
     claims: Annotated[
-        dict[str, str],
+        dict[str, ClaimPattern | Annotated[list[ClaimPattern], msgspec.Meta(min_length=1, max_length=16)]],
         meaning(
-            'What the claims of an identity token must be, as patterns: {"repository": "acme/*"}. At least one of them '
-            "must name something.",
+            'What the claims of an identity token must be, as patterns: {"repository": "acme/*"}. An asterisk matches '
+            "no slash, two match anything. At least one of them must name something. Several patterns are for a claim "
+            "that is a list: each of them must match one of its texts.",
             max_length=16,
         ),
     ]
+    audience: Annotated[
+        str, meaning("The audience of the identity token, instead of that of the issuer.", max_length=500)
+    ] = ""
+    environment: Annotated[str, meaning("The environment of the job, as a pattern.", max_length=300)] = ""
     packages: Annotated[list[str], meaning("Patterns of names, such as acme-*; all packages without any.")] = []
     actions: Annotated[
-        list[Literal["read", "write", "overwrite", "delete"]],
-        meaning("What it may do with these packages; it may always read them.", min_length=1),
+        list[Literal["read", "stage", "write", "overwrite", "delete"]],
+        meaning(
+            "What it may do with these packages; it may always read them. With stage, and without write, it publishes "
+            "to stages alone, which somebody approves.",
+            min_length=1,
+        ),
     ] = msgspec.field(default_factory=lambda: ["read", "write"])
 
 
@@ -184,10 +195,9 @@ class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.valu
 
 def check_publisher(publisher: PipelinePublisher, pointer: str) -> None:
     """:raises Invalid: it fits every pipeline of the issuer, or a pattern is empty; with its JSON pointer"""
-    for name, pattern in publisher.claims.items():
-        if not name or not pattern:
-            raise Invalid("a claim has a name and a pattern", f"{pointer}/claims")
-    if all(not pattern.strip("*?") for pattern in publisher.claims.values()):
+    if "" in publisher.claims:
+        raise Invalid("a claim has a name and a pattern", f"{pointer}/claims")
+    if all(is_anything(each) for value in publisher.claims.values() for each in texts_of(value)):
         raise Invalid("at least one claim must name something: else every pipeline may publish", f"{pointer}/claims")
     if not all(publisher.packages):
         raise Invalid("an empty pattern matches no package", f"{pointer}/packages")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tests.support.client_programs import client, run_client
 from tests.support.configurations import hosted
 from tests.support.container_clients import ContainerClients, host_of
 from tests.support.images import make_image, write_layout
-from tests.support.issuer import Issuer, issuer_lines, listening
+from tests.support.issuer import AUDIENCE, Issuer, issuer_lines, listening
 from tests.support.npm_clients import NodeBench, Registry
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.ruby_clients import NEWER, RubyBench
@@ -27,6 +28,13 @@ PUBLISHER = (
     '{ issuer = "forge", claims = { repository = "acme/*" }, packages = ["acme-*", "@acme/*"], '
     'actions = ["write", "overwrite"] }'
 )
+
+
+CIRCLE = "3a0a9a4e-0b3c-4d5e-8f60-718293a4b5c6"
+OTHER_ISSUERS = f"""
+auth.issuers.lab = {{ issuer = "https://gitlab.corp.example", audience = "{AUDIENCE}" }}
+auth.issuers.circle = {{ issuer = "https://oidc.circleci.com/org/{CIRCLE}", audience = "{AUDIENCE}" }}
+"""
 
 
 @frozen
@@ -86,7 +94,8 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
     with listening() as issuer:
         lines = "".join(hosted(kind, **{name: line}) for name, kind in repositories.items())
         head = f'bootstrap.admin.password = "{PASSWORD}"\ntls.cert = "{certificate}"\ntls.key = "{key}"\n'
-        with running(folder, head + issuer_lines(issuer) + lines) as server:
+        head += issuer_lines(issuer, kind="github") + OTHER_ISSUERS
+        with running(folder, head + lines) as server:
             yield Pipeline(server, issuer, certificate)
 
 
@@ -124,6 +133,76 @@ def test_npm_publishes_nothing_else(pipeline: Pipeline, tmp_path: Path) -> None:
     bench = NodeBench(tmp_path, Registry(pipeline.server.url, "main/npm"), None)
     environ = {**pipeline.environ, "NPM_ID_TOKEN": pipeline.issuer.token()}
     assert "ENEEDAUTH" in bench.run("npm-11", "publish", cwd=bench.package("other"), status=1, **environ)
+
+
+def log_in(pipeline: Pipeline, folder: Path) -> NodeBench:
+    """A folder for npm, whose user has logged in."""
+    path = "/repositories/main/npm/-/user/org.couchdb.user:admin"
+    token = pipeline.ask("PUT", path, json={"name": USER, "password": PASSWORD})["token"]
+    return NodeBench(folder, Registry(pipeline.server.url, "main/npm"), token)
+
+
+def trusted(pipeline: Pipeline, bench: NodeBench, name: str) -> dict[str, Any]:
+    """The one configuration that npm lists for a package, with its claims and its permissions."""
+    listed = bench.run("npm-11", "trust", "list", name, "--json", **pipeline.environ)
+    found: dict[str, Any] = json.loads(listed)
+    return found
+
+
+def test_npm_trust_lets_a_pipeline_publish_a_package_that_is_new(pipeline: Pipeline, tmp_path: Path) -> None:
+    bench, name = log_in(pipeline, tmp_path), "@pending/demo"
+    given = ("--file", "release.yml", "--repo", "acme/pending", "--env", "release", "--allow-publish", "--yes")
+    trust = ("npm-11", "trust", "github", name, *given)
+    assert "Trust configuration created successfully" in bench.run(*trust, **pipeline.environ)
+    assert "main/npm has this publisher" in bench.run(*trust, status=1, **pipeline.environ)
+    found = trusted(pipeline, bench, name)
+    assert found == {
+        "id": found["id"],
+        "type": "github",
+        "file": "release.yml",
+        "repository": "acme/pending",
+        "environment": "release",
+        "permissions": ["createPackage"],
+    }
+    ref = "acme/pending/.github/workflows/{}@refs/tags/v1"
+    job = NodeBench(tmp_path / "job", bench.registry, None)
+
+    def publish(version: str, file: str, status: int) -> str:
+        token = pipeline.issuer.token(repository="acme/pending", workflow_ref=ref.format(file))
+        return job.run(
+            "npm-11",
+            "publish",
+            cwd=job.package(name, version),
+            status=status,
+            **{**pipeline.environ, "NPM_ID_TOKEN": token},
+        )
+
+    assert "ENEEDAUTH" in publish("1.0.0", "other.yml", 1)
+    publish("1.0.1", "release.yml", 0)
+    assert pipeline.publisher("main/npm", name, "1.0.1") == "pipeline release.yml of acme/pending (forge)"
+    revoked = bench.run("npm-11", "trust", "revoke", name, "--id", found["id"], **pipeline.environ)
+    assert "Revoked trusted configuration" in revoked
+    assert "No trust configurations found" in bench.run("npm-11", "trust", "list", name, **pipeline.environ)
+    assert "ENEEDAUTH" in publish("1.0.2", "release.yml", 1)
+
+
+def test_npm_trust_of_other_forges_names_the_issuer_by_its_type(pipeline: Pipeline, tmp_path: Path) -> None:
+    bench, uuid = log_in(pipeline, tmp_path), CIRCLE.replace("3a", "4b")
+    lab = ("gitlab", "lab-demo", "--file", ".gitlab-ci.yml", "--project", "group/sub/demo", "--allow-stage-publish")
+    bench.run("npm-11", "trust", *lab, "--yes", **pipeline.environ)
+    found = trusted(pipeline, bench, "lab-demo")
+    assert (found["file"], found["project"], found["permissions"]) == (
+        ".gitlab-ci.yml",
+        "group/sub/demo",
+        ["createStagedPackage"],
+    )
+    ids = ("--project-id", uuid, "--pipeline-definition-id", uuid, "--vcs-origin", "github.com/acme/x")
+    circle = ("circleci", "circle-demo", *ids, "--context-id", uuid, "--allow-publish", "--yes")
+    bench.run("npm-11", "trust", *circle, "--org-id", CIRCLE, **pipeline.environ)
+    found = trusted(pipeline, bench, "circle-demo")
+    assert (found["orgId"], found["vcsOrigin"], found["contextIds"]) == (CIRCLE, "github.com/acme/x", [uuid])
+    refused = bench.run("npm-11", "trust", *circle, "--org-id", uuid, status=1, **pipeline.environ)
+    assert "accepts no identity tokens of circleci" in refused
 
 
 def test_gem_pushes_with_an_exchanged_key(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_tokens_that_are_not_right_are_refused_alike(scene: Scene) -> None:
 
 
 def test_a_claim_that_is_missing_or_no_text_fits_no_pattern(scene: Scene) -> None:
-    for value in (None, ["acme/widget"], {"acme/": 1}, "acme", "evil/acme/widget", "ACME/widget"):
+    for value in (None, ["acme/widget"], {"acme/": 1}, "acme", "evil/acme/widget", "acme/widget/x", "ACME/widget"):
         answer = scene.exchange(scene.issuer.token(repository=value))
         assert answer.status == 422, value
         assert "fits the identity token" in answer.json["detail"]
@@ -170,13 +170,79 @@ def test_publishers_that_are_anybody_or_of_no_issuer_are_refused(scene: Scene) -
         {"claims": {}},
         {"claims": {"repository": "*"}},
         {"claims": {"repository": ""}},
+        {"claims": {"repository": "**/*"}},
+        {"claims": {"repository": []}},
         {"issuer": "unknown"},
         {"actions": ["admin"]},
         {"actions": []},
         {"packages": [""]},
     ):
         assert scene.configure({**PUBLISHER, **wrong}).status == 422, wrong
-    assert scene.api.ask("GET", f"{scene.path('main/py')}/config/publishers").json == [PUBLISHER]
+    stored = {**PUBLISHER, "audience": "", "environment": ""}
+    assert scene.api.ask("GET", f"{scene.path('main/py')}/config/publishers").json == [stored]
+
+
+def test_publishers_are_added_listed_and_removed_one_by_one(scene: Scene) -> None:
+    path = f"{scene.path('main/other')}/publishers"
+    given = {"issuer": "forge", "claims": {"repository": "acme/one"}, "environment": "release", "packages": ["one-*"]}
+    added = scene.api.post_json(path, given)
+    assert added.status == 201, added.text
+    assert (added.json["actions"], added.json["package"], added.json["warnings"]) == (["read", "write"], None, [])
+    assert scene.api.post_json(path, given).status == 409
+    of_package = f"/package/{scene.uid('main/other')}/Alone/publishers"
+    alone = scene.api.post_json(of_package, {"issuer": "forge", "claims": {"repository": "acme*"}})
+    assert (alone.json["package"], alone.json["packages"]) == ("alone", ["alone"])
+    assert "whose pipelines publish (repository=acme*)" in alone.json["warnings"][0]
+    assert "publishers: no claim says" in scene.api.ask("GET", scene.path("main/other")).text
+    assert scene.api.post_json(of_package, {**given, "packages": ["others"]}).status == 422
+    assert [each["id"] for each in scene.api.ask("GET", path).json] == [added.json["id"], alone.json["id"]]
+    assert [each["id"] for each in scene.api.ask("GET", of_package).json] == [alone.json["id"]]
+    token = scene.exchange(scene.issuer.token(repository="acme/one"), "main/other").json["token"]
+    assert scene.put(token, "one-a", "1.0", "other").status == 201
+    assert scene.put(token, "alone", "1.0", "other").status == 403
+    of_other = f"/package/{scene.uid('main/other')}/one-a/publishers"
+    assert scene.api.ask("DELETE", f"{of_other}/{added.json['id']}").status == 403
+    for uid, status in ((added.json["id"], 204), (added.json["id"], 404), (alone.json["id"], 204)):
+        assert scene.api.ask("DELETE", f"{path}/{uid}").status == status
+    assert scene.put(token, "one-a", "1.1", "other").status == 403
+    actions = [each["action"] for each in scene.api.ask("GET", "/audit?action=publisher.add&outcome=ok").json["items"]]
+    assert actions == ["publisher.add"] * 2
+
+
+def test_publishers_that_are_added_at_the_same_time_are_all_there(scene: Scene) -> None:
+    path = f"{scene.path('main/other')}/publishers"
+    given = [{"issuer": "forge", "claims": {"repository": f"acme/{number}"}} for number in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        added = list(pool.map(lambda each: scene.api.as_user(USER, PASSWORD).post_json(path, each), given))
+    assert {each.status for each in added} == {201}
+    assert len(scene.api.ask("GET", path).json) == 12
+    assert scene.configure(repository="main/other").status == 200
+
+
+def test_a_publisher_has_an_audience_and_an_environment_of_its_own(scene: Scene) -> None:
+    mine = {"issuer": "forge", "claims": {"repository": "acme/own"}, "audience": "urn:own", "environment": "prod"}
+    assert scene.configure(mine, repository="main/other").status == 200
+
+    def status(**changes: Any) -> int:
+        return scene.exchange(scene.issuer.token(repository="acme/own", **changes), "main/other").status
+
+    assert status(audience="urn:own", environment="prod") == 200
+    assert status(audience="urn:own", environment="release") == 422
+    assert status(environment="prod") == 422
+    assert scene.exchange(scene.issuer.token(audience="urn:own")).status == 422, "it is no audience of other publishers"
+    assert scene.configure(repository="main/other").status == 200
+
+
+def test_a_pipeline_that_may_only_stage_publishes_nothing_directly(scene: Scene) -> None:
+    staging = {"issuer": "forge", "claims": {"repository": "acme/staging"}, "actions": ["stage"]}
+    assert scene.configure(staging, repository="main/other").status == 200
+    token = scene.exchange(scene.issuer.token(repository="acme/staging"), "main/other").json["token"]
+    refused = scene.put(token, "staged", "1.0", "other")
+    assert refused.status == 403
+    assert "to a stage alone" in refused.text
+    opened = scene.api.as_user("__token__", token).post_json(f"{scene.path('main/other')}/stages", {})
+    assert opened.status == 201, opened.text
+    assert scene.configure(repository="main/other").status == 200
 
 
 def test_editors_give_only_what_they_have(scene: Scene) -> None:

@@ -25,6 +25,7 @@ CLAIMS = {
     "repository": "acme/widget",
     "repository_owner": "acme",
     "ref": "refs/tags/v1",
+    "workflow_ref": "acme/widget/.github/workflows/release.yml@refs/tags/v1",
     "job_workflow_ref": "acme/widget/.github/workflows/release.yml@refs/tags/v1",
     "environment": "release",
 }
@@ -194,6 +195,6 @@ def listening() -> Iterator[Issuer]:
         issuer.close()
 
 
-def issuer_lines(issuer: Issuer, audience: str = AUDIENCE) -> str:
+def issuer_lines(issuer: Issuer, audience: str = AUDIENCE, kind: str = "") -> str:
     """The lines of a configuration that accept tokens of an issuer, which is called forge."""
-    return f'auth.issuers.forge = {{ issuer = "{issuer.url}", audience = "{audience}" }}\n'
+    return f'auth.issuers.forge = {{ issuer = "{issuer.url}", audience = "{audience}", kind = "{kind}" }}\n'

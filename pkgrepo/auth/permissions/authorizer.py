@@ -22,13 +22,15 @@ from attrs import evolve, frozen
 from zope.interface import implementer
 
 from pkgrepo.auth.permissions.decisions import NEWCOMER, check_delegation
-from pkgrepo.auth.tokens.limits import in_force
+from pkgrepo.auth.permissions.publishers import publishers_of
+from pkgrepo.auth.tokens.limits import covers, in_force
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog
 from pkgrepo.model import (
     ANONYMOUS,
     Action,
     Identity,
+    Pipeline,
     Project,
     ProjectRole,
     Repository,
@@ -230,27 +232,33 @@ class Authorizer:
         """
         Whether the identity may publish what is staged of a package, or with None what belongs to no package.
 
-        It takes the action admin in the repository, or the role maintainer in the project that owns the package. A
-        personal token with which the package may be published, replaced and deleted, as that of a login in npm, stands
-        for its user; other tokens need the action admin themselves.
+        It takes the action admin in the repository (see L{person_may}), or the role maintainer in the project that
+        owns the package.
         """
-        if await self.may(identity, Action.ADMIN, repository, package):
+        if await self.person_may(identity, Action.ADMIN, repository, package):
             return True
-        questions = [(each, repository, package) for each in (Action.WRITE, Action.OVERWRITE, Action.DELETE)]
-        published, *changed = await self.may_each(identity, questions)
-        if not published:
+        if not await self.may(identity, Action.WRITE, repository, package):
             return False
-        if identity.token_id is not None and all(changed):
-            token = await self._catalog.look(find_token, identity.token_id)
-            person = evolve(identity, limits=None)
-            if (
-                token is not None
-                and token.kind in PERSONS
-                and await self.may(person, Action.ADMIN, repository, package)
-            ):
-                return True
         project = None if package is None else await self.owning_project(repository, package)
         return _has_role(await self._standing(identity), project, ProjectRole.MAINTAINER)
+
+    async def person_may(
+        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+    ) -> bool:
+        """
+        Whether the identity may do this, or the person for whom a personal token stands.
+
+        That is a token with which the package may be published, replaced and deleted, as that of a login in npm.
+        """
+        if await self.may(identity, action, repository, package):
+            return True
+        questions = [(each, repository, package) for each in (Action.WRITE, Action.OVERWRITE, Action.DELETE)]
+        if identity.token_id is None or not all(await self.may_each(identity, questions)):
+            return False
+        token = await self._catalog.look(find_token, identity.token_id)
+        if token is None or token.kind not in PERSONS:
+            return False
+        return await self.may(evolve(identity, limits=None), action, repository, package)
 
     async def check_push_rules(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
@@ -266,8 +274,11 @@ class Authorizer:
         if package is not None:
             unowned_ok = action is Action.WRITE and rules.get("auto_create_projects", False)
             await self.check_project_member(identity, repository, package, unowned_ok=unowned_ok)
-            if action is not Action.DELETE and rules.get("requires_approval") and repository.stage is None:
-                await self._check_approver(identity, repository, package)
+            if action is not Action.DELETE and repository.stage is None:
+                if rules.get("requires_approval"):
+                    await self._check_approver(identity, repository, package)
+                if action is Action.WRITE and identity.pipeline is not None:
+                    _check_publishes_directly(identity.pipeline, repository, package)
 
     async def _check_approver(self, identity: Identity, repository: Repository, package: str) -> None:
         """Check that the identity may publish without an approval. :raises Forbidden: it may not"""
@@ -460,6 +471,18 @@ class Authorizer:
             self._standings.clear()
             self._decisions.clear()
             self._serial = serial
+
+
+def _check_publishes_directly(pipeline: Pipeline, repository: Repository, package: str) -> None:
+    """Check that a pipeline may publish a package without a stage. :raises Forbidden: it may not"""
+    if not any(
+        Action.WRITE in each["actions"] and covers(each["packages"], Action.WRITE, package)
+        for each in publishers_of(repository, pipeline)
+    ):
+        raise Forbidden(
+            f"the publisher lets {pipeline.name} publish {package!r} to a stage alone, which is opened by: pkgrepo "
+            "stage open, or by: npm stage publish"
+        )
 
 
 def _visibility_check(repository: Repository) -> tuple[Action, Repository]:

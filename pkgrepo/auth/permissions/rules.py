@@ -30,7 +30,7 @@ from functools import reduce
 
 from attrs import Factory, frozen
 
-from pkgrepo.auth.permissions.publishers import publishers_of
+from pkgrepo.auth.permissions.publishers import STAGE, publishers_of
 from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, covers, reaches
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import (
@@ -191,8 +191,8 @@ def _refusal_by_token(identity: Identity, action: Action, repository: Repository
 
 def _decide_pipeline(pipeline: Pipeline, action: Action, repository: Repository, package: str | None) -> Decision:
     for each in publishers_of(repository, pipeline):
-        allowed = action is Action.READ or action in each["actions"]
-        if allowed and covers(each["packages"], action, package):
+        allowed = {Action.READ, *each["actions"]} | ({Action.WRITE} if STAGE in each["actions"] else set())
+        if action in allowed and covers(each["packages"], action, package):
             return Decision(allowed=True, reason="publisher")
     if action is Action.READ and repository.type is RepositoryType.VIRTUAL:
         return Decision(allowed=repository.visibility is not Visibility.PRIVATE, reason="visibility")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from attrs import evolve
 
 from pkgrepo.errors import existing
-from pkgrepo.formats.npm import staging
+from pkgrepo.formats.npm import staging, trust
 from pkgrepo.formats.npm.audit.requests import bulk, quick
 from pkgrepo.formats.npm.change.requests import (
     add_owner,
@@ -201,6 +201,19 @@ async def _package(context: Context[Caches], request: Request, verb: str, parts:
             return await remove_owner(context, request, name, username)
         case ["POST", "access"]:
             return await set_access(context, request, name)
+        case [_, "trust", *rest]:
+            return await _trust(context, request, [verb, *rest], name)
+    raise _nothing(context, request)
+
+
+async def _trust(context: Context[Caches], request: Request, parts: Sequence[str], name: str) -> Response:
+    match parts:
+        case ["GET"]:
+            return await trust.list_trust(context, request, name)
+        case ["POST"]:
+            return await trust.add_trust(context, request, name)
+        case ["DELETE", id]:
+            return await trust.remove_trust(context, request, name, id)
     raise _nothing(context, request)
 
 

@@ -14,6 +14,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_repository
 from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.oidc.publishers import check_given, needed_actions, warnings_about
 from pkgrepo.proxy.checks import route_warnings
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.definitions import ca_files, configure_repository, seal_credentials, shown_config, with_member_ids
@@ -54,13 +55,10 @@ def warnings_of(call: Call, repository: Repository) -> list[str]:
     format_ = call.services.formats.get(repository.format)
     own = [] if format_ is None else format_.warnings(repository)
     faults = route_warnings(call.shared.proxy.upstreams, repository)
-    issuers = {each["issuer"] for each in iter_publishers(repository)}
-    unknown = [
-        f"publishers: the settings have no issuer {each!r} (auth.issuers), so that its pipelines cannot publish"
-        for each in sorted(issuers)
-        if each not in call.shared.pipelines.issuers
-    ]
-    return [*own, *faults, *exposure_warnings(call.registry, repository), *unknown]
+    issuers = call.shared.pipelines.issuers
+    found = (each for publisher in iter_publishers(repository) for each in warnings_about(issuers, publisher))
+    about = [f"publishers: {each}" for each in dict.fromkeys(found)]
+    return [*own, *faults, *exposure_warnings(call.registry, repository), *about]
 
 
 async def try_routes(call: Call, repository: Repository) -> None:
@@ -211,15 +209,10 @@ async def check_publishers(call: Call, settings: Mapping[str, Any], before: Repo
     for index, each in enumerate(settings.get("publishers") or ()):
         if each in present:
             continue
-        if each["issuer"] not in call.shared.pipelines.issuers:
-            known = ", ".join(call.shared.pipelines.issuers.names) or "none"
-            raise Invalid(
-                f"there is no issuer {each['issuer']!r} in the settings (auth.issuers), but {known}",
-                f"/publishers/{index}/issuer",
-            )
+        check_given(call.shared.pipelines.issuers, each, f"/publishers/{index}")
         if before is None:
             continue  # who makes repositories is a system manager
-        for action in map(Action, each["actions"]):
+        for action in sorted(needed_actions(each)):
             if not await call.may(action, before):
                 raise Forbidden(f"only those who have the action {str(action)!r} here give it to a pipeline")
 

@@ -1,0 +1,109 @@
+"""Publishers: the pipelines that publish to a repository, or one package of it, without a stored token."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import msgspec
+
+from pkgrepo.auth.permissions.publishers import entry_id
+from pkgrepo.gateway import publishers as gateway
+from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Created, Table
+from pkgrepo.management.api.schema import Record
+from pkgrepo.oidc.issuers import Issuers
+from pkgrepo.oidc.publishers import Stored, package_of, warnings_about
+from pkgrepo.repositories.configuration import PipelinePublisher
+
+table = Table("repositories")
+PUBLISHERS = "/repository/<repository>/publishers"
+OF_PACKAGE = "/package/<repository>/<package>/publishers"
+
+
+class PublisherRecord(Record):
+    """A publisher with its id. package is the only package that it is for; warnings say what is doubtful about it."""
+
+    id: str
+    issuer: str
+    claims: dict[str, str | list[str]]
+    audience: str
+    environment: str
+    packages: list[str]
+    actions: list[str]
+    package: str | None
+    warnings: list[str]
+
+    @classmethod
+    def of(cls, issuers: Issuers, stored: Stored) -> Self:
+        """The record of a publisher."""
+        given = msgspec.convert(stored, PipelinePublisher)  # with the defaults of fields that it was stored without
+        return cls.from_attributes(
+            given, id=entry_id(stored), package=package_of(stored), warnings=warnings_about(issuers, stored)
+        )
+
+
+@table.get(PUBLISHERS, EDITORS, "List the publishers of a repository")
+async def list_publishers(call: Call) -> list[PublisherRecord]:
+    """Those of single packages are among them."""
+    return await _listed(call)
+
+
+@table.post(PUBLISHERS, EDITORS, "Add a publisher to a repository", audit="publisher.add")
+async def add_publisher(call: Call, body: PipelinePublisher) -> Created[PublisherRecord]:
+    """
+    Also needs the actions that the publisher gives. The packages need not exist.
+
+    Where everybody has pipelines (422), a claim must say without an asterisk who owns the source.
+    """
+    return await _added(call, body)
+
+
+@table.delete(f"{PUBLISHERS}/<id>", EDITORS, "Remove a publisher from a repository", audit="publisher.remove")
+async def remove_publisher(call: Call, id: str) -> None:
+    """The tokens of its pipelines end."""
+    await _removed(call, id)
+
+
+@table.get(OF_PACKAGE, EDITORS, "List the publishers of a package")
+async def list_package_publishers(call: Call) -> list[PublisherRecord]:
+    """The package need not exist. Publishers of the repository that are for it, too, are among them."""
+    return await _listed(call)
+
+
+@table.post(OF_PACKAGE, EDITORS, "Add a publisher to a package", audit="publisher.add")
+async def add_package_publisher(call: Call, body: PipelinePublisher) -> Created[PublisherRecord]:
+    """
+    Also needs the actions that the publisher gives.
+
+    The package need not exist: the first publish of the pipeline makes it.
+    """
+    return await _added(call, body)
+
+
+@table.delete(f"{OF_PACKAGE}/<id>", EDITORS, "Remove a publisher from a package", audit="publisher.remove")
+async def remove_package_publisher(call: Call, id: str) -> None:
+    """The tokens of its pipelines end. One that is for other packages, too, cannot be removed here (403)."""
+    await _removed(call, id)
+
+
+async def _listed(call: Call) -> list[PublisherRecord]:
+    await gateway.check_may_change(call.shared, call.identity, call.repository, call.package)
+    issuers = call.shared.pipelines.issuers
+    return [PublisherRecord.of(issuers, each) for each in gateway.listed(await call.fresh_repository(), call.package)]
+
+
+async def _added(call: Call, body: PipelinePublisher) -> Created[PublisherRecord]:
+    await gateway.check_may_change(call.shared, call.identity, call.repository, call.package)
+    command = await gateway.prepare(call.shared, call.identity, call.repository, call.package, body)
+    entry = call.entry(detail={"package": call.package, "publishers": [msgspec.to_builtins(body)]})
+    record = PublisherRecord.of(call.shared.pipelines.issuers, await call.write(entry, command, call.now_ms))
+    await call.registry.refresh()
+    return Created(record, f"/api/repository/{call.repository.uid}/publishers/{record.id}")
+
+
+async def _removed(call: Call, id: str) -> None:
+    await gateway.check_may_change(call.shared, call.identity, call.repository, call.package)
+    entry = call.entry(detail={"id": id, "package": call.package})
+    await call.write(entry, gateway.removal(call.repository, call.package, id), call.now_ms)
+    await call.registry.refresh()

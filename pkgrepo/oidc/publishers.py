@@ -1,0 +1,138 @@
+"""
+Publishers of repositories (see L{pkgrepo.auth.permissions.publishers}), one at a time: checks, and write commands.
+
+A publisher of a package is one whose only pattern is the name of that package, which need not exist: the first publish
+makes it. All are in the same setting of the repository.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pkgrepo.auth.permissions.publishers import STAGE, entry_id, names_owner
+from pkgrepo.auth.tokens.limits import covers, literal
+from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.repositories.configuration import MOST_PUBLISHERS, PipelinePublisher, check_publisher
+from pkgrepo.storage.catalog.server.repositories import get_repository, update_repository
+
+from .issuers import Issuers
+
+Stored = Mapping[str, Any]
+
+
+def check_given(issuers: Issuers, given: Stored, pointer: str = "") -> None:
+    """
+    Check the issuer of a publisher, and that the claims name who owns the source where anybody has pipelines.
+
+    :raises Invalid: there is no such issuer, or strangers could publish; with the JSON pointer
+    """
+    issuer = issuers.find(given["issuer"])
+    if issuer is None:
+        known = ", ".join(issuers.names) or "none"
+        raise Invalid(
+            f"there is no issuer {given['issuer']!r} in the settings (auth.issuers), but {known}", f"{pointer}/issuer"
+        )
+    if issuer.is_public and not names_owner(given["claims"]):
+        raise Invalid(f"{_nobody(given)}: everybody has pipelines at {issuer.url}", f"{pointer}/claims")
+
+
+def warnings_about(issuers: Issuers, given: Stored) -> list[str]:
+    """What people should know about a publisher, as sentences."""
+    issuer = issuers.find(given["issuer"])
+    if issuer is None:
+        return [f"the settings have no issuer {given['issuer']!r} (auth.issuers), so that its pipelines cannot publish"]
+    return [] if names_owner(given["claims"]) else [f"{_nobody(given)}: all projects at {issuer.url} may have such"]
+
+
+def _nobody(given: Stored) -> str:
+    claims = ", ".join(f"{name}={value}" for name, value in given["claims"].items())
+    return f"no claim says without an asterisk whose pipelines publish ({claims})"
+
+
+def needed_actions(given: Stored) -> set[Action]:
+    """The actions that somebody needs to give them to a pipeline."""
+    return {Action.WRITE if each == STAGE else Action(each) for each in given["actions"]}
+
+
+def package_of(publisher: Stored) -> str | None:
+    """The name of the only package that a publisher is for; None if it is for others, too."""
+    [pattern, *others] = publisher["packages"] or ["*"]
+    name = re.sub(r"\[([*?[])\]", r"\1", pattern)
+    return name if not others and literal(name) == pattern else None
+
+
+def that_cover(publishers: Sequence[Stored], package: str) -> list[Stored]:
+    """Those of the publishers that publish a package."""
+    return [each for each in publishers if covers(each["packages"], Action.WRITE, package)]
+
+
+def for_package(given: PipelinePublisher, package: str) -> PipelinePublisher:
+    """The publisher for one package. :raises Invalid: it names other ones"""
+    if given.packages and given.packages != [literal(package)]:
+        raise Invalid(f"a publisher of the package {package!r} names no other packages", "/packages")
+    return msgspec.structs.replace(given, packages=[literal(package)])
+
+
+def add_publisher(tx: Transaction, repository_id: int, given: PipelinePublisher, *, now_ms: int) -> Stored:
+    """
+    Write command: add a publisher to a hosted repository. Returns it as it is stored.
+
+    :raises NotFound: the repository was removed; :raises Invalid: it fits every pipeline
+    :raises Conflict: it is there, there are too many, or the repository is not hosted
+    """
+    check_publisher(given, "")
+    added: Stored = msgspec.to_builtins(given)
+    repository = get_repository(tx, repository_id)
+    check_takes_publishers(repository)
+    present = stored_in(repository)
+    if entry_id(added) in map(entry_id, present):
+        raise Conflict(f"{repository.path} has this publisher")
+    if len(present) >= MOST_PUBLISHERS:
+        raise Conflict(f"{repository.path} has {MOST_PUBLISHERS} publishers, which are the most")
+    _store(tx, repository, [*present, added], now_ms)
+    return added
+
+
+def remove_publisher(
+    tx: Transaction,
+    repository_id: int,
+    id: str,
+    *,
+    now_ms: int,
+    check: Callable[[Stored], None] = lambda _: None,
+) -> Stored:
+    """
+    Write command: remove the publisher with this id, whose tokens end. ``check`` may refuse. Returns it.
+
+    :raises NotFound: there is none
+    """
+    repository = get_repository(tx, repository_id)
+    present = stored_in(repository)
+    found = next((each for each in present if entry_id(each) == id), None)
+    if found is None:
+        raise NotFound("publisher", id)
+    check(found)
+    _store(tx, repository, [each for each in present if each is not found], now_ms)
+    return found
+
+
+def stored_in(repository: Repository) -> list[Stored]:
+    """The publishers of a repository, as they are stored."""
+    return list(repository.settings.get("publishers") or ())
+
+
+def check_takes_publishers(repository: Repository) -> None:
+    """:raises Conflict: nothing is published to the repository itself"""
+    if repository.type is not RepositoryType.HOSTED or repository.parent is not None:
+        raise Conflict(f"{repository.path} is no hosted repository: its packages are published elsewhere")
+
+
+def _store(tx: Transaction, repository: Repository, publishers: Collection[Stored], now_ms: int) -> None:
+    settings = {**repository.settings, "publishers": list(publishers)}
+    update_repository(tx, repository.id, settings=settings, now_ms=now_ms)
