@@ -1,68 +1,23 @@
-"""The contract of catalog engines. To test another one, add its case to ``CASES``."""
+"""The contract of catalog engines, which ``conftest.py`` names."""
 
 from threading import Event
 
 import pytest
-import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, gatherResults
 from zope.interface.verify import verifyObject
 
-from pkgrepo.errors import NotFound, QuotaExceeded
+from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory
-from pkgrepo.repositories.publish.room import Reservations, Room, read_allowances
 from pkgrepo.storage.catalog import advisories, download_log, usage_counts
-from pkgrepo.storage.catalog.blobs import uploads
 from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
 from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
 from pkgrepo.storage.catalog.people import users
-from pkgrepo.storage.catalog.server import quotas, settings
-from pkgrepo.storage.catalog.server.quotas import QuotaKind
-from tests.support.catalogs import NOW, DelayedCase, SqliteCase, add_repository, publish
+from pkgrepo.storage.catalog.server import settings
+from tests.support.catalogs import NOW, add_repository, publish
 from tests.support.inprocess_server import until
-from tests.support.postgresql import postgresql_server, replica_of
-from tests.support.postgresql_catalogs import Databases, PostgresCase, replicated
-from tests.support.quota_walk import QuotaWalk, add_two_repositories
 from tests.support.timeouts import TIMEOUT_S
-
-CASES = {"sqlite": SqliteCase, "delayed": DelayedCase}
-
-
-@pytest.fixture(scope="module")
-def primary():
-    with postgresql_server() as primary:
-        yield primary
-
-
-@pytest.fixture(scope="module")
-def databases(primary):
-    with Databases(primary.address) as databases:
-        yield databases
-
-
-@pytest.fixture(scope="module")
-def replica(primary):
-    with replica_of(primary) as replica:
-        yield replica
-
-
-@pytest.fixture(params=[*CASES, "postgresql", "replica"])
-def case(request, tmp_path):
-    if request.param in CASES:
-        yield CASES[request.param](tmp_path)
-        return
-    with request.getfixturevalue("databases").another() as url:
-        if request.param == "replica":
-            yield replicated(url, request.getfixturevalue("replica"))
-        else:
-            yield PostgresCase(url)
-
-
-@pytest_twisted.async_yield_fixture
-async def catalog(case):
-    yield await case.another()
-    await case.stop()
 
 
 def two_values(reader, first, second):
@@ -265,100 +220,6 @@ async def test_arguments_may_have_any_name(catalog):
 
     words = {"query": 1, "command": 2}
     assert await catalog.look(echo, **words) == await catalog.scan(echo, **words) == await catalog.write(echo, **words)
-
-
-async def test_the_counts_of_repositories_equal_the_sums_after_random_changes(catalog):
-    repositories = await catalog.write(add_two_repositories)
-    walk = QuotaWalk(catalog, repositories, seed=7)
-    await walk.run(150, checked_each=5)
-    assert walk.done > 30
-
-
-async def test_reservations_of_quotas_hold_over_all_processes_and_end_with_a_publish_or_their_process(catalog):
-    repository, _ = await catalog.write(add_two_repositories)
-    await catalog.write(quotas.change_limits, QuotaKind.STORAGE, repository.storage_id, {"bytes": 1000})
-    clock = SteppedClock()
-    processes = [Reservations(catalog, clock) for _ in range(2)]
-
-    async def room(process):
-        return Room(await catalog.look(read_allowances, repository), process)
-
-    first, second = await room(processes[0]), await room(processes[1])
-    await first.take(400)
-    await first.take(200)
-    with pytest.raises(QuotaExceeded) as refused:
-        await second.take(500)
-    assert (refused.value.used, refused.value.added) == (600, 500)
-    await second.take(400)
-    mine = second.hand_over()
-    size = processes[1].publishing(mine, lambda tx: quotas_used(tx, repository))
-    assert (await catalog.write(size), await room_left(catalog)) == (0, [600])
-    processes[1].forget(mine)
-    await first.release()
-    assert await room_left(catalog) == []
-
-    taken = await gatherResults(
-        [Deferred.fromCoroutine(tried((await room(processes[each % 2])).take(300))) for each in range(6)]
-    )
-    assert (sorted(taken), await room_left(catalog)) == ([False] * 3 + [True] * 3, [300] * 3)
-
-    clock.advance_ms(61_000)  # of a killed process
-    fresh = await room(Reservations(catalog, clock))
-    await fresh.take(1000)
-    assert await room_left(catalog) == [1000]
-    await fresh.release()
-
-    await catalog.write(
-        uploads.add_upload,
-        uid="unfinished",
-        repository_id=repository.id,
-        storage_id=repository.storage_id,
-        package_key="app",
-        user_id=None,
-        state=b"",
-        now_ms=clock.now_ms(),
-        algorithms=(),
-    )
-    await catalog.write(lambda tx: tx.execute("UPDATE upload SET position = 900"))
-    with pytest.raises(QuotaExceeded):
-        await fresh.take(200)
-    clock.advance_ms(3_600_000)  # the client has left
-    await fresh.take(200)
-    for each in processes:
-        each.forget(list(each._held))
-    await fresh.release()
-
-
-class SteppedClock:
-    """A clock that the test advances."""
-
-    def __init__(self):
-        self._now_ms = 1_800_000_000_000
-
-    def now_ms(self):
-        return self._now_ms
-
-    def advance_ms(self, by):
-        self._now_ms += by
-
-
-async def room_left(catalog):
-    """The sizes of the reservations that are held."""
-    rows = await catalog.look(lambda r: r.all("SELECT size FROM quota_reservation ORDER BY size"))
-    return [size for (size,) in rows]
-
-
-def quotas_used(r, repository):
-    return quotas.usage_of(r, QuotaKind.STORAGE, repository.storage_id).bytes
-
-
-async def tried(taking):
-    """Whether bytes could be reserved."""
-    try:
-        await taking
-    except QuotaExceeded:
-        return False
-    return True
 
 
 async def test_downloads_dependents_and_facts_are_the_same_on_every_engine(catalog):
