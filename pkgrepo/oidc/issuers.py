@@ -14,7 +14,7 @@ fresh, without the key          the result of a request, unless one was made wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -173,8 +173,8 @@ class Issuers:
     def __bool__(self) -> bool:
         return bool(self._by_name)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._by_name
+    def __iter__(self) -> Iterator[Issuer]:
+        return iter(self._by_name.values())
 
     def find(self, name: str) -> Issuer | None:
         """The issuer that the settings call so, or None."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
-from pkgrepo.auth.permissions.publishers import STAGE, entry_id, names_owner
+from pkgrepo.auth.permissions.publishers import STAGE, entry_id, literal_claim, names_owner
 from pkgrepo.auth.tokens.limits import covers, literal
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.interfaces import Transaction
@@ -21,7 +22,10 @@ from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.repositories.configuration import MOST_PUBLISHERS, PipelinePublisher, check_publisher
 from pkgrepo.storage.catalog.server.repositories import get_repository, update_repository
 
-from .issuers import Issuers
+from .issuers import Issuer, Issuers
+
+SOURCES: Final = {"github": "repository", "gitlab": "project_path", "circleci": "oidc.circleci.com/vcs-origin"}
+DEFINITIONS: Final = {"github": "workflow_ref", "gitlab": "ci_config_ref_uri"}
 
 Stored = Mapping[str, Any]
 
@@ -32,14 +36,18 @@ def check_given(issuers: Issuers, given: Stored, pointer: str = "") -> None:
 
     :raises Invalid: there is no such issuer, or strangers could publish; with the JSON pointer
     """
-    issuer = issuers.find(given["issuer"])
-    if issuer is None:
-        known = ", ".join(issuers.names) or "none"
-        raise Invalid(
-            f"there is no issuer {given['issuer']!r} in the settings (auth.issuers), but {known}", f"{pointer}/issuer"
-        )
+    issuer = known_issuer(issuers, given["issuer"], pointer)
     if issuer.is_public and not names_owner(given["claims"]):
         raise Invalid(f"{_nobody(given)}: everybody has pipelines at {issuer.url}", f"{pointer}/claims")
+
+
+def known_issuer(issuers: Issuers, name: str, pointer: str = "") -> Issuer:
+    """The issuer that the settings call so. :raises Invalid: there is none"""
+    issuer = issuers.find(name)
+    if issuer is None:
+        known = ", ".join(issuers.names) or "none"
+        raise Invalid(f"there is no issuer {name!r} in the settings (auth.issuers), but {known}", f"{pointer}/issuer")
+    return issuer
 
 
 def warnings_about(issuers: Issuers, given: Stored) -> list[str]:
@@ -53,6 +61,29 @@ def warnings_about(issuers: Issuers, given: Stored) -> list[str]:
 def _nobody(given: Stored) -> str:
     claims = ", ".join(f"{name}={value}" for name, value in given["claims"].items())
     return f"no claim says without an asterisk whose pipelines publish ({claims})"
+
+
+def source_claims(issuer: Issuer, source: str, file: str = "") -> dict[str, str]:
+    """
+    The claims of pipelines of one source: a repository or project, as a pattern, and the file that defines a pipeline.
+
+    :raises Invalid: the file is no name of one, or it is not known which claims the issuer has
+    """
+    claims = {SOURCES.get(issuer.kind, "repository"): source}
+    if not file:
+        return claims
+    if "/" in file or "@" in file:
+        raise Invalid("the file of a pipeline is its name, without folders", "/file")
+    last = literal_claim(file)
+    match issuer.kind:
+        case "github":
+            folder = ".github" if issuer.is_public else "*"  # Forgejo and Gitea look in several
+            return {**claims, DEFINITIONS["github"]: f"{source}/{folder}/workflows/{last}@**"}
+        case "gitlab":
+            parts = urlsplit(issuer.url)
+            place = literal_claim(parts.netloc + parts.path.rstrip("/"))
+            return {**claims, DEFINITIONS["gitlab"]: f"{place}/{source}//{last}@**"}
+    raise Invalid(f"which claim of {issuer.name} names the file of a pipeline is not known: set its kind", "/file")
 
 
 def needed_actions(given: Stored) -> set[Action]:

@@ -39,7 +39,7 @@ from pkgrepo.web import (
     trash,
     webhooks,
 )
-from pkgrepo.web.administration import groups, hosts, quotas, retention, server, tokens, users
+from pkgrepo.web.administration import groups, hosts, publishers, quotas, retention, server, tokens, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
@@ -65,6 +65,7 @@ ROOMS = (
     quotas,
     hosts,
     forms_of_repositories,
+    publishers,
     retention,
     jobs,
     stages,

@@ -214,6 +214,8 @@ WALKED: Final = (
     "/ui/second-factor",
     "/ui/repositories/main/py/vulnerabilities",
     "/ui/repositories/main/py/settings/retention",
+    "/ui/repositories/main/py/settings/publishers",
+    "/ui/repositories/main/py/packages/new/publishers",
     "/ui/api",
     "/ui/api/repositories",
     "/ui/api/users/post_users",

@@ -33,6 +33,12 @@ COLUMNS = (
     Column("PACKAGES", lambda record: " ".join(record["packages"]) or "all"),
     Column("ACTIONS", lambda record: " ".join(record["actions"])),
 )
+ISSUERS = (
+    Column("NAME", "name"),
+    Column("ISSUER", "issuer"),
+    Column("KIND", "kind"),
+    Column("AUDIENCE", "audience"),
+)
 
 
 @click.group()
@@ -52,6 +58,13 @@ async def list_publishers(session: Session, repository: str, package: str) -> No
         session.printer.warnings(each)
 
 
+@publisher.command("issuers")
+@remote
+async def list_issuers(session: Session) -> None:
+    """List the issuers whose pipelines can publish."""
+    session.printer.table(ISSUERS, await session.client.get("auth", "issuers"), "the settings name none")
+
+
 @publisher.command("add")
 @REPOSITORY
 @PACKAGE
@@ -60,10 +73,11 @@ async def list_publishers(session: Session, repository: str, package: str) -> No
     "--claim",
     "claims",
     multiple=True,
-    required=True,
     metavar="NAME=PATTERN",
     help="What a claim must be, such as repository=acme/*; may be repeated. ** also matches slashes.",
 )
+@click.option("--source", default="", help="The repository or project, such as acme/widget; it stands for the claim.")
+@click.option("--file", default="", help="The file in SOURCE that defines the pipeline, such as release.yml.")
 @click.option("--environment", default="", help="The environment of the job, as a pattern.")
 @click.option("--audience", default="", help="The audience of the identity token, instead of that of the issuer.")
 @click.option(

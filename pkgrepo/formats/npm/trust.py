@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -35,7 +34,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Identity, Repository
 from pkgrepo.oidc.issuers import Issuer, Issuers
-from pkgrepo.oidc.publishers import Stored
+from pkgrepo.oidc.publishers import DEFINITIONS, SOURCES, Stored, source_claims
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.configuration import PipelinePublisher
 from pkgrepo.storage.catalog.server.audit import Entry
@@ -45,8 +44,6 @@ STAGE_PUBLISH: Final = "createStagedPackage"
 PERMISSIONS: Final[Mapping[str, str]] = {PUBLISH: "write", STAGE_PUBLISH: STAGE}
 ESCAPED: Final = re.compile(r"\[([*?[])\]")
 MOST: Final = 10  # configurations in one request; npm sends one
-REPOSITORY: Final = {"github": "repository", "gitlab": "project_path"}
-DEFINITION: Final = {"github": "workflow_ref", "gitlab": "ci_config_ref_uri"}
 CIRCLE: Final = "oidc.circleci.com/"
 ORGANISATION: Final = f"{CIRCLE}org-id"
 
@@ -127,7 +124,7 @@ def _publisher(issuers: Issuers, given: _Configuration, package: str) -> Pipelin
     claims: dict[str, str | list[str]] = {}
     for name, value in given.claims.items():
         if isinstance(value, _File):
-            claims[name] = _file_pattern(issuer, given, name, value.file)
+            claims |= _file_claims(issuer, given, name, value.file)
         else:
             claims[name] = literal_claim(value) if isinstance(value, str) else [literal_claim(each) for each in value]
     environment = claims.pop("environment", "")
@@ -159,17 +156,12 @@ def _issuer(issuers: Issuers, given: _Configuration) -> Issuer:
     return found[0]
 
 
-def _file_pattern(issuer: Issuer, given: _Configuration, name: str, file: str) -> str:
-    """The pattern for the definition of a pipeline, in the source that the other claims name."""
-    source = given.claims.get(REPOSITORY.get(given.type, ""))
-    if name != DEFINITION.get(given.type) or not isinstance(source, str):
-        raise Invalid(f"a file is that of {' or '.join(DEFINITION.values())}, with the repository or project", name)
-    place, last = literal_claim(source), literal_claim(file)
-    if given.type == "github":
-        folder = ".github" if issuer.is_public else "*"  # Forgejo and Gitea look in several
-        return f"{place}/{folder}/workflows/{last}@**"
-    parts = urlsplit(issuer.url)
-    return f"{literal_claim(parts.netloc + parts.path.rstrip('/'))}/{place}//{last}@**"
+def _file_claims(issuer: Issuer, given: _Configuration, name: str, file: str) -> dict[str, str]:
+    """The claims for the definition of a pipeline, in the source that the other claims name."""
+    source = given.claims.get(SOURCES.get(given.type, ""))
+    if name != DEFINITIONS.get(given.type) or not isinstance(source, str):
+        raise Invalid(f"a file is that of {' or '.join(DEFINITIONS.values())}, with the repository or project", name)
+    return source_claims(issuer, literal_claim(source), file)
 
 
 def _shown(issuers: Issuers, publisher: Stored) -> dict[str, Any]:
@@ -177,7 +169,7 @@ def _shown(issuers: Issuers, publisher: Stored) -> dict[str, Any]:
     issuer = issuers.find(publisher["issuer"])
     kind = (issuer.kind if issuer else "") or publisher["issuer"]
     claims: dict[str, Any] = {name: _plain(value) for name, value in publisher["claims"].items()}
-    definition = DEFINITION.get(kind, "")
+    definition = DEFINITIONS.get(kind, "")
     if isinstance(claims.get(definition), str):
         claims[definition] = {"file": claims[definition].rpartition("/")[2].removesuffix("@**")}
     if publisher.get("environment"):

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
+from msgspec import Meta
 
 from pkgrepo.auth.permissions.publishers import entry_id
+from pkgrepo.errors import Invalid
 from pkgrepo.gateway import publishers as gateway
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.oidc.issuers import Issuers
-from pkgrepo.oidc.publishers import Stored, package_of, warnings_about
+from pkgrepo.oidc.publishers import Stored, known_issuer, package_of, source_claims, warnings_about
 from pkgrepo.repositories.configuration import PipelinePublisher
 
 table = Table("repositories")
 PUBLISHERS = "/repository/<repository>/publishers"
 OF_PACKAGE = "/package/<repository>/<package>/publishers"
+
+
+class PublisherGiven(PipelinePublisher, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """
+    Which pipelines publish, and what.
+
+    source is a repository or project at the issuer, such as acme/widget, and file the name of the file there that
+    defines the pipeline: they stand for the claims that say so. All fit together with the other claims.
+    """
+
+    claims: dict[str, str | list[str]] = {}
+    source: Annotated[str, Meta(max_length=300)] = ""
+    file: Annotated[str, Meta(max_length=200)] = ""
 
 
 class PublisherRecord(Record):
@@ -50,7 +65,7 @@ async def list_publishers(call: Call) -> list[PublisherRecord]:
 
 
 @table.post(PUBLISHERS, EDITORS, "Add a publisher to a repository", audit="publisher.add")
-async def add_publisher(call: Call, body: PipelinePublisher) -> Created[PublisherRecord]:
+async def add_publisher(call: Call, body: PublisherGiven) -> Created[PublisherRecord]:
     """
     Also needs the actions that the publisher gives. The packages need not exist.
 
@@ -72,7 +87,7 @@ async def list_package_publishers(call: Call) -> list[PublisherRecord]:
 
 
 @table.post(OF_PACKAGE, EDITORS, "Add a publisher to a package", audit="publisher.add")
-async def add_package_publisher(call: Call, body: PipelinePublisher) -> Created[PublisherRecord]:
+async def add_package_publisher(call: Call, body: PublisherGiven) -> Created[PublisherRecord]:
     """
     Also needs the actions that the publisher gives.
 
@@ -93,13 +108,24 @@ async def _listed(call: Call) -> list[PublisherRecord]:
     return [PublisherRecord.of(issuers, each) for each in gateway.listed(await call.fresh_repository(), call.package)]
 
 
-async def _added(call: Call, body: PipelinePublisher) -> Created[PublisherRecord]:
+async def _added(call: Call, body: PublisherGiven) -> Created[PublisherRecord]:
     await gateway.check_may_change(call.shared, call.identity, call.repository, call.package)
-    command = await gateway.prepare(call.shared, call.identity, call.repository, call.package, body)
-    entry = call.entry(detail={"package": call.package, "publishers": [msgspec.to_builtins(body)]})
+    given = _publisher(call.shared.pipelines.issuers, body)
+    command = await gateway.prepare(call.shared, call.identity, call.repository, call.package, given)
+    entry = call.entry(detail={"package": call.package, "publishers": [msgspec.to_builtins(given)]})
     record = PublisherRecord.of(call.shared.pipelines.issuers, await call.write(entry, command, call.now_ms))
     await call.registry.refresh()
     return Created(record, f"/api/repository/{call.repository.uid}/publishers/{record.id}")
+
+
+def _publisher(issuers: Issuers, body: PublisherGiven) -> PipelinePublisher:
+    fields = msgspec.to_builtins(body)
+    source, file = fields.pop("source"), fields.pop("file")
+    if file and not source:
+        raise Invalid("the file of a pipeline is in a source: name that, too", "/source")
+    if source:
+        fields["claims"] |= source_claims(known_issuer(issuers, body.issuer), source, file)
+    return msgspec.convert(fields, PipelinePublisher)
 
 
 async def _removed(call: Call, id: str) -> None:

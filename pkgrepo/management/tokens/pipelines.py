@@ -14,7 +14,7 @@ from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
-from pkgrepo.management.api.access_rules import PUBLIC
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.dispatch import SegmentResource
 from pkgrepo.management.api.names import find_repository
@@ -40,6 +40,27 @@ class PipelineToken(Record):
     token: str
     expires_in: int
     expires_at: datetime
+
+
+class IssuerRecord(Record):
+    """
+    An issuer whose pipelines can publish. audience is what their identity tokens must name; kind, if it is known, whose
+    claims they have: those of github, gitlab or circleci.
+    """
+
+    name: str
+    issuer: str
+    audience: str
+    kind: str
+
+
+@table.get("/auth/issuers", ACCOUNT_HOLDERS, "List the issuers of identity tokens of pipelines")
+async def list_issuers(call: Call) -> list[IssuerRecord]:
+    """Those of the setting auth.issuers, which publishers name."""
+    return [
+        IssuerRecord(name=each.name, issuer=each.url, audience=each.audiences[0], kind=each.kind)
+        for each in call.shared.pipelines.issuers
+    ]
 
 
 @table.post("/auth/oidc", PUBLIC, "Exchange an identity token of a pipeline", audit="pipeline.token")

@@ -89,7 +89,8 @@ async def change_settings(visit: Visit, form: Form, storage: str, name: str) -> 
         before = await visit.api("GET", "/repository/<repository>/config", place)
         schema = await _schema(visit, repository.format)
         config = config_from(schema, str(repository.type), form)
-        config |= {key: value for key, value in before.items() if key.startswith("x_")}
+        kept = (key for key in before if key.startswith("x_") or key == "publishers")
+        config |= {key: before[key] for key in kept}
         await visit.api("PUT", "/repository/<repository>/config", place, fields=config)
         await visit.api("PATCH", "/repository/<repository>", place, fields={**fields, "active": form.flag("active")})
     except REFUSED as error:

@@ -33,7 +33,8 @@ from pkgrepo.web.visits import Form
 
 SECRETS: Final = frozenset({"password", "token"})
 PAGES: Final = frozenset({"page"})
-LEFT_OUT: Final = frozenset({"type", "config"})  # ``config`` is another form of ``proxy``
+# ``config`` is another form of ``proxy``; publishers have a page of their own.
+LEFT_OUT: Final = frozenset({"type", "config", "publishers"})
 LABELS: Final = {"url": "URL", "ca_file": "CA file", "cache_ttl": "Cache TTL", "negative_ttl": "Negative TTL"}
 MOST_ENTRIES: Final = 33  # the longest list of the schemas, and an empty entry
 _ARMOUR: Final = re.compile(r"-----BEGIN .*?-----END [^\n]*", re.S)  # PEM (RFC 7468), OpenPGP (RFC 9580 section 6.2)

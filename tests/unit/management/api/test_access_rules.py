@@ -96,6 +96,7 @@ ROUTE_ACCESS = {
     "POST /osv/v1/query": VIEWERS,
     "POST /osv/v1/querybatch": VIEWERS,
     "GET /audit": AUDITORS,
+    "GET /auth/issuers": ACCOUNT_HOLDERS,
     "GET /auth/token": PUBLIC,
     "GET /docs": PUBLIC,
     "GET /explain": VIEWERS,
