@@ -16,6 +16,7 @@ from pkgrepo.composition.core import Core
 from pkgrepo.composition.events import make_events
 from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.identification import Identification, make_identification
+from pkgrepo.composition.imports import make_importers
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.traces import make_tracing
 from pkgrepo.composition.upstreams import ProxyParts
@@ -290,6 +291,7 @@ class Assembly:
                 collector=core.collector,
                 retention=core.retention,
                 jobs=core.jobs,
+                imports=make_importers(core, config, config.imports.folders),
                 advisory_refresh=self._refresh,
                 cache_purge=self._proxies.purge,
                 authenticator=identification.authenticator,

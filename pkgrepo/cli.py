@@ -32,7 +32,7 @@ COMMANDS = {
     "reindex": ("maintenance", "reindex"),
     "gc": ("maintenance", "collect_garbage"),
     "compact": ("maintenance", "compact"),
-    "import": ("maintenance", "import_group"),
+    "import": ("imports", "import_group"),
     "admin": ("administrators", "admin"),
     # both
     "storage": ("groups", "storage"),

@@ -358,6 +358,18 @@ class Proxy(Section, frozen=True):
     ] = None
 
 
+class Imports(Section, frozen=True):
+    """Imports of packages from elsewhere. For addresses proxy.allow_private and proxy.ca_file apply."""
+
+    folders: Annotated[
+        tuple[Path, ...],
+        meaning(
+            "folders on the machine of the server from which the API lets admins of repositories import",
+            title="a list of paths",
+        ),
+    ] = ()
+
+
 class Webhooks(Section, frozen=True):
     """Requests to the receivers of events. Private authorities are those of proxy.ca_file."""
 
@@ -573,6 +585,7 @@ class Config(Section, frozen=True):
     gc: Gc = field(default_factory=Gc)
     retention: Retention = field(default_factory=Retention)
     proxy: Proxy = field(default_factory=Proxy)
+    imports: Imports = field(default_factory=Imports)
     webhooks: Webhooks = field(default_factory=Webhooks)
     advisories: Advisories = field(default_factory=Advisories)
     container: Container = field(default_factory=Container)

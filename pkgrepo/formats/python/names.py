@@ -14,13 +14,14 @@ from packaging.version import InvalidVersion, Version
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.untrusted.text import quoted
 
-Kind = Literal["bdist_wheel", "sdist"]
+Kind = Literal["bdist_wheel", "sdist", "bdist_egg"]
 
 ECOSYSTEM = "PyPI"  # as databases of vulnerabilities name the format
 LONGEST_FILENAME = 255  # bytes; the limit of file systems
 LONGEST_VERSION = 255  # characters; longer texts are not parsed, so that a number's length fits in one byte of the key
 
 SDIST_ENDINGS = (".tar.gz", ".zip")
+EGG_ENDING = ".egg"  # what setuptools built before there were wheels; installers of then read it
 OLD_SDIST_ENDINGS = (".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar")  # on indexes for installers, not uploaded
 
 METADATA = ".metadata"  # PEP 658
@@ -33,6 +34,7 @@ _PRE_RELEASES = {"a": b"\x01", "b": b"\x02", "rc": b"\x03"}
 _NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?", re.IGNORECASE | re.ASCII)
 _SEPARATORS = re.compile(r"[-_.]+")
 _BUILD = re.compile(r"[0-9][A-Za-z0-9_.]*")
+_EGG_PYTHON = re.compile(r"py[0-9.]+")
 _TAGS = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 
 
@@ -141,9 +143,10 @@ def parse_filename(
     *,
     project: str | None = None,
     sdist_endings: tuple[str, ...] = SDIST_ENDINGS + OLD_SDIST_ENDINGS,
+    eggs: bool = False,
 ) -> FileName:
     """
-    Parse the file name of a wheel or source distribution.
+    Parse the file name of a wheel or source distribution, with ``eggs`` also of an egg.
 
     Without ``project``, a source distribution whose name can be split in several ways is refused. With it, a file of
     another project is refused.
@@ -154,6 +157,8 @@ def parse_filename(
     key = None if project is None else normalise(project)
     if filename.endswith(".whl"):
         parsed = _parse_wheel(filename, key)
+    elif eggs and filename.endswith(EGG_ENDING):
+        parsed = _parse_egg(filename, key)
     elif filename.endswith(sdist_endings):
         parsed = _parse_sdist(filename, key, sdist_endings)
     else:
@@ -249,6 +254,23 @@ def _parse_wheel(filename: str, project_key: str | None) -> FileName:
         python_version=tags[0],
         build=build,
         tags="-".join(tags),
+    )
+
+
+def _parse_egg(filename: str, project_key: str | None) -> FileName:
+    """``<name>-<version>-py<X.Y>[-<platform>].egg``, in whose parts setuptools writes ``_`` for ``-``."""
+    stem = filename.removesuffix(EGG_ENDING)
+    parts = stem.split("-", 3)
+    if len(parts) < 3 or not is_valid_name(parts[0]) or not _EGG_PYTHON.fullmatch(parts[2]):
+        raise Invalid(f"{filename!r} is not an egg's name: <name>-<version>-py<X.Y>[-<platform>].egg", "content")
+    return _file_name(
+        filename,
+        stem,
+        parts[0],
+        parts[1].replace("_", "-"),
+        project_key=project_key,
+        kind="bdist_egg",
+        python_version=parts[2].removeprefix("py"),
     )
 
 

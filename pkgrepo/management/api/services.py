@@ -28,6 +28,7 @@ from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
+from pkgrepo.repositories.upkeep.imports import StartsImports
 from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.folders import StorageFolders
@@ -92,6 +93,7 @@ class ManagementServices:
     collector: GarbageCollector
     retention: RetentionWork
     jobs: Jobs
+    imports: StartsImports
     advisory_refresh: AdvisoryRefresh
     cache_purge: CachePurge
     authenticator: Authenticator

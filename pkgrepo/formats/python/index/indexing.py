@@ -112,7 +112,8 @@ def _forget(index: PackageIndex, version: Version | None, file: File) -> None:
 
 
 def _check_sdists(files: Iterable[File]) -> None:
-    published = [file for file in _distributions(files) if "upstream" not in file.attrs]
+    lenient = ("upstream", "imported")  # what is served as it was elsewhere
+    published = [file for file in _distributions(files) if not any(each in file.attrs for each in lenient)]
     sdists = [file for file in published if file.attrs.get("packagetype") == "sdist"]
     if len(sdists) > 1:
         names = " and ".join(sorted(file.path.rsplit("/", 1)[-1] for file in sdists))

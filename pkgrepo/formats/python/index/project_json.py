@@ -213,7 +213,7 @@ def read_listed(fragments: Iterable[bytes], project: str, base_url: str) -> dict
     gil = GilReleaser()
     for body in fragments:
         listed: Mapping[str, Any] = msgspec.json.decode(body)
-        name = parse_filename(listed["filename"], project=project)
+        name = parse_filename(listed["filename"], project=project, eggs=True)
         yanked = listed["yanked"]
         reason = None if yanked is False else "" if yanked is True else str(yanked)
         file = _listed_file(listed, name, base_url)

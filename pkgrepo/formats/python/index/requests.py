@@ -166,7 +166,7 @@ async def file_by_name(context: Context[object], request: Request, filename: str
     """A file by its name alone."""
     distribution, _ = split_companion(filename)
     try:
-        key = parse_filename(distribution).project_key
+        key = parse_filename(distribution, eggs=True).project_key
     except Invalid:
         key = None
     identity = await context.admit(request, Action.READ, key)
@@ -221,7 +221,7 @@ async def find_path(
     """
     distribution, _ = split_companion(filename)
     try:
-        name = parse_filename(distribution, project=project)
+        name = parse_filename(distribution, project=project, eggs=True)
     except Invalid:
         raise NotFound("file", filename) from None
     if version is not None and version_key(version) != name.version_key:

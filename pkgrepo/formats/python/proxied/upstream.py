@@ -61,7 +61,7 @@ def page_question(project: str) -> DocumentRequest:
         key=f"simple/{project}",
         package_key=project,
         name=project,
-        urls=lambda url: [f"{index}{project}/" for index in _indexes(url)],
+        urls=lambda url: [f"{index}{project}/" for index in indexes(url)],
         accept=ACCEPT,
         normaliser=NORMALISER,
     )
@@ -73,7 +73,7 @@ def list_question() -> DocumentRequest:
         key="simple",
         package_key="",
         name="list of projects",
-        urls=_indexes,
+        urls=indexes,
         accept=ACCEPT,
         normaliser=LIST_NORMALISER,
     )
@@ -81,10 +81,10 @@ def list_question() -> DocumentRequest:
 
 def index_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
     """Requests that check an upstream. The body, which is large at some indexes, is not read."""
-    return [(index, (200,)) for index in _indexes(url)]
+    return [(index, (200,)) for index in indexes(url)]
 
 
-def _indexes(url: str) -> Sequence[str]:
+def indexes(url: str) -> Sequence[str]:
     """The URLs, with a slash at the end, at which the simple index of a route may be."""
     base = url.rstrip("/")
     if base.rpartition("/")[2].lower() in _INDEXES:

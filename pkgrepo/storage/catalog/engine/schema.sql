@@ -318,6 +318,33 @@ CREATE TABLE pin (
     PRIMARY KEY (repository_id, package_key, name)
 ) WITHOUT ROWID;
 
+-- What was taken in from where, so that a run that was interrupted goes on, and another run finds nothing to do.
+CREATE TABLE import_source (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,                       -- an address without credentials, or a folder
+    UNIQUE (repository_id, kind, source)
+);
+
+-- Packages of a source that were taken in, but for what is left out for good.
+CREATE TABLE import_package (
+    import_id INTEGER NOT NULL REFERENCES import_source (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,                         -- as the source calls it
+    fingerprint TEXT NOT NULL,                  -- of what the source said about it
+    files INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (import_id, name)
+) WITHOUT ROWID;
+
+CREATE TABLE import_left_out (
+    import_id INTEGER NOT NULL REFERENCES import_source (id) ON DELETE CASCADE,
+    package TEXT NOT NULL,
+    item TEXT NOT NULL,                         -- name of a file; empty for the whole package
+    reason TEXT NOT NULL,
+    PRIMARY KEY (import_id, package, item)
+) WITHOUT ROWID;
+
 -- Changes of packages in order; written in the transaction of the change, and never changed.
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

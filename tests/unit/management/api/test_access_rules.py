@@ -27,6 +27,7 @@ from pkgrepo.management.api.access_rules import (
 )
 from pkgrepo.management.api.route import Route
 from pkgrepo.management.app import EVERY_TABLE
+from pkgrepo.management.imports import IMPORTERS
 from pkgrepo.management.jobs.routes import JOB_READERS, JOB_VIEWERS
 from pkgrepo.management.packages.tags import OVERWRITERS
 from pkgrepo.management.retention import REMOVERS
@@ -46,6 +47,7 @@ EXPECTED: dict[AccessRule, tuple[int | None, ...]] = {
     PROJECT_VIEWERS: (None,) * 7 + (403, 403, 403, None, 403, 403),
     PROJECT_FINDERS: (401, 404, None, None, 404, None, None, 403, 403, 403, None, 403, 403),
     ACCOUNT_HOLDERS: (401, None, None, None, None, None, None, 403, 403, 403, None, 403, 403),
+    IMPORTERS: (401, None, None, None, None, None, None, 403, 403, 403, None, 403, 403),
     USER_MANAGERS: (401, 403, 403, 403, None, 403, None, 403, 403, 403, None, 403, 403),
     SYSTEM_MANAGERS: (401, 403, 403, 403, 403, None, None, 403, 403, 403, None, 403, 403),
     METRICS_READERS: (401, 403, 403, 403, 403, None, None, 403, None, 403, None, 403, 403),
@@ -223,6 +225,7 @@ ROUTE_ACCESS = {
     "POST /auth/token": PUBLIC,
     "POST /install": PUBLIC,
     "POST /job/<id>/cancel": JOB_READERS,
+    "POST /import": IMPORTERS,
     "POST /package/<repository>/<package>/tags/<tag>": OVERWRITERS,
     "POST /package/<repository>/<package>/versions/<version>/unyank": CONTENT_DELETERS,
     "POST /package/<repository>/<package>/versions/<version>/yank": CONTENT_DELETERS,

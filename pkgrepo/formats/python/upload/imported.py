@@ -1,0 +1,100 @@
+"""
+The release of a distribution that another index had.
+
+It is published as it was served there, also if an upload would be refused today: an egg, an old kind of archive, a
+wheel whose METADATA disagrees with its name. What can be read of it is indexed as that of an upload is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from attrs import frozen
+
+from pkgrepo.archives.source import Source
+from pkgrepo.archives.zip_archive import ZipArchive
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.limits import METADATA_SIZE
+from pkgrepo.formats.python.names import METADATA, FileName, file_path
+from pkgrepo.formats.python.upload.inspection import PKG_INFO, inspect, read_metadata
+from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
+from pkgrepo.model import BlobInfo, NewFile
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
+
+ODD: Final = "odd"  # the attribute with the reason why an upload would have been refused
+
+
+@frozen
+class _Read:
+    """What could be read of a distribution: METADATA or PKG-INFO, its fields, and why an upload would be refused."""
+
+    metadata: bytes = b""
+    meta: Mapping[str, Any] = {}
+    odd: str = ""
+
+
+async def imported_release(
+    name: FileName, version_text: str, requires_python: str | None, staged: Staged, blob: BlobInfo, pools: Pools
+) -> Release:
+    """The release of a staged distribution, of a version with this text; ``requires_python`` is that of its index."""
+    read = await staged.inspect(pools.cpu, blob, partial(_read, name=name))
+    path = file_path(name.project_key, version_text, name.filename)
+    attrs: dict[str, Any] = {
+        "packagetype": name.kind,
+        "python_version": name.python_version,
+        "requires_python": requires_python or read.meta.get("requires_python"),
+    }
+    if read.odd:
+        attrs[ODD] = read.odd
+    files = [NewFile(path=path, blob=blob, attrs=attrs)]
+    if name.kind == "bdist_wheel" and read.metadata:
+        companion = await staged.store(read.metadata)
+        attrs["core_metadata"] = companion.sha256
+        files.append(NewFile(path=path + METADATA, blob=companion, attrs={"role": METADATA}))
+    return Release(
+        package_key=name.project_key,
+        package_name=str(read.meta.get("name", name.name)),
+        version_key=name.version_key,
+        version_text=version_text,
+        sort=name.version_sort,
+        files=tuple(files),
+        meta=read.meta,
+        describes=False,
+    )
+
+
+def _read(content: int | bytes, name: FileName) -> _Read:
+    """Read a distribution, strictly first. Blocks: call it in a thread."""
+    try:
+        if name.kind == "bdist_egg":
+            raise Invalid("eggs are not uploaded any more")
+        found = inspect(content, name)
+        return _Read(found.metadata_bytes, meta_json(found.metadata))
+    except Invalid as error:
+        odd = error.message
+    try:
+        metadata, where = _find_metadata(content, name)
+        fields = parse_metadata(metadata, where)
+    except Invalid:
+        return _Read(odd=odd)
+    try:
+        check_identity(fields, name, where)
+    except Invalid:
+        return _Read(metadata, {}, odd)  # what it says is of another release
+    return _Read(metadata, meta_json(fields), odd)
+
+
+def _find_metadata(content: int | bytes, name: FileName) -> tuple[bytes, str]:
+    """The metadata of a wheel or an egg, and the name of its file. :raises Invalid: there are none"""
+    source = Source(content, name.filename)
+    if name.kind == "bdist_wheel":
+        return read_metadata(source, name), "METADATA"
+    if name.kind == "bdist_egg":
+        found = ZipArchive(source).read(f"EGG-INFO/{PKG_INFO}", METADATA_SIZE)
+        if found is not None:
+            return found, PKG_INFO
+    raise source.refuse(f"has no {PKG_INFO}")

@@ -1,0 +1,193 @@
+"""Takes in the files of packages, by the one way in which releases are published; and what else is known of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import evolve, frozen
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.python.failure import Failure
+
+from pkgrepo.errors import FileExists, SizeMismatch
+from pkgrepo.importing.engine import Order, Taken, Tools
+from pkgrepo.importing.items import MARK, Bundle, Item, Taking
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.model import Actor, BlobInfo, File, Repository
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial, set_version_state
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import packages, release_batches, tags, versions
+from pkgrepo.storage.catalog.packages.files import filename
+
+AT_ONCE: Final = 32  # files of a package that are fetched, and then published in one transaction
+FETCHES: Final = 8  # of these at a time
+BATCH_SIZE: Final = 64 * 1024 * 1024  # bytes after which no more files are waited for
+ALGORITHMS: Final = ("md5", "sha1", "sha512")  # beside sha256; others that a source names are not compared
+
+
+@frozen(kw_only=True)
+class FileTaker:
+    """Takes in what is missing of packages that consist of files; see ``pkgrepo.importing.engine``."""
+
+    tools: Tools
+    order: Order
+    taking: Taking
+    indexer: Indexer
+
+    async def __call__(self, bundle: Bundle, taken: Taken) -> None:
+        """Take in the missing files of a package, a batch at a time, and then its yanks, deprecations and tags."""
+        repository, catalog = self.order.repository, self.tools.catalog
+        settled: Bundle = await catalog.look(self.taking.settle, repository.id, bundle)
+        stored = await catalog.look(_find_files, repository.id, [each.path for each in settled.items])
+        missing: list[Item] = []
+        for item in settled.items:
+            found = stored.get(item.path)
+            if found is None:
+                missing.append(item)
+            else:
+                await self._compare(item, found, taken)
+        if self.order.dry_run:
+            taken.count(len(missing), sum(each.size or 0 for each in missing))
+            return
+        while missing:
+            some = _batch(missing)
+            missing = missing[len(some) :]
+            await self._take(settled, some, taken)
+        changed = await self.tools.publisher.change(_set_facts, repository, settled, self.order.actor, self.indexer)
+        taken.report.facts += changed
+
+    async def _compare(self, item: Item, found: File, taken: Taken) -> None:
+        """Count an item whose path has a file: it is there already, or left out since that is another one."""
+        known = {**found.digests, "sha256": found.sha256}
+        common = known.keys() & item.digests.keys()
+        try:
+            if common:
+                same = all(known[each] == item.digests[each] for each in common)
+            else:
+                digest = hashlib.sha256()
+                async for chunk in item.place.chunks():
+                    await self.tools.pools.cpu(digest.update, chunk)
+                same = digest.hexdigest() == found.sha256
+            if not same:
+                raise FileExists(filename(found.path), found.sha256)
+        except Exception as error:  # noqa: BLE001 - one bad file does not stop the others
+            taken.refuse(item.name, error)
+        else:
+            taken.count_present(1)
+
+    async def _take(self, bundle: Bundle, some: Sequence[Item], taken: Taken) -> None:
+        """Fetch and publish some files in one transaction; those that are refused do not stop the others."""
+        publisher, order = self.tools.publisher, self.order
+        async with publisher.stage(order.repository, bundle.key, user_id=order.actor.user_id) as staged:
+            releases: list[tuple[Item, Release]] = []
+            for at in range(0, len(some), FETCHES):
+                group = some[at : at + FETCHES]
+                works = [Deferred.fromCoroutine(self._fetch(bundle, each, staged)) for each in group]
+                try:
+                    outcomes = await DeferredList(works, consumeErrors=True)
+                except BaseException:
+                    for each in works:
+                        each.cancel()
+                    await DeferredList(works, consumeErrors=True)
+                    raise
+                for item, (fetched, result) in zip(group, outcomes, strict=True):
+                    if fetched:
+                        releases.append((item, result))
+                    else:
+                        taken.refuse(item.name, _error_of(result))
+            if not releases:
+                return
+            published = await publisher.keep_together(
+                order.repository, [release for _, release in releases], staged, order.actor, self.indexer
+            )
+        for (item, release), outcome in zip(releases, published, strict=True):
+            if isinstance(outcome, Exception):
+                taken.refuse(item.name, outcome)
+            elif outcome.changed:
+                taken.count(1, release.files[0].blob.size)
+            else:
+                taken.count_present(1)
+
+    async def _fetch(self, bundle: Bundle, item: Item, staged: Staged) -> Release:
+        """The release of a file, whose bytes are staged. :raises Exception: it cannot be taken in"""
+        expected = {name: value for name, value in item.digests.items() if name in (*ALGORITHMS, "sha256")}
+        algorithms = {*self.taking.algorithms, *expected} - {"sha256"}
+        blob: BlobInfo = await staged.receive(
+            item.place.chunks(),
+            limit=self.tools.max_upload,
+            expect_size=item.size,
+            algorithms=sorted(algorithms),
+            expected=expected or None,
+        )
+        if item.size is not None and blob.size != item.size:
+            raise SizeMismatch(item.size, blob.size)
+        release = await self.taking.take(bundle, item, staged, blob, self.tools.pools)
+        origin = {"from": self.order.place, "by": self.order.actor.name, "at_ms": self.tools.clock.now_ms()}
+        return evolve(
+            release,
+            kind=MARK,
+            published_ms=item.published_ms,
+            publisher=item.publisher,
+            reuse=bool(self.order.repository.policy.get("reuse_deleted_names", False)),
+            files=tuple(
+                evolve(each, attrs={**each.attrs, MARK: origin}, created_ms=item.published_ms) for each in release.files
+            ),
+        )
+
+
+def _batch(items: Sequence[Item]) -> Sequence[Item]:
+    """The first files, as many as are taken in together; at least one."""
+    size = 0
+    for number, each in enumerate(items[:AT_ONCE]):
+        size += each.size or 0
+        if number and size > BATCH_SIZE:
+            return items[:number]
+    return items[:AT_ONCE]
+
+
+def _find_files(reader: Reader, repository_id: int, paths: Sequence[str]) -> dict[str, File]:
+    return dict(release_batches.find_files(reader, repository_id, dict.fromkeys(paths)))
+
+
+def _error_of(result: object) -> Exception:
+    assert isinstance(result, Failure)
+    if not isinstance(result.value, Exception):
+        result.raiseException()  # such as the end of the process
+    return result.value
+
+
+def _set_facts(
+    tx: Transaction, repository: Repository, bundle: Bundle, actor: Actor, indexer: Indexer, now_ms: int
+) -> int:
+    """Give the versions of a package the states and tags that they have at the source; the number of changes."""
+    package = packages.find_package(tx, repository.id, bundle.key)
+    if package is None:
+        return 0
+    changes = 0
+    by_text = {each.text: each for each in versions.list_versions(tx, package.id)}
+    for text, (state, reason) in bundle.states.items():
+        version = by_text.get(text)
+        if version is not None and (version.state, version.reason) != (state, reason):
+            set_version_state(tx, repository, package.key, version.key, state, reason, actor, indexer, now_ms)
+            changes += 1
+    moved: list[str] = []
+    for name, text in bundle.tags.items():
+        version = by_text.get(text)
+        tagged = None if version is None else tags.find_tag(tx, package.id, name)
+        if version is not None and (tagged is None or tagged.version_id != version.id):
+            tags.set_tag(tx, package.id, name, version_id=version.id, actor=actor, now_ms=now_ms)
+            moved.append(name)
+    new_meta = {key: value for key, value in bundle.meta.items() if package.meta.get(key) != value}
+    if moved or new_meta:
+        fresh = packages.find_package(tx, repository.id, bundle.key)
+        assert fresh is not None
+        fresh = bump_package_serial(tx, repository, fresh, now_ms)
+        if new_meta:
+            fresh = evolve(fresh, meta={**fresh.meta, **new_meta})
+            packages.touch_package(tx, fresh.id, serial=fresh.serial, now_ms=now_ms, meta=fresh.meta)
+        indexer(PackageIndex(tx, fresh, now_ms), Change())
+        append_package_event(tx, fresh, "tagged" if moved else "changed", {"tags": moved}, actor, now_ms)
+    return changes + len(moved) + len(new_meta)

@@ -1,0 +1,146 @@
+"""Starts imports as jobs: finds the source, checks that it may be read, and lets the engine take it in."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from pkgrepo.errors import Forbidden, Invalid, RepositoryInactive
+from pkgrepo.importing.engine import Import, Order, Tools
+from pkgrepo.importing.files import FileTaker
+from pkgrepo.importing.items import Source
+from pkgrepo.importing.kinds import TAKINGS, Kind, find_kind
+from pkgrepo.importing.places import Folder, Site
+from pkgrepo.model import Actor, Repository, RepositoryType
+from pkgrepo.outbound.urls import Target, UserInfoError, parse_url
+from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.routes import Credentials, Route
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.upkeep.imports import KIND, ImportRequest
+from pkgrepo.repositories.upkeep.jobs import Jobs, Progress
+
+
+@define(eq=False, kw_only=True)
+class Importers:
+    """
+    Starts imports; see L{pkgrepo.repositories.upkeep.imports.StartsImports}.
+
+    ``upstreams`` makes the clients of one import, whose requests have the given Authorization field. ``folders`` are
+    those that may be read, with what is below them; None: every folder that this process can read.
+    """
+
+    _tools: Tools
+    _jobs: Jobs
+    _formats: Mapping[str, StoredFormat]
+    _upstreams: Callable[[str | None], Upstreams]
+    _folders: Sequence[Path] | None
+    _reactor: Any
+
+    async def __call__(self, repository: Repository, request: ImportRequest, actor: Actor) -> str:
+        """Start an import as a job. Returns its id."""
+        if (
+            repository.type is not RepositoryType.HOSTED
+            or repository.parent is not None
+            or repository.stage is not None
+        ):
+            raise Invalid(f"{repository.path} is no hosted repository", "/into")
+        if not repository.active:
+            raise RepositoryInactive(repository.path)
+        kind = find_kind(request.kind, repository.format)
+        place = await self._place(kind, request, repository.format)
+        data = {
+            "on": f"{place} into {repository.path}",
+            "repository": repository.uid,
+            "by": actor.name,
+            "kind": request.kind,
+            "source": place,
+            "dry_run": request.dry_run,
+            "only": list(request.only),
+        }
+        order = Order(
+            kind=request.kind,
+            place=place,
+            repository=repository,
+            actor=actor,
+            only=request.only,
+            dry_run=request.dry_run,
+            again=request.again,
+        )
+        return await self._jobs.begin(KIND, repository.uid, data, partial(self._run, kind, request, order))
+
+    async def _place(self, kind: Kind, request: ImportRequest, format_name: str) -> str:
+        """The address or the folder of the source. :raises Invalid, Forbidden: see above"""
+        if request.is_remote:
+            if format_name not in kind.addresses:
+                raise Invalid(f"a source of kind {request.kind} is a folder", "/source")
+            return _parse(request.source).text
+        if format_name not in kind.folders:
+            raise Invalid(f"a source of kind {request.kind} is an address (http or https)", "/source")
+        if not os.path.isabs(request.source):
+            raise Invalid("the source is an address (http or https), or the absolute path of a folder", "/source")
+        return await self._tools.pools.disk(self._check_folder, request.source)
+
+    def _check_folder(self, source: str) -> str:
+        """The folder, without symbolic links on the way to it."""
+        folder = os.path.realpath(source)
+        if self._folders is not None and not any(_is_in(folder, os.path.realpath(each)) for each in self._folders):
+            # also of folders that do not exist: whether they do is not to be learned here
+            raise Forbidden(
+                "the server reads no such folder: imports.folders lists those from which it may import; or run "
+                "'pkgrepo import' on the machine of the server"
+            )
+        if not os.path.isdir(folder):
+            raise Invalid("the source is no folder", "/source")
+        return folder
+
+    async def _run(self, kind: Kind, request: ImportRequest, order: Order, progress: Progress) -> Mapping[str, Any]:
+        """The work of the job."""
+        format_name = order.repository.format
+        if not request.is_remote:
+            folder = Folder(order.place, self._tools.pools)
+            return await self._take(kind.folders[format_name](folder, request), order, progress)
+        route, authorization = _route(request)
+        upstreams = self._upstreams(authorization)
+        try:
+            site = Site(upstreams.of(order.repository.id, route), self._reactor, self._tools.max_upload)
+            return await self._take(kind.addresses[format_name](site, request), order, progress)
+        finally:
+            await upstreams.close()
+
+    async def _take(self, source: Source, order: Order, progress: Progress) -> Mapping[str, Any]:
+        format_name = order.repository.format
+        taker = FileTaker(
+            tools=self._tools, order=order, taking=TAKINGS[format_name], indexer=self._formats[format_name].index
+        )
+        return await Import(self._tools, order, source, taker).run(progress)
+
+
+def _parse(url: str) -> Target:
+    """:raises Invalid: the address of the source cannot be used"""
+    try:
+        return parse_url(url)
+    except UserInfoError:
+        raise Invalid("the address has a user name or a password: credentials are given apart", "/source") from None
+    except ValueError as error:
+        raise Invalid(f"the address cannot be used: {error}", "/source") from None
+
+
+def _route(request: ImportRequest) -> tuple[Route, str | None]:
+    """The route to the source, and its Authorization field. The route has no secret, but knows whether there is one."""
+    target = _parse(request.source)
+    if not request.secret:
+        return Route(name=target.host, target=target), None
+    if request.username:
+        encoded = b64encode(f"{request.username}:{request.secret}".encode()).decode("ascii")
+        return Route(name=target.host, target=target, credentials=Credentials(request.username, "")), f"Basic {encoded}"
+    return Route(name=target.host, target=target, credentials=Credentials(None, "")), f"Bearer {request.secret}"
+
+
+def _is_in(folder: str, allowed: str) -> bool:
+    return folder == allowed or folder.startswith(allowed.rstrip("/") + "/")

@@ -1,0 +1,102 @@
+"""What sources of imports list, and what a kind of source needs to be one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from attrs import Factory, frozen
+
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import BlobInfo, VersionState
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.pools import Pools
+
+MARK: Final = "imported"  # the attribute of a file that was taken in: where it came from
+State = tuple[VersionState, str]  # with the reason
+
+
+class Place(Protocol):
+    """Where the bytes of a file are."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The bytes. :raises PkgrepoError, OSError: they cannot be read"""
+
+
+@frozen(kw_only=True)
+class Item:
+    """
+    A file at a source.
+
+    ``path`` is where the repository is to have it. ``digests`` are what the source says of its bytes, by ``hashlib``
+    name, in lower-case hex; ``size`` is None if it does not say that. ``published_ms`` and ``publisher`` are those of
+    the publish at the source; None if they are not known. ``about`` is for the L{Take} of the kind.
+    """
+
+    name: str
+    path: str
+    place: Place
+    version: str = ""
+    size: int | None = None
+    digests: Mapping[str, str] = Factory(dict)
+    published_ms: int | None = None
+    publisher: str | None = None
+    about: Any = None
+
+
+@frozen(kw_only=True)
+class Bundle:
+    """
+    A package at a source: ``name`` is what the source calls it, ``key`` that of the package here.
+
+    ``fingerprint`` is a text that differs once the source says something else. ``tags`` are texts of versions by tag,
+    ``states`` are those of versions that are not live, by text. ``left_out`` are names of files that are not taken,
+    with the reason. ``meta`` is set on the package.
+    """
+
+    name: str
+    key: str
+    fingerprint: str
+    items: Sequence[Item]
+    tags: Mapping[str, str] = Factory(dict)
+    states: Mapping[str, State] = Factory(dict)
+    left_out: Sequence[tuple[str, str]] = ()
+    meta: Mapping[str, Any] = Factory(dict)
+
+
+class Take(Protocol):
+    """Makes the release of a file, whose staged bytes have the digests that the source announced."""
+
+    def __call__(
+        self, bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools, /
+    ) -> Awaitable[Release]:
+        """:raises Invalid: it is no file of this package, or one that cannot be served"""
+
+
+class Source(Protocol):
+    """The packages of one place."""
+
+    def names(self) -> AsyncIterator[str]:
+        """The names of all packages, each once. :raises PkgrepoError, OSError: they cannot be listed"""
+
+    def bundle(self, name: str) -> Awaitable[Bundle]:
+        """What there is of a package. :raises PkgrepoError, OSError: that is not known"""
+
+
+def _unchanged(_reader: Reader, _repository_id: int, bundle: Bundle) -> Bundle:
+    return bundle
+
+
+@frozen(kw_only=True, eq=False)
+class Taking:
+    """
+    How files of a format are taken in.
+
+    ``take`` makes releases. ``algorithms`` are the digests beside sha256 that the format needs of its files. ``settle``
+    returns the bundle with the paths that its files have in a repository which has other files of their versions.
+    """
+
+    take: Take
+    algorithms: tuple[str, ...] = ()
+    settle: Callable[[Reader, int, Bundle], Bundle] = _unchanged

@@ -1,0 +1,74 @@
+"""The kinds of sources, by the word that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from attrs import frozen
+
+from pkgrepo.errors import Invalid
+from pkgrepo.importing import npm, python
+from pkgrepo.importing.items import Source, Taking
+from pkgrepo.importing.places import Folder, Site
+from pkgrepo.repositories.upkeep.imports import ImportRequest
+
+FromAddress = Callable[[Site, ImportRequest], Source]
+FromFolder = Callable[[Folder, ImportRequest], Source]
+
+
+@frozen(kw_only=True, eq=False)
+class Kind:
+    """
+    A kind of source. ``sources`` make one of an address or of a folder, by the format of the repository.
+
+    None of either: such a source is no address, or no folder. ``about`` is the help of the command.
+    """
+
+    about: str
+    addresses: Mapping[str, FromAddress]
+    folders: Mapping[str, FromFolder]
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats of the repositories into which it can be taken."""
+        return sorted({*self.addresses, *self.folders})
+
+
+TAKINGS: Final[Mapping[str, Taking]] = {"npm": npm.TAKING, "python": python.TAKING}
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "python": Kind(
+        about="Python packages: a simple index (PEP 503, PEP 691), or a folder of wheels and source distributions.",
+        addresses={"python": lambda site, _: python.PythonIndex(site)},
+        folders={"python": lambda folder, _: python.PythonFolder(folder)},
+    ),
+    "npm": Kind(
+        about="npm packages: a registry, or a folder with the tarballs of each package.",
+        addresses={"npm": lambda site, request: npm.NpmRegistry(site, request.names)},
+        folders={"npm": lambda folder, _: npm.NpmFolder(folder)},
+    ),
+    "verdaccio": Kind(
+        about="The npm packages of a Verdaccio: its address, or its storage folder.",
+        addresses={"npm": lambda site, request: npm.NpmRegistry(site, request.names)},
+        folders={"npm": lambda folder, _: npm.NpmFolder(folder)},
+    ),
+    "devpi": Kind(
+        about="The Python packages of an index of devpi: the address of its simple index, or an export.",
+        addresses={"python": lambda site, _: python.PythonIndex(site)},
+        folders={},
+    ),
+}
+
+
+def find_kind(name: str, format_name: str) -> Kind:
+    """The kind with a name, for a repository of a format. :raises Invalid: there is none, or not for that format"""
+    kind = KINDS.get(name)
+    if kind is None:
+        raise Invalid(f"there is no kind of source {name[:50]!r}; there are {', '.join(sorted(KINDS))}", "/kind")
+    if format_name not in kind.formats:
+        raise Invalid(
+            f"a source of kind {name} is taken into repositories of {' or '.join(kind.formats)}, not {format_name}",
+            "/kind",
+        )
+    return kind

@@ -1,0 +1,271 @@
+"""The bytes and documents of sources: below an address, or in a folder of this machine."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+from attrs import frozen
+from twisted.internet.task import deferLater
+
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamLimited, UpstreamUnavailable
+from pkgrepo.model import ReadLimits
+from pkgrepo.proxy.upstream.client import Upstream
+from pkgrepo.proxy.upstream.response import UpstreamResponse
+from pkgrepo.storage.pools import Pools
+from pkgrepo.untrusted.strict_json import ERRORS
+
+PIECE: Final = 256 * 1024  # bytes of a file that are read at a time
+LARGEST_LIST: Final = 512 * 1024 * 1024  # bytes of a list of all packages; a large npm registry's has 200 MiB
+MOST_TRIES: Final = 4  # beside those of the client, for a source that is restarted meanwhile
+PAUSE_S: Final = 5.0  # seconds before another try; the client leaves a failing host alone for some seconds
+ABSENT: Final = (404, 405, 410)
+JSON: Final = "application/json"
+LONGEST_NAME: Final = 4096
+
+
+class Site:
+    """
+    Reads what is below an address, with the credentials of the import, which only the host of the address gets.
+
+    ``largest`` is the most bytes that a file may have.
+    """
+
+    def __init__(self, upstream: Upstream, reactor: Any, largest: int) -> None:
+        self.upstream = upstream
+        self._reactor = reactor
+        self._largest = largest
+
+    @property
+    def url(self) -> str:
+        """The address, without a slash at its end."""
+        return self.upstream.url
+
+    async def read(
+        self, url: str, accept: str = "*/*", *, largest: int = LARGEST_LIST, body: bytes | None = None
+    ) -> tuple[bytes, str]:
+        """
+        A document and its final address; ``url`` is absolute, or a path below the address of the source.
+
+        :raises NotFound: there is none; :raises UpstreamFailed: the source fails
+        """
+        async with self.open(url, accept, ReadLimits(largest, None), decode=True, body=body) as response:
+            return await response.read(), response.url
+
+    async def json(self, url: str, accept: str = JSON, *, largest: int = LARGEST_LIST) -> Any:
+        """A JSON document. :raises UpstreamFailed: it is none; otherwise as ``read``"""
+        content, _ = await self.read(url, accept, largest=largest)
+        try:
+            return msgspec.json.decode(content)
+        except ERRORS:
+            raise UpstreamFailed(self.upstream.name, f"its answer for {url[:200]} is not JSON") from None
+
+    @asynccontextmanager
+    async def open(
+        self,
+        url: str,
+        accept: str = "*/*",
+        limits: ReadLimits | None = None,
+        *,
+        decode: bool = False,
+        body: bytes | None = None,
+    ) -> AsyncIterator[UpstreamResponse]:
+        """
+        A response with status 200; a source that does not answer is asked again after a while.
+
+        :raises NotFound: there is nothing; :raises UpstreamFailed: the source fails
+        """
+        limits = limits or ReadLimits(self._largest, None)
+        method = "GET" if body is None else "POST"
+        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": JSON}
+        for tries in range(1, MOST_TRIES + 1):
+            opened = self.upstream.open(method, url, headers, limits=limits, decode=decode, body=body, subject=url)
+            try:
+                response = await opened.__aenter__()
+            except (UpstreamUnavailable, UpstreamLimited) as error:
+                if tries == MOST_TRIES:
+                    raise
+                await deferLater(self._reactor, max(PAUSE_S, getattr(error, "retry_after_s", None) or 0))
+                continue
+            try:
+                if response.status in ABSENT:
+                    raise NotFound("document", url.partition("?")[0][-200:])
+                if response.status != 200:
+                    raise UpstreamFailed(self.upstream.name, f"it answered {response.status}")
+                yield response
+            finally:
+                await opened.__aexit__(None, None, None)
+            return
+
+    def file(self, url: str) -> RemotePlace:
+        """The place of a file."""
+        return RemotePlace(self, url)
+
+
+@frozen
+class RemotePlace:
+    """The bytes at a URL; see L{pkgrepo.importing.items.Place}."""
+
+    site: Site
+    url: str
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The bytes as they arrive."""
+        async with self.site.open(self.url) as response:
+            async for chunk in response:
+                yield chunk
+
+
+@frozen
+class FoundFile:
+    """A regular file in a folder: its path below that, and its place on the disk."""
+
+    path: str
+    place: str
+    size: int
+    modified_ns: int
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def mark(self) -> str:
+        """A text that differs once the file was written again."""
+        return f"{self.path} {self.size} {self.modified_ns}"
+
+
+class Folder:
+    """Reads what is below a folder of this machine; symbolic links are not followed."""
+
+    def __init__(self, root: str, pools: Pools) -> None:
+        self.root = root
+        self._pools = pools
+
+    async def read(self, path: str, limit: int) -> bytes:
+        """
+        A small file.
+
+        :raises NotFound: there is none; :raises OSError: it cannot be read; :raises Invalid: it is too large
+        """
+        try:
+            content: bytes = await self._pools.disk(_read, os.path.join(self.root, path), limit)
+        except FileNotFoundError:
+            raise NotFound("file", path[-200:]) from None
+        return content
+
+    async def json(self, path: str, limit: int = 256 * 1024 * 1024) -> Any:
+        """A JSON file. :raises Invalid: it is none, or too large"""
+        try:
+            return msgspec.json.decode(await self.read(path, limit))
+        except ERRORS:
+            raise Invalid(f"{path[-200:]} is not JSON") from None
+
+    async def files(self, below: str = "") -> list[FoundFile]:
+        """All regular files below a path, ordered by path; hidden ones are left out."""
+        found: list[FoundFile] = await self._pools.disk(_walk, self.root, below)
+        return found
+
+    async def list(self, path: str = "") -> tuple[list[str], list[FoundFile]]:
+        """The names of the folders in a folder, and its files. :raises OSError: it cannot be read"""
+        found: tuple[list[str], list[FoundFile]] = await self._pools.disk(_list, self.root, path)
+        return found
+
+    def file(self, found: FoundFile) -> LocalPlace:
+        """The place of a file."""
+        return LocalPlace(found.place, self._pools)
+
+
+@frozen
+class LocalPlace:
+    """The bytes of a file on this machine; see L{pkgrepo.importing.items.Place}."""
+
+    path: str
+    pools: Pools
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The bytes, piece by piece. A small file takes one turn of a thread."""
+        content, descriptor = await self.pools.disk(_begin, self.path)
+        if descriptor is None:
+            yield content
+            return
+        try:
+            at = 0
+            while content:
+                yield content
+                at += len(content)
+                content = await self.pools.disk(os.pread, descriptor, PIECE, at)
+        finally:
+            os.close(descriptor)
+
+
+def open_file(place: str) -> int:
+    """
+    A descriptor of a regular file for reading; the caller closes it.
+
+    :raises OSError: it cannot be read; :raises Invalid: it is no regular file any more
+    """
+    # Without O_NONBLOCK opening a FIFO would wait for its writer.
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Invalid("it is no regular file")
+    return descriptor
+
+
+def _begin(place: str) -> tuple[bytes, int | None]:
+    """The first bytes of a file, and its descriptor if there are more."""
+    descriptor = open_file(place)
+    content, more = b"", False
+    try:
+        content = os.pread(descriptor, PIECE, 0)
+        more = len(content) == PIECE
+    finally:
+        if not more:
+            os.close(descriptor)
+    return content, descriptor if more else None
+
+
+def _read(place: str, limit: int) -> bytes:
+    with os.fdopen(open_file(place), "rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise Invalid(f"{place.rpartition('/')[2]} has more than {limit} bytes")
+    return content
+
+
+def _walk(root: str, below: str) -> list[FoundFile]:
+    return list(_iterate(root, below))
+
+
+def _iterate(root: str, below: str) -> Iterator[FoundFile]:
+    folders, files = _list(root, below)
+    yield from files
+    for name in folders:
+        yield from _iterate(root, f"{below}/{name}" if below else name)
+
+
+def _list(root: str, path: str) -> tuple[list[str], list[FoundFile]]:
+    folders: list[str] = []
+    files: list[FoundFile] = []
+    with os.scandir(os.path.join(root, path)) as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            if entry.name.startswith(".") or entry.is_symlink() or not entry.name.isprintable():
+                continue
+            if entry.is_dir():
+                folders.append(entry.name)
+            elif entry.is_file():
+                found = entry.stat()
+                at = f"{path}/{entry.name}" if path else entry.name
+                files.append(FoundFile(at, entry.path, found.st_size, found.st_mtime_ns))
+    return folders, files
+
+
+def texts(value: Any) -> Mapping[str, str]:
+    """The texts of a JSON object, by key; empty for anything else."""
+    return {key: each for key, each in value.items() if isinstance(each, str)} if isinstance(value, dict) else {}

@@ -1,0 +1,248 @@
+"""Python packages: any simple index by its address (PEP 503, PEP 691), and folders of distributions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from attrs import evolve, frozen
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.python.names import (
+    FileName,
+    collapse,
+    file_path,
+    is_valid_name,
+    normalise,
+    parse_filename,
+    split_companion,
+)
+from pkgrepo.formats.python.proxied.listing import (
+    ListedFile,
+    Listing,
+    read_html,
+    read_html_list,
+    read_json,
+    read_json_list,
+)
+from pkgrepo.formats.python.proxied.normaliser import Links
+from pkgrepo.formats.python.proxied.upstream import ACCEPT, indexes
+from pkgrepo.formats.python.upload.imported import imported_release
+from pkgrepo.importing.items import Bundle, Item, State, Taking
+from pkgrepo.importing.places import Folder, FoundFile, Site
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import BlobInfo, VersionState
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import versions
+from pkgrepo.storage.pools import Pools
+
+LARGEST_PAGE: Final = 64 * 1024 * 1024  # bytes
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@frozen
+class About:
+    """The parsed name of a distribution, and the requirement that its index lists."""
+
+    name: FileName
+    requires_python: str | None = None
+
+
+class PythonIndex:
+    """A simple index; the address is its own, or the one above it."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._index = ""
+
+    async def names(self) -> AsyncIterator[str]:
+        """The projects that the index lists."""
+        content, _ = await self._read("")
+        read = read_json_list if _is_json(content) else read_html_list
+        known = {collapse(each.strip("/")) for each in read(content) if is_valid_name(each.strip("/"))}
+        for each in sorted(known):
+            yield each
+
+    async def bundle(self, name: str) -> Bundle:
+        """The files of a project's page. :raises Invalid: the page cannot be read"""
+        content, url = await self._read(f"{normalise(name)}/")
+        page = read_json(content, url) if _is_json(content) else read_html(content, url)
+        items, left_out, yanked = self._items(page, name)
+        return Bundle(
+            name=name,
+            key=normalise(name),
+            fingerprint=hashlib.sha256(content).hexdigest(),
+            items=items,
+            states=_states(items, yanked, left_out),
+            left_out=left_out,
+        )
+
+    async def _read(self, path: str) -> tuple[bytes, str]:
+        """A page below the index, and its final address."""
+        if not self._index:
+            candidates = indexes(self._site.url)
+            for each in candidates:
+                try:
+                    content, url = await self._site.read(each, ACCEPT)
+                except NotFound:
+                    if each == candidates[-1]:
+                        raise
+                    continue
+                self._index = each
+                if not path:
+                    return content.removeprefix(_BOM), url
+                break
+        content, url = await self._site.read(f"{self._index}{path}", ACCEPT)
+        return content.removeprefix(_BOM), url
+
+    def _items(self, page: Listing, project: str) -> tuple[list[Item], list[tuple[str, str]], dict[str, str]]:
+        """The files of a page, those left out with the reason, and the reasons of yanked ones by file name."""
+        links, items, left_out = Links(page.base), list[Item](), list[tuple[str, str]]()
+        yanked: dict[str, str] = {}
+        for file in page.files:
+            try:
+                name = parse_filename(file.filename, project=project, eggs=True)
+                url = links.find(file.url)
+                if url is None:
+                    raise Invalid("its link cannot be fetched")
+            except Invalid as error:
+                left_out.append((file.filename[:255], error.message))
+                continue
+            items.append(_item(name, self._site, file, url))
+            if file.yanked is not False:
+                yanked[file.filename] = file.yanked
+        return _in_order(items), left_out, yanked
+
+
+class PythonFolder:
+    """A folder of distributions, also in folders below it, such as ``simple/<project>/`` of a mirror."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._found: dict[str, list[tuple[FoundFile, FileName]]] = {}
+        self._left_out: list[tuple[str, str]] = []
+
+    async def names(self) -> AsyncIterator[str]:
+        """The projects of which the folder has files; an empty name stands for files that are of none."""
+        for file in await self._folder.files():
+            if split_companion(file.name)[1] or file.name.endswith((".html", ".json", ".txt", ".sha256", ".md5")):
+                continue
+            try:
+                name = parse_filename(file.name, eggs=True)
+            except Invalid as error:
+                try:  # a folder of this name tells where name and version of an archive part
+                    name = parse_filename(file.name, project=file.path.split("/")[-2], eggs=True)
+                except (Invalid, IndexError):
+                    self._left_out.append((file.path, error.message))
+                    continue
+            self._found.setdefault(name.project_key, []).append((file, name))
+        for each in sorted(self._found):
+            yield each
+        if self._left_out:
+            yield ""
+
+    async def bundle(self, name: str) -> Bundle:
+        """The files of a project."""
+        if not name:
+            mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
+            return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
+        found = self._found[name]
+        seen: dict[str, Item] = {}
+        left_out = []
+        for file, parsed in found:
+            if parsed.filename in seen:
+                left_out.append((file.path, f"{seen[parsed.filename].name} is in the folder more than once"))
+                continue
+            seen[parsed.filename] = Item(
+                name=parsed.filename,
+                path=file_path(parsed.project_key, parsed.version_text, parsed.filename),
+                place=self._folder.file(file),
+                version=parsed.version_text,
+                size=file.size,
+                published_ms=file.modified_ns // 1_000_000,
+                about=About(parsed),
+            )
+        return Bundle(
+            name=name,
+            key=name,
+            fingerprint=hashlib.sha256("\n".join(each.mark for each, _ in found).encode()).hexdigest(),
+            items=_in_order(seen.values()),
+            left_out=left_out,
+        )
+
+
+async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+    """The release of a distribution; see L{pkgrepo.importing.items.Take}."""
+    about: About = item.about
+    return await imported_release(about.name, item.version, about.requires_python, staged, blob, pools)
+
+
+def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:
+    """The bundle with the spelling of each version that its first file has, here or in the bundle."""
+    texts: dict[str, str] = {}
+    items = []
+    for item in bundle.items:
+        name: FileName = item.about.name
+        if name.version_key not in texts:
+            found = versions.find_by_keys(reader, repository_id, bundle.key, name.version_key)
+            texts[name.version_key] = name.version_text if found is None else found.text
+        text = texts[name.version_key]
+        items.append(evolve(item, version=text, path=file_path(bundle.key, text, name.filename)))
+    by_key = {each.about.name.version_text: each.version for each in items}
+    states = {by_key.get(text, text): state for text, state in bundle.states.items()}
+    return evolve(bundle, items=items, states=states)
+
+
+TAKING: Final = Taking(take=take, settle=settle)
+
+
+def _item(name: FileName, site: Site, file: ListedFile, url: str) -> Item:
+    return Item(
+        name=name.filename,
+        path=file_path(name.project_key, name.version_text, name.filename),
+        place=site.file(url),
+        version=name.version_text,
+        size=file.size,
+        digests=file.hashes,
+        published_ms=_time_ms(file.upload_time),
+        about=About(name, file.requires_python),
+    )
+
+
+def _in_order(items: Iterable[Item]) -> list[Item]:
+    """Wheels first: their metadata can be read always, and describe the version."""
+    return sorted(items, key=lambda each: (each.about.name.kind != "bdist_wheel", each.name))
+
+
+def _states(items: Sequence[Item], yanked: Mapping[str, str], left_out: list[tuple[str, str]]) -> dict[str, State]:
+    """The yanked versions; one of which only some files are yanked stays live, which is reported."""
+    by_version: dict[str, list[Item]] = {}
+    for each in items:
+        by_version.setdefault(each.about.name.version_key, []).append(each)
+    found: dict[str, State] = {}
+    for some in by_version.values():
+        reasons = [yanked[each.name] for each in some if each.name in yanked]
+        if len(reasons) == len(some):
+            found.update((each.version, (VersionState.YANKED, reasons[0])) for each in some)
+        elif reasons:
+            names = ", ".join(each.name for each in some if each.name in yanked)
+            left_out.append((f"yank of {some[0].version}", f"only some of its files are yanked there: {names}"))
+    return found
+
+
+def _is_json(text: bytes) -> bool:
+    return text[:1024].lstrip()[:1] == b"{"
+
+
+def _time_ms(text: str | None) -> int | None:
+    """A time (PEP 700) in ms since the epoch; None if the text is none."""
+    try:
+        time = None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if time is None or time.year < 1970:
+        return None
+    return round((time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp() * 1000)

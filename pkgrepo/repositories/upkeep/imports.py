@@ -1,0 +1,54 @@
+"""What is asked of an import, and what starts one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Final, Protocol
+
+from attrs import field, frozen
+
+from pkgrepo.model import Actor, Repository
+
+KIND: Final = "import"  # of the job
+
+
+@frozen(kw_only=True)
+class ImportRequest:
+    """
+    Packages of a ``source``, an address or the path of a folder, that are to be taken in.
+
+    ``username`` and ``secret`` are credentials for the host of the address: with an empty user name the secret is a
+    token. They are in memory until the import ends, and in no log. ``only`` are globs of names of packages that are
+    taken; none: all. ``names`` are those of packages, for a source that does not list them. ``renamed`` are pairs of
+    the beginning of names there and of names here, for images. With ``again`` packages are compared with what is here
+    although nothing has changed at the source. ``repositories`` are those of the source, where it has several.
+    """
+
+    kind: str
+    source: str
+    username: str = ""
+    secret: str = field(default="", repr=False)
+    only: Sequence[str] = ()
+    names: Sequence[str] = ()
+    renamed: Mapping[str, str] = field(factory=dict)
+    repositories: Sequence[str] = ()
+    dry_run: bool = False
+    again: bool = False
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the source is an address."""
+        return self.source.startswith(("http://", "https://"))
+
+
+class StartsImports(Protocol):
+    """Starts imports as jobs."""
+
+    def __call__(self, repository: Repository, request: ImportRequest, actor: Actor, /) -> Awaitable[str]:
+        """
+        Start an import into a repository. Returns the id of the job.
+
+        :raises Invalid: there is no such kind, or the source or the repository is none for it
+        :raises Forbidden: it is a folder that the server may not read
+        :raises JobRunning: another import into the repository runs
+        """
