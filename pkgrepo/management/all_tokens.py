@@ -25,14 +25,30 @@ table = Table("tokens")
     query=[
         Parameter("user", "Only tokens of this user, by id or name."),
         Parameter("unused_days", "Only tokens that were neither used nor made for so many days.", "integer"),
+        Parameter(
+            "without_second_factor",
+            "Only tokens of admins, user managers and system managers whose password needs no second factor; of all "
+            "people where auth.second_factor is everyone.",
+            "boolean",
+        ),
         sorting(tokens.TOKEN_ORDERS, "last_used_at"),
     ],
 )
 async def list_all_tokens(call: Call) -> Page[TokenRecord]:
-    """Those that work: neither revoked nor expired. Tokens that were never used come first."""
+    """
+    Those that work: neither revoked nor expired. Tokens that were never used come first.
+
+    A token needs no second factor, so those that were made before it was required work on.
+    """
     user: User | None = await find_user(call, call.query("user")) if call.query("user") else None
     days = call.integer("unused_days", 0, 0, MOST_DAYS)
-    wanted = None if user is None else user.id, call.now_ms - days * DAY_MS if days else None, call.now_ms
+    everyone = int(call.services.second_factors.required == "everyone")
+    wanted = (
+        None if user is None else user.id,
+        call.now_ms - days * DAY_MS if days else None,
+        everyone if call.flag("without_second_factor") else None,
+        call.now_ms,
+    )
     found: Page[Token] = await call.page(
         tokens.list_working_tokens,
         *wanted,

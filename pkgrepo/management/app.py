@@ -48,7 +48,7 @@ from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer, device_login, pipelines
 from pkgrepo.management.tokens import routes as tokens
-from pkgrepo.management.users import groups, permissions, second_factor, sessions, sign_on
+from pkgrepo.management.users import groups, links, permissions, second_factor, sessions, sign_on
 from pkgrepo.management.users import routes as users
 from pkgrepo.management.webhooks import feed
 from pkgrepo.management.webhooks import routes as webhooks
@@ -91,6 +91,7 @@ ROOMS = (
     service_accounts,
     sessions,
     second_factor,
+    links,
     sign_on,
     tokens,
     all_tokens,

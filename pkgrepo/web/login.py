@@ -32,6 +32,7 @@ _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$
 WRONG: Final = "The name or the password is wrong."
 DEVICE: Final = "login/device.html"
 NOT_ASKING: Final[dict[str, Any]] = {"asking": None, "asked": "", "code": "", "done": "", "error": "", "target": ""}
+LINK: Final = "login/password_link.html"
 DEVICE_REFUSED: Final = (Forbidden, Invalid, NotFound, TooManyAttempts)
 
 pages = PageTable()
@@ -140,6 +141,25 @@ def _asked(found: Any) -> str:
     server = [each for each in scopes if each not in actions]
     access = "owner" if not scopes or len(actions) == len(Action) else "listed" if actions else "none"
     return sentence_of(access, places, server, days=found.expires_in_days)
+
+
+@pages.get("/password-link")
+async def link_form(visit: Visit) -> Response:
+    """The form for a new password; a script takes the secret of the link from the fragment of the address."""
+    return visit.page(LINK, secret="", done="", error="")
+
+
+@pages.post("/password-link", open=True)
+async def use_link(visit: Visit, form: Form) -> Response:
+    """Choose a password with a one-time link."""
+    secret, password = form.text("secret").rpartition("#")[2], form.secret("password")
+    try:
+        if password != form.secret("repeated"):
+            raise Invalid("the two passwords differ")
+        used = await visit.api("POST", "/user/password-link", fields={"secret": secret, "password": password})
+    except (Forbidden, Invalid) as error:
+        return visit.page(LINK, status=422, secret=secret, done="", error=str(error))
+    return visit.page(LINK, secret="", done=used.username, error="")
 
 
 @pages.post("/logout")

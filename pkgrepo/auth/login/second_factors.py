@@ -75,14 +75,14 @@ class SecondFactors:
         self._catalog = catalog
         self._box = box
         self._throttle = throttle
-        self._required = required
+        self.required = required
         self._clock = clock
 
     def lacks(self, user: User) -> bool:
         """Whether a user must have a second factor, and has none."""
-        if user.mfa or self._required == "optional" or user.kind is not UserKind.PERSON:
+        if user.mfa or self.required == "optional" or user.kind is not UserKind.PERSON:
             return False
-        return self._required == "everyone" or user.admin or user.user_manager or user.system_manager
+        return self.required == "everyone" or user.admin or user.user_manager or user.system_manager
 
     async def check(self, user: User, code: str, address: str, *, enrolling: bool = False) -> bool:
         """

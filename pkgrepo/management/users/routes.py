@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -29,6 +29,9 @@ from pkgrepo.storage.catalog.server.quotas import QuotaKind
 
 from .schema import NameTaken, NewUser, OwnerGiven, PasswordSet, StatusChange, UserChange, UserRecord
 
+MOST_DAYS: Final = 36_500
+DAY_MS: Final = 86_400_000
+
 table = Table("users")
 
 
@@ -39,20 +42,30 @@ table = Table("users")
     query=[
         Parameter("q", "Only users whose user name, name or email contains this text."),
         Parameter("kind", "Only users of this kind: person or service."),
+        Parameter("inactive_days", "Only people who have not logged in for so many days.", "integer"),
         sorting(users.USER_ORDERS, "username"),
     ],
     aliases=[("GET", "/user-management/list")],
 )
 async def list_users(call: Call) -> Page[UserRecord]:
-    """Who never logged in has the earliest last login."""
+    """
+    Who never logged in has the earliest last login.
+
+    Logins are those with a password or at a provider; the use of a token is none.
+    """
     kind = _kind(call.query("kind"))
+    days = call.integer("inactive_days", 0, 0, MOST_DAYS)
+    since_ms = call.now_ms - days * DAY_MS if days else None
+    if days:
+        kind = kind or UserKind.PERSON  # a service never logs in
     return await call.page(
         users.list_users,
         search=call.query("q"),
         kind=kind,
+        absent_since_ms=since_ms,
         by=call.order(users.USER_ORDERS, "username"),
         show=UserRecord.of,
-        count=(users.count_users, call.query("q"), kind),
+        count=(users.count_users, call.query("q"), kind, since_ms),
     )
 
 

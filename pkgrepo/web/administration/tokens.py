@@ -11,7 +11,7 @@ from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
 PER_PAGE: Final = 100
-FILTERS: Final = ("user", "unused_days", "sort", "cursor")
+FILTERS: Final = ("user", "unused_days", "without_second_factor", "sort", "cursor")
 
 pages = PageTable()
 

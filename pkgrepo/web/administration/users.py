@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pkgrepo.errors import Forbidden, NotFound
+from pkgrepo.errors import Forbidden, Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
@@ -41,7 +41,9 @@ async def add_user(visit: Visit, form: Form) -> Response:
         made = await visit.api("POST", "/users", fields=fields)
     except REFUSED as error:
         return await _list(visit, error=str(error))
-    return visit.redirect_to("admin", "users", made.id)
+    return (
+        await make_link(visit, form, made.id) if form.flag("invite") else visit.redirect_to("admin", "users", made.id)
+    )
 
 
 @pages.get("/admin/users/<id>")
@@ -66,6 +68,16 @@ async def change_user(visit: Visit, form: Form, id: str) -> Response:
 async def set_password(visit: Visit, form: Form, id: str) -> Response:
     """Set a new password."""
     return await _do(visit, id, "PUT", "/users/<id>/password", {"password": form.secret("password")})
+
+
+@pages.post("/admin/users/<id>/password-link")
+async def make_link(visit: Visit, _form: Form, id: str) -> Response:
+    """Make a one-time link for a password, and show it this once."""
+    try:
+        made = await visit.api("POST", "/users/<id>/password-link", {"id": id}, fields={})
+    except REFUSED as error:
+        return await _user(visit, id, error=str(error))
+    return await _user(visit, id, link=made)
 
 
 @pages.post("/admin/users/<id>/second-factor")
@@ -136,8 +148,11 @@ async def _do(visit: Visit, id: str, method: str, operation: str, fields: dict[s
 
 async def _list(visit: Visit, error: str = "") -> Response:
     query: dict[str, Any] = {"limit": PER_PAGE}
-    query |= {name: visit.query(name) for name in ("q", "sort", "cursor") if visit.query(name)}
-    listed = await visit.api("GET", "/users", query=query)
+    query |= {name: visit.query(name) for name in ("q", "inactive_days", "sort", "cursor") if visit.query(name)}
+    try:
+        listed = await visit.api("GET", "/users", query=query)
+    except Invalid as wrong:
+        listed, error = await visit.api("GET", "/users", query={"limit": PER_PAGE}), str(wrong)
     return visit.page(
         "administration/users.html",
         status=422 if error else 200,
@@ -147,7 +162,7 @@ async def _list(visit: Visit, error: str = "") -> Response:
     )
 
 
-async def _user(visit: Visit, id: str, error: str = "") -> Response:
+async def _user(visit: Visit, id: str, error: str = "", link: Any = None) -> Response:
     return visit.page(
         "administration/user.html",
         status=422 if error else 200,
@@ -157,6 +172,7 @@ async def _user(visit: Visit, id: str, error: str = "") -> Response:
         scopes=await visit.api("GET", "/info/scopes"),
         repositories=(await visit.api("GET", "/repository", query={"limit": MOST_LISTED})).items,
         error=error,
+        link=link,
     )
 
 

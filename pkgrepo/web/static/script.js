@@ -37,6 +37,14 @@ for (const form of document.querySelectorAll("form[data-results]")) {
   });
 }
 
+// The secret of a one-time link, which no server was sent; it leaves the address, so that it is in no history.
+for (const input of document.querySelectorAll("input[data-fragment]")) {
+  if (location.hash.length < 2) continue;
+  input.value = location.hash.slice(1);
+  input.closest("label").hidden = true;
+  history.replaceState(null, "", location.pathname);
+}
+
 for (const form of document.querySelectorAll("form[data-confirm]")) {
   form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
 }

@@ -33,6 +33,19 @@ def test_users_are_made_changed_and_removed(admin):
     assert "nobody removes their own account" in admin.refused(5, "user", "delete", "admin", "--yes")
 
 
+def test_an_invited_person_chooses_a_password_by_a_link(admin, api, stranger):
+    link = admin("user", "create", "ida", "--invite").strip()
+    assert link.startswith(f"{admin.url}/ui/password-link#")
+    body = {"secret": link.partition("#")[2], "password": PASSWORD}
+    assert api.post_json("/user/password-link", body).json == {"username": "ida"}
+    stranger.log_in(user="ida")
+    assert admin("user", "password-link", "ida", "--hours", "1").startswith(admin.url)
+    assert admin("user", "end-password-link", "ida") == "the link of ida has ended\n"
+    assert "does not exist" in admin.refused(3, "user", "end-password-link", "ida")
+    assert "ida" not in admin("user", "list", "--inactive-days", "1")
+    admin("user", "delete", "ida", "--yes")
+
+
 def test_grants_are_set_one_by_one(admin, stranger):
     admin("user", "create", "bob", "--password-file", "-", told=PASSWORD)
     admin("user", "grant", "bob", "main/py", "read", "write")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkgrepo.interfaces import Transaction
+from pkgrepo.storage.catalog.people.tokens import list_working_tokens
 from tests.support.memory_server import Stack
 
 DAY_MS = 86_400_000
@@ -44,3 +45,21 @@ async def test_admins_see_whose_tokens_nobody_uses_and_revoke_them(stack: Stack)
     assert (await stack.api("DELETE", "/token/none")).status == 404
     [row, *_] = await stack.audited(action="token.revoke", outcome="ok")
     assert (row["actor"], row["object"], row["detail"]) == ("eve", "old", {"owner": "bob"})
+
+
+async def test_tokens_of_those_who_should_have_a_second_factor_are_found(stack: Stack) -> None:
+    await stack.add_user("bob")
+    await stack.add_user("eve", user_manager=True)
+    await stack.ok("POST", "/users", {"username": "robot", "kind": "service"})
+    for owner in ("bob", "eve", "admin"):
+        await stack.token(owner, name=f"of {owner}")
+    await stack.ok("POST", "/users/robot/token", {"name": "of robot"})
+    wanted = "?without_second_factor=true&sort=name"
+    assert await names(stack, wanted) == ["of admin", "of eve"]
+    factor = "INSERT INTO second_factor (account_id, secret, confirmed_at) SELECT id, 'x', 1 FROM account WHERE key = ?"
+    await stack.assembly.core.catalog.write(lambda tx: tx.execute(factor, ("eve",)))
+    assert await names(stack, wanted) == ["of admin"]
+    assert (await stack.ok("GET", f"/token{wanted}&count=true"))["total"] == 1
+    core = stack.assembly.core
+    everyone = await core.catalog.look(list_working_tokens, None, None, 1, core.clock.now_ms(), order="name")
+    assert [each.name for each in everyone] == ["of admin", "of bob"]

@@ -349,3 +349,20 @@ async def test_only_passwords_begin_sessions(stack: Stack) -> None:
         body = {"username": username, "password": secret}
         reply = await stack.api("POST", "/user/login", body, who=None)
         assert (reply.status, "set-cookie" in reply.headers) == (401, False)
+
+
+async def test_people_who_have_not_logged_in_for_days_are_found(stack):
+    await stack.add_user("bob")
+    await stack.add_user("eve")
+    await stack.ok("POST", "/users", {"username": "robot", "kind": "service"})
+    catalog, now_ms = stack.assembly.core.catalog, stack.assembly.core.clock.now_ms()
+    for name, made, logged_in in (("bob", 200, None), ("eve", 200, 5), ("robot", 200, None)):
+        at = [now_ms - days * 86_400_000 if days else None for days in (made, logged_in)]
+        command = "UPDATE account SET created_at = ?, last_login_at = ? WHERE key = ?"
+        await catalog.write(lambda tx, command=command, at=at, name=name: tx.execute(command, (*at, name)))
+    for days, found in ((90, ["bob"]), (3, ["bob", "eve"])):
+        listed = await stack.ok("GET", f"/users?inactive_days={days}&count=true")
+        assert ([each["username"] for each in listed["items"]], listed["total"]) == (found, len(found))
+    services = await stack.ok("GET", "/users?inactive_days=90&kind=service")
+    assert [each["username"] for each in services["items"]] == ["robot"]
+    assert (await stack.api("GET", "/users?inactive_days=-1")).status == 422

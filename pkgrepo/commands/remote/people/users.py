@@ -117,10 +117,12 @@ def user() -> None:
 
 @user.command("list")
 @click.option("-q", "--query", default="", help="Only users whose name or email contains this text.")
+@click.option("--inactive-days", type=click.IntRange(min=1), help="Only people who have not logged in for so long.")
 @remote
-async def list_users(session: Session, query: str) -> None:
+async def list_users(session: Session, query: str, inactive_days: int | None) -> None:
     """List users."""
-    session.printer.table(COLUMNS, await session.client.all_items("users", q=query), "there are no such users")
+    found = await session.client.all_items("users", q=query, inactive_days=inactive_days)
+    session.printer.table(COLUMNS, found, "there are no such users")
 
 
 @user.command("services")
@@ -162,6 +164,7 @@ async def show_user(session: Session, username: str) -> None:
 @click.option("--name", default="", help="The person's name.")
 @click.option("--email", default="", help="The email address.")
 @click.option("--service", is_flag=True, help="A service has tokens and no password.")
+@click.option("--invite", is_flag=True, help="Print a link with which the person chooses a password, within a day.")
 @click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
 @click.option(
     "--default-action", "actions", multiple=True, help="An action in all repositories without a grant; repeat."
@@ -180,13 +183,16 @@ async def create_user(
     email: str,
     *,
     service: bool,
+    invite: bool,
     password_file: IO[str] | None,
     actions: tuple[str, ...],
     owner: str | None,
     owner_group: str | None,
     **flags: bool | None,
 ) -> None:
-    """Add a user; without a password, one is set later by "pkgrepo user password"."""
+    """Add a user; without a password, one is set later by "pkgrepo user password", or by the person with a link."""
+    if invite and (service or password_file is not None):
+        raise Invalid("--invite is for a person without a password")
     body: dict[str, Any] = {
         "username": username,
         "name": name,
@@ -197,7 +203,11 @@ async def create_user(
     }
     if password_file is not None:
         body["password"] = read_secret(password_file)
-    session.printer.done(f"added user {username}", await session.client.change("POST", "users", body=body))
+    made = await session.client.change("POST", "users", body=body)
+    if invite:
+        _print_link(session, await _make_link(session, username))
+    else:
+        session.printer.done(f"added user {username}", made)
 
 
 @user.command("edit")
@@ -260,6 +270,28 @@ async def set_password(session: Session, username: str, password: str) -> None:
     session.printer.done(f"{username} has a new password")
 
 
+@user.command("password-link")
+@click.argument("username")
+@click.option("--hours", type=click.IntRange(1, 168), default=24, show_default=True, help="How long it can be used.")
+@remote
+async def make_link(session: Session, username: str, hours: int) -> None:
+    """
+    Make a link with which a person chooses a password, once, and print it.
+
+    Give it to nobody else. It replaces an earlier one, and ends with every change of the password.
+    """
+    _print_link(session, await _make_link(session, username, hours))
+
+
+@user.command("end-password-link")
+@click.argument("username")
+@remote
+async def end_link(session: Session, username: str) -> None:
+    """End the link that was made for a person and was not used yet."""
+    await session.client.change("DELETE", "users", username, "password-link")
+    session.printer.done(f"the link of {username} has ended")
+
+
 @user.command("unlock")
 @click.argument("username")
 @remote
@@ -281,10 +313,14 @@ async def remove_second_factor(session: Session, username: str) -> None:
 @user.command("tokens")
 @click.argument("username", required=False, default="")
 @click.option("--unused-days", type=click.IntRange(min=1), help="Only tokens that were not used for so many days.")
+@click.option(
+    "--without-second-factor", is_flag=True, help="Only those of admins and managers who have no second factor."
+)
 @remote
-async def list_tokens(session: Session, username: str, unused_days: int | None) -> None:
+async def list_tokens(session: Session, username: str, unused_days: int | None, *, without_second_factor: bool) -> None:
     """List the tokens that work, of everyone or of USERNAME; never used ones first."""
     query: dict[str, Any] = {"user": username, "unused_days": unused_days}
+    query["without_second_factor"] = without_second_factor
     query = {name: value for name, value in query.items() if value}
     session.printer.table(TOKENS, await session.client.all_items("token", **query), "there are none")
 
@@ -334,6 +370,19 @@ add_grant_commands(
     """,
     "Remove a user's grant in a repository; the default actions apply there again.",
 )
+
+
+async def _make_link(session: Session, username: str, hours: int = 24) -> Any:
+    return await session.client.change("POST", "users", username, "password-link", body={"hours": hours})
+
+
+def _print_link(session: Session, made: Any) -> None:
+    if session.printer.as_json:
+        session.printer.json(made)
+        return
+    until = moment(made["expires_at"])
+    session.printer.note(f"{made['username']} can choose a password with this link, once, until {until}:")
+    session.printer.line(made["url"])
 
 
 def _asked_owner(user: str | None, group: str | None) -> dict[str, str | None] | None:

@@ -784,6 +784,14 @@ CREATE TABLE login_request (
 CREATE INDEX login_request_age ON login_request (expires_at);
 CREATE INDEX login_request_user ON login_request (user_id) WHERE user_id IS NOT NULL;
 
+-- Links with which people choose a password once.
+CREATE TABLE one_time_link (
+    user_id INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
+    hash BLOB NOT NULL UNIQUE,                  -- sha256 of its secret
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+
 -- Blocks of logins that were lifted. The counts of failures are in the memory of each server, which forgets them when
 -- it finds a row that it has not seen. The newest rows are kept.
 CREATE TABLE login_unlock (

@@ -66,6 +66,11 @@ def find_linked(r: Reader, issuer: str, subject: str) -> LinkedIdentity | None:
     return find(r, _linked, f"{_SELECT} WHERE issuer = ? AND subject = ?", (issuer, subject))
 
 
+def has_linked(r: Reader, user_id: int) -> bool:
+    """Whether a user logs in at a provider."""
+    return r.one("SELECT 1 FROM linked_identity WHERE user_id = ? LIMIT 1", (user_id,)) is not None
+
+
 def linked_to_check(r: Reader, issuer: str, before_ms: int, limit: int) -> list[LinkedIdentity]:
     """Links at a provider that can be checked, and were so last before this time, the oldest first."""
     sql = f"{_SELECT} WHERE issuer = ? AND refresh <> '' AND checked_at < ? ORDER BY checked_at, id LIMIT ?"

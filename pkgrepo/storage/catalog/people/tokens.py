@@ -176,13 +176,23 @@ def list_tokens(
     return every(r, _token, sql, (user_id, *after, limit))
 
 
-_WORKING = ("user_id = ?", "COALESCE(last_used_at, created_at) < ?", "(expires_at IS NULL OR expires_at > ?)")
+# Of people with a password and no second factor: those with a flag, or with 1 all.
+_LACKING = """user_id IN (SELECT a.id FROM account a WHERE a.kind = 'person' AND a.password_hash <> ''
+    AND (a.admin + a.user_manager + a.system_manager > 0 OR 1 = ?)
+    AND NOT EXISTS (SELECT 1 FROM second_factor f WHERE f.account_id = a.id AND f.confirmed_at IS NOT NULL))"""
+_WORKING = (
+    "user_id = ?",
+    "COALESCE(last_used_at, created_at) < ?",
+    _LACKING,
+    "(expires_at IS NULL OR expires_at > ?)",
+)
 
 
 def list_working_tokens(
     r: Reader,
     user_id: int | None,
     unused_since_ms: int | None,
+    lacking: int | None,
     now_ms: int,
     *,
     after: Sequence[Value] = (),
@@ -192,19 +202,22 @@ def list_working_tokens(
     """
     A page of the tokens that work, of a user or of all, in one of the ``TOKEN_ORDERS``.
 
-    With ``unused_since_ms`` only those that were neither used nor created since then.
+    With ``unused_since_ms`` only those that were neither used nor created since then. With ``lacking`` only those of
+    people who have a password and no second factor: 0 of those with the flag of an admin or manager, 1 of all.
     """
     sorting = TOKEN_ORDERS[order]
-    values = (user_id, unused_since_ms, now_ms)
+    values = (user_id, unused_since_ms, lacking, now_ms)
     beyond = f"AND {sorting.beyond}" if after else ""
     sql = f"""{_SELECT} WHERE revoked_at IS NULL AND {optional_conditions(_WORKING, values)} {beyond}
         ORDER BY {sorting.by} LIMIT ?"""
     return every(r, _token, sql, (*non_null(values), *after, limit))
 
 
-def count_working_tokens(r: Reader, user_id: int | None, unused_since_ms: int | None, now_ms: int) -> int:
+def count_working_tokens(
+    r: Reader, user_id: int | None, unused_since_ms: int | None, lacking: int | None, now_ms: int
+) -> int:
     """The number of tokens on all pages of ``list_working_tokens``."""
-    values = (user_id, unused_since_ms, now_ms)
+    values = (user_id, unused_since_ms, lacking, now_ms)
     sql = f"SELECT COUNT(*) FROM token WHERE revoked_at IS NULL AND {optional_conditions(_WORKING, values)}"
     return number(r, sql, non_null(values))
 

@@ -62,6 +62,7 @@ _FILTERS = (
     f"(key {LIKE} OR name {LIKE} OR email {LIKE})",
     "kind = ?",
     "id IN (SELECT user_id FROM group_member WHERE group_id = ?)",
+    "COALESCE(last_login_at, created_at) < ?",
 )
 
 USER_ORDERS: Final[Mapping[str, Order[User]]] = both_ways(
@@ -176,24 +177,25 @@ def list_users(
     search: str = "",
     kind: UserKind | None = None,
     group_id: int | None = None,
+    absent_since_ms: int | None = None,
     order: str = "username",
 ) -> list[User]:
     """
     A page of users in one of the ``USER_ORDERS``, beginning after the position of the last one of the page before.
 
     ``search`` selects users whose user name, name or email contains it (case does not matter), ``group_id`` the members
-    of a group.
+    of a group, ``absent_since_ms`` those who were neither made nor logged in since then.
     """
     sorting = USER_ORDERS[order]
     beyond = f"AND {sorting.beyond}" if after else ""
-    values = (like(name_key(search)) if search else None, kind, group_id)
+    values = (like(name_key(search)) if search else None, kind, group_id, absent_since_ms)
     sql = f"{_USER} WHERE {optional_conditions(_FILTERS, values)} {beyond} ORDER BY {sorting.by} LIMIT ?"
     return every(r, _user, sql, (*_parameters(values), *after, limit))
 
 
-def count_users(r: Reader, search: str = "", kind: UserKind | None = None) -> int:
+def count_users(r: Reader, search: str = "", kind: UserKind | None = None, absent_since_ms: int | None = None) -> int:
     """The number of users on all pages of ``list_users``."""
-    values = (like(name_key(search)) if search else None, kind, None)
+    values = (like(name_key(search)) if search else None, kind, None, absent_since_ms)
     sql = f"SELECT COUNT(*) FROM account WHERE {optional_conditions(_FILTERS, values)}"
     return number(r, sql, _parameters(values))
 
@@ -281,8 +283,8 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
     """
     Set the password hash (empty: no password).
 
-    The user's login tokens are revoked, browser sessions end, and short-lived tokens become invalid. Access tokens stay
-    valid.
+    The user's login tokens are revoked, browser sessions end, short-lived tokens and a one-time link become invalid.
+    Access tokens stay valid.
 
     :raises NotFound: no such user
     """
@@ -291,6 +293,7 @@ def set_password(tx: Transaction, user_id: int, password_hash: str, *, now_ms: i
     )
     if not changed:
         raise NotFound("user", str(user_id))
+    tx.execute("DELETE FROM one_time_link WHERE user_id = ?", (user_id,))
     end_logins(tx, user_id, now_ms=now_ms)
 
 
