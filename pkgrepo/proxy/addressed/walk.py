@@ -12,7 +12,7 @@ import msgspec
 from attrs import define, frozen
 from twisted.internet.defer import Deferred
 
-from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied, UpstreamFailed, UpstreamMismatch
+from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes
@@ -29,6 +29,7 @@ from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.transfers.download import Fields, Headers, check_no_page
 from pkgrepo.proxy.transfers.running import Transfers
@@ -91,7 +92,7 @@ class Walk:
         self._conditions = conditions or {}
         self._routes: list[Route] | None = None
         self._route: Route | None = None
-        self._failure: UpstreamFailed | None = None
+        self._order = SearchOrder(same=proxy_config_of(repository).replicas)
         self._tried_twice = False
         self._digests: Mapping[str, str] = {}
         self._url = ""
@@ -258,30 +259,25 @@ class Walk:
             except UpstreamFailed as error:
                 self._note(failed_step(error), route, str(error))
                 if not self._leave_route(error):
-                    raise self._failure or error from None
+                    raise self._order.failure or error from None
             else:
                 self._note(StepKind.ABSENT, route)
                 self._routes.pop(0)
             await stack.aclose()
-        raise self._failure or NotFound("file", self._request.path)
+        raise self._order.failure or NotFound("file", self._request.path)
 
     def _note(self, kind: StepKind, route: Route, why: str = "") -> None:
         at_ms = self._context.clock.now_ms()
         self._trace.add(kind, repository=self._repository.path, route=route.name, at_ms=at_ms, why=why)
 
     def _leave_route(self, error: UpstreamFailed) -> bool:
-        """
-        Whether there is a next route to ask; not after a decision of this one.
-
-        After other failures it is one that has sent the file before, unless the routes are replicas.
-        """
-        is_decision = isinstance(error, UpstreamDenied)
-        self._failure = error if is_decision else self._failure or error
+        """Whether there is a next route to ask. One that has sent the file before is known to have it."""
+        order, known = self._order, self._conditions
+        order.fail(error, known=self.route.name in known)
         self._tried_twice = False
         self._context.chosen_routes.drop(self._repository, self._request)
         rest = self._routes[1:] if self._routes else []
-        may_ask_all = proxy_config_of(self._repository).replicas
-        self._routes = [] if is_decision else [each for each in rest if may_ask_all or each.name in self._conditions]
+        self._routes = [each for each in rest if not order.ended and (each.name in known or not order.only_known)]
         for each in rest:
             if each not in self._routes:
                 self._note(StepKind.WITHHELD, each)

@@ -21,6 +21,7 @@ from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
+from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Route
@@ -105,11 +106,9 @@ class Refresher:
 
     async def refresh(self, repository: Repository, request: DocumentRequest, before: Held | None) -> Held | Unknown:
         """
-        Ask the routes in order; the first that has it is chosen. An old response is used only if its route still
-        exists.
+        Ask the routes in order, see L{pkgrepo.proxy.search_order}; the first that has it is chosen.
 
-        While a route fails, one after it is asked only if it has answered before, unless the routes are replicas: it
-        could have a package of other people under the name of the first one's.
+        An old response is used only if its route still exists.
         """
         old = before if before is not None and before.document.found else None
         if old is not None and not has_route(repository, old.document):
@@ -117,21 +116,19 @@ class Refresher:
         this = _Refresh(repository, request, before, old, Trace())
         if old is not None and old.named:
             return self._confirmed(this, old, Confirmed(old.document.etag, old.document.last_modified))
-        failure: PkgrepoError | None = None
-        replicas = proxy_config_of(repository).replicas
+        order = SearchOrder(same=proxy_config_of(repository).replicas)
         for route in this.routes:
             mine = old if old is not None and old.document.route == route.name else None
-            if failure is not None and mine is None and not replicas:
+            if order.only_known and mine is None:
                 this.trace.add(StepKind.WITHHELD, route=route.name)
                 continue
             try:
                 response = await self._ask(this, route, mine)
             except FAILURES as error:
                 this.trace.add(failed_step(error), route=route.name, at_ms=self._clock.now_ms(), why=str(error))
-                is_decision = isinstance(error, UpstreamDenied)
-                failure = error if is_decision else failure or error
-                if is_decision or mine is not None:
-                    break  # what a route said before is better than what another one says
+                order.fail(error, known=mine is not None)
+                if order.ended:
+                    break
                 continue
             if isinstance(response, Received):
                 return await self._settled(this, self._received(this, route, response))
@@ -139,9 +136,9 @@ class Refresher:
                 assert mine is not None, "a route confirms only its own answer"
                 return self._confirmed(this, mine, response)
             this.trace.add(StepKind.ABSENT, route=route.name, at_ms=self._clock.now_ms())
-        if failure is None:
+        if order.failure is None:
             return await self._settled(this, self._absent(this))
-        return self._failed(this, failure)
+        return self._failed(this, order.failure)
 
     def _failed(self, this: _Refresh, failure: PkgrepoError) -> Held | Unknown:
         """What is used while routes fail: the response from before, if there is one."""

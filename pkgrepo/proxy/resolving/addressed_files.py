@@ -21,7 +21,7 @@ from itertools import takewhile
 
 from attrs import define, evolve, frozen
 
-from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
+from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.addressed.files import AddressedFiles
@@ -32,6 +32,7 @@ from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import FileRules
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
+from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import MemberInactive, NameReserved, StepKind, Trace, owner_step
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog import upstream_documents
@@ -106,26 +107,26 @@ class AddressedMembers:
 
     async def _find_upstream(self, search: _Search, places: _Places) -> FoundFile:
         request, trace = search.request, search.trace
-        failure: PkgrepoError | None = None
+        order = SearchOrder()
         reserved: NameReserved | None = None
         for flat in await self._with_version(places.proxies, request):
             try:
                 self._rules.check_reserved(flat, request.package_key, trace)
-                found = await self._find_in(search, flat, only_kept=failure is not None)
+                found = await self._find_in(search, flat, only_kept=order.only_known)
             except NameReserved as error:
                 reserved = error
             except NotFound:
                 continue
-            except UpstreamDenied:
-                raise  # a decision: no other member is asked for what this one refuses
             except FAILURES as error:
-                failure = failure or error
+                order.fail(error)
+                if order.ended:
+                    break
             else:
                 if found is not None and flat.repository.id == search.repository.id:
                     return found  # no other repository decides; a change of its configuration ends all its responses
                 if found is not None:
                     return _while(partial(places.unchanged, request, flat.repository), found)
-        raise failure or reserved or NotFound("file", request.path)
+        raise order.failure or reserved or NotFound("file", request.path)
 
     async def _find_in(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
         """The file in one proxy; None if it is not kept there and nothing else is wanted."""

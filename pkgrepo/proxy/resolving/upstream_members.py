@@ -17,6 +17,7 @@ from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.documents.refreshing import FAILURES, STALE_RETRY_MS
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
+from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import NameReserved, StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 
@@ -28,14 +29,18 @@ log = Logger()
 @frozen
 class Outcome:
     """
-    The members that have the package. ``unknown``: others might have it, but failed.
+    The members that have the package, and the ``failure`` of others that might have it.
 
-    One has ``denied`` it, which ends the search: those after it were not asked, or do not count.
+    If that is a refusal, the search ended: those after it were not asked, or do not count.
     """
 
     serving: Sequence[UpstreamMember] = ()
-    unknown: bool = False
-    denied: UpstreamDenied | None = None
+    failure: PkgrepoError | None = None
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether one refused."""
+        return isinstance(self.failure, UpstreamDenied)
 
 
 @frozen
@@ -52,7 +57,6 @@ class Found:
 
 
 NOTHING: Final = Outcome()
-UNKNOWN: Final = Outcome(unknown=True)
 
 
 @define
@@ -103,11 +107,10 @@ class UpstreamMembers:
         search = Search(repository, request, self._flat.of(repository), trace, revalidate)
         outcome = await self._ask(search, repository, only_kept=False)
         if outcome.serving:
-            return Found(outcome.serving, search.recheck_ms, search.partial or outcome.denied is not None)
-        if outcome.denied is not None:
-            raise outcome.denied
-        if search.failure is not None:
-            raise search.failure
+            return Found(outcome.serving, search.recheck_ms, search.partial or outcome.is_denied)
+        failure = outcome.failure if outcome.is_denied else search.failure
+        if failure is not None:
+            raise failure
         if search.reserved is None:
             raise NotFound("package", search.key)
         log.info(
@@ -124,25 +127,25 @@ class UpstreamMembers:
 
     async def _ask_members(self, search: Search, virtual: Repository, *, only_kept: bool) -> Outcome:
         """
-        The first member that has it, or all with the resolution ``merge``.
+        The first member that has it, or all with the resolution ``merge``, see L{pkgrepo.proxy.search_order}.
 
-        If the first ones failed, a later one that has served the package before goes on serving it. One that has not
-        could serve a package of other people under the name of the first one's.
+        One that has served the package before is known to have had it.
         """
         merges = virtual_config_of(virtual).merges
         serving: list[UpstreamMember] = []
-        unknown, denied = False, None
+        order = SearchOrder(same=merges)
         for member in self._flat.members(virtual):
             if serving and not merges:
                 if member.type is not RepositoryType.HOSTED:
                     search.trace.add(StepKind.UNNEEDED, repository=member.path)
                 continue
-            outcome = await self._ask(search, member, only_kept=only_kept or (unknown and not merges))
+            outcome = await self._ask(search, member, only_kept=only_kept or order.only_known)
             serving += [each for each in outcome.serving if each not in serving]
-            unknown, denied = unknown or outcome.unknown, outcome.denied
-            if denied is not None:
+            if outcome.failure is not None:
+                order.fail(outcome.failure)
+            if order.ended:
                 break
-        return Outcome(serving, unknown, denied)
+        return Outcome(serving, order.failure)
 
     async def _ask_proxy(self, search: Search, flat: FlatMember, *, only_kept: bool) -> Outcome:
         proxy, trace = flat.repository, search.trace
@@ -162,7 +165,7 @@ class UpstreamMembers:
             kept = [await self._documents.find(proxy, each.key) for each in requests]
             if not any([await self._has(proxy, *each) for each in zip(requests, kept, strict=True)]):
                 trace.add(StepKind.WITHHELD, repository=proxy.path)
-                return UNKNOWN
+                return Outcome(failure=search.failure)
         outcome = search.outcomes[proxy.id] = await self._ask_upstreams(search, proxy)
         return outcome
 
@@ -174,11 +177,15 @@ class UpstreamMembers:
         outcomes = await self._ask_routes(search, proxy, requests, traces)
         for each in traces:
             search.trace.join(each)
-        ended = next((index for index, each in enumerate(outcomes, 1) if each.denied is not None), len(outcomes))
-        counted = outcomes[:ended]
-        unknown, denied = any(each.unknown for each in counted), counted[-1].denied if counted else None
-        search.partial = search.partial or unknown or denied is not None
-        return Outcome([member for each in counted for member in each.serving], unknown, denied)
+        order, serving = SearchOrder(), list[UpstreamMember]()
+        for outcome in outcomes:
+            serving += outcome.serving
+            if outcome.failure is not None:
+                order.fail(outcome.failure)
+            if order.ended:
+                break
+        search.partial = search.partial or order.failure is not None
+        return Outcome(serving, order.failure)
 
     async def _ask_routes(
         self, search: Search, proxy: Repository, requests: Sequence[DocumentRequest], traces: Sequence[Trace]
@@ -207,7 +214,7 @@ class UpstreamMembers:
         for number, request in enumerate(requests):
             if number in known:
                 found.append(known[number])
-            elif any(each.unknown or each.denied is not None for each in found):
+            elif any(each.failure is not None for each in found):
                 traces[number].add(StepKind.WITHHELD, repository=proxy.path, route=request.route)
                 found.append(NOTHING)
             else:
@@ -218,13 +225,10 @@ class UpstreamMembers:
         try:
             held = await self._documents.answer(proxy, request, trace, revalidate=search.revalidate)
             has = await self._has(proxy, request, held)
-        except UpstreamDenied as error:
-            search.recheck(self._clock.now_ms() + STALE_RETRY_MS)
-            return Outcome(denied=error)
         except FAILURES as error:
             search.failure = search.failure or error
             search.recheck(self._clock.now_ms() + STALE_RETRY_MS)
-            return UNKNOWN
+            return Outcome(failure=error)
         if has:
             return Outcome((UpstreamMember(proxy, request, held),))
         if held.document.found:

@@ -46,7 +46,12 @@ BEHAVIOURS: Mapping[str, Any] = {
     "403": REFUSED,
     "page": HTML,
 }
-SHAPES: Mapping[str, Sequence[str]] = {"alone": ("a",), "routes": ("a", "b"), "virtual": ("a", "b")}
+SHAPES: Mapping[str, Sequence[str]] = {
+    "alone": ("a",),
+    "routes": ("a", "b"),
+    "replicas": ("a", "b"),
+    "virtual": ("a", "b"),
+}
 
 
 @frozen
@@ -149,7 +154,8 @@ class Matrix:
         routes = {"a": self._upstreams[cell.behaviour], "b": self._upstreams["good"]}
         names = SHAPES[cell.shape]
         if cell.shape != "virtual":
-            await self._add_proxy(cell.repository, {name: routes[name] for name in names})
+            more = {"routes_are_replicas": True} if cell.shape == "replicas" else {}
+            await self._add_proxy(cell.repository, {name: routes[name] for name in names}, **more)
             return
         for name in names:
             await self._add_proxy(f"{cell.repository}-{name}", {name: routes[name]})
@@ -157,9 +163,9 @@ class Matrix:
         config = {"type": "Virtual", "members": members}
         await self._stack.add_repository(cell.repository, format=self._format, config=config)
 
-    async def _add_proxy(self, name: str, routes: Mapping[str, Any]) -> None:
+    async def _add_proxy(self, name: str, routes: Mapping[str, Any], **more: Any) -> None:
         listed = [{"name": route, "url": getattr(up, "simple", up.url), "priority": 0} for route, up in routes.items()]
-        config = {"type": "Proxy", "proxy": {"routes": listed}, "cache_ttl": TTL_S}
+        config = {"type": "Proxy", "proxy": {"routes": listed}, "cache_ttl": TTL_S, **more}
         await self._stack.add_repository(name, format=self._format, config=config)
 
     async def prepare(self, clock: ManualClock) -> None:

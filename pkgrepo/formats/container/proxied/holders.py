@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeVar
 from attrs import evolve, frozen
 
 from pkgrepo.concurrency.lru import Lru
-from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.target import Target, Terms
 from pkgrepo.formats.container.trust.visibility import UNTRUSTED
 from pkgrepo.http.responses import Refusal
@@ -28,6 +28,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.resolver import Resolver
+from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import MemberInactive, NameReserved, NameRetired, StepKind, Trace, failed_step, owner_step
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
@@ -106,20 +107,18 @@ class Places:
         """
         The first response of ``ask``, which raises ``NotFound`` where the image has nothing of the kind.
 
-        If an upstream fails, those after it are not asked: what they call by this name may be something else, except
-        ``by_digest``, and if the routes are replicas. None is asked after the one that had the image has failed.
+        See L{pkgrepo.proxy.search_order}: what is asked for ``by_digest`` is the same wherever it is.
 
         :raises NotFound: it is nowhere; :raises UpstreamFailed: an upstream failed, and no other one has it
         """
         known = await self._known(repository, image)
-        goes_on = by_digest or proxy_config_of(repository).replicas
-        failure: UpstreamFailed | None = None
+        order = SearchOrder(same=by_digest or proxy_config_of(repository).replicas)
         failed: Route | None = None
         for place in self._each(repository, image, known):
             if place.route is failed:
                 continue
             step = partial((trace or Trace()).add, route=place.route.name, what=place.name)
-            if failure is not None and not goes_on:
+            if order.only_known:  # the one that is known came first
                 step(StepKind.WITHHELD)
                 continue
             try:
@@ -129,16 +128,15 @@ class Places:
                 continue
             except UpstreamFailed as error:
                 step(failed_step(error), at_ms=self._clock.now_ms(), why=str(error))
-                if isinstance(error, UpstreamDenied):
-                    raise  # a decision: no other route is asked for what this one refuses
-                failure, failed = failure or error, place.route
-                if known is not None and known[0] == place.route.name:
+                failed = place.route
+                order.fail(error, known=known is not None and known[0] == failed.name)
+                if order.ended:
                     break
                 continue
-            if failure is None or proxy_config_of(repository).replicas:
+            if order.failure is None or proxy_config_of(repository).replicas:
                 self._note(repository, image, place)
             return response
-        raise failure or NotFound("image", image)
+        raise order.failure or NotFound("image", image)
 
     async def find_route(self, repository: Repository, image: str) -> str | None:
         """The name of the route that had an image; None if that is not known."""
@@ -226,38 +224,37 @@ class Holders:
         """
         What the first repository behind the addressed one answers.
 
-        If the first ones failed, a later one that has the image goes on serving it. One that does not have it could
-        serve another owner's image under the name of the first one's, except ``by_digest``.
+        See L{pkgrepo.proxy.search_order}: one that has the image is known to have had it.
 
         :raises NotFound, Refusal: none has it; :raises UpstreamFailed: that is not known
         :raises RepositoryInactive: the only members that have it are switched off
         """
-        failure: UpstreamFailed | None = None
+        order = SearchOrder(same=by_digest)
         refusal: Refusal | None = None
         asked = await self._each(target, trace, by_digest=by_digest)
         for index, holder in enumerate(asked):
             repository = holder.target.repository
-            if failure is not None and not by_digest and not await self._has_image(repository, target.image):
+            if order.only_known and not await self._has_image(repository, target.image):
                 trace.add(StepKind.WITHHELD, repository=repository.path)
                 continue
             try:
-                response = await read(self._with_terms(target, asked, index, cacheable=failure is None))
+                response = await read(self._with_terms(target, asked, index, cacheable=order.failure is None))
             except NotFound:
                 continue
-            except UpstreamDenied:
-                raise  # a decision: no other member is asked for what this one refuses
             except Refusal as error:
                 if not holder.is_hosted or error.status != 404 or error.detail == UNTRUSTED:
                     raise
                 refusal = refusal or error
                 continue
             except UpstreamFailed as error:
-                failure = failure or error
+                order.fail(error)
+                if order.ended:
+                    break
                 continue
             for each in asked[index + 1 :]:
                 trace.add(StepKind.UNNEEDED, repository=each.target.repository.path)
             return response
-        raise failure or refusal or NotFound("image", target.image)
+        raise order.failure or refusal or NotFound("image", target.image)
 
     async def lenders(self, target: Target) -> list[Holder]:
         """
