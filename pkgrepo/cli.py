@@ -62,6 +62,7 @@ COMMANDS = {
     "publisher": ("remote.publishers", "publisher"),
     "quota": ("remote.lifecycle.quotas", "quota"),
     "advisories": ("remote.advisories", "advisories"),
+    "recall": ("remote.recall", "recall"),
     "stats": ("remote.server", "stats"),
     "jobs": ("remote.server", "jobs"),
     "audit": ("remote.server", "audit"),

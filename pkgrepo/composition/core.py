@@ -87,7 +87,7 @@ class Core:
             catalog=self.catalog,
             clock=self.clock,
             reactor=reactor,
-            logged=config.downloads.log_days > 0,
+            log_days=config.downloads.log_days,
             addressed=config.downloads.log_addresses,
         )
         permits = None if peers is None else self.lease_folder / "password-permits"

@@ -21,6 +21,7 @@ from pkgrepo.management import (
     osv,
     pins,
     quotas,
+    recall,
     retention,
     server,
     service_accounts,
@@ -104,6 +105,7 @@ ROOMS = (
     quotas,
     hosts,
     audit,
+    recall,
 )
 TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table)
 # With those of handlers that are methods.

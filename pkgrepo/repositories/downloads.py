@@ -101,19 +101,20 @@ class DownloadRecorder(PeriodicTask):
     """
     Collects downloads in memory, one row for each item, client and day, and writes them in batches.
 
-    With ``logged`` they are also written to the log, with ``addressed`` together with the prefix of the client's
-    address.
+    They are also written to the log, whose rows are kept for ``log_days``, unless these are 0; with ``addressed``
+    together with the prefix of the client's address.
     """
 
     def __init__(
-        self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime, logged: bool = True, addressed: bool = False
+        self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime, log_days: int = 90, addressed: bool = False
     ) -> None:
         failed = "downloads were not recorded"
         super().__init__(self.flush, reactor, every_s=FLUSH_S, what="downloads", failed=failed, last=self.flush)
         self._catalog = catalog
         self._clock = clock
-        self._logged = logged
-        self._addressed = logged and addressed
+        self.log_days = log_days
+        self._logged = log_days > 0
+        self._addressed = self._logged and addressed
         self._pending: dict[_Key, Download] = {}
         self._dropped = 0
         self._seen: set[int] = set()  # the hashes of the keys of this day that have an address

@@ -339,7 +339,7 @@ async def test_the_download_log_says_who_fetched_what_on_every_engine(catalog):
     assert await catalog.look(download_log.logged_since) == 29 * day
     assert await catalog.scan(download_log.count_rows) == 5
 
-    asked = download_log.Question(repositories=[repository.id], package="demo", version="1.0")
+    asked = download_log.Question(repositories=[repository.id], packages=["demo"], versions=["1.0"])
     found = await catalog.scan(download_log.list_fetches, asked, limit=9, anonymous=False)
     assert [(each.username, each.token, each.first_ms, each.last_ms, each.count) for each in found] == [
         ("alice", "acme/app", 31 * day, 31 * day + 5, 1),
@@ -357,7 +357,7 @@ async def test_the_download_log_says_who_fetched_what_on_every_engine(catalog):
     by_digest = download_log.Question(sha256=sha256)
     (item,) = [each for each in await catalog.scan(download_log.list_fetched, by_digest, 9) if "2.0" in each.path]
     assert (item.repository, item.package, item.version, item.count) == (repository.path, "demo", "2.0", 1)
-    nowhere = download_log.Question(repositories=[], package="demo")
+    nowhere = download_log.Question(repositories=[], packages=["demo"])
     assert await catalog.scan(download_log.count_fetches, nowhere) == download_log.Totals(0, 0, 0, 0)
 
     while await catalog.write(download_log.remove_expired_downloads, 31, 1):

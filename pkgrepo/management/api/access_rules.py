@@ -38,7 +38,7 @@ class AccessRule:
     ``action``: the route is about a repository, and the caller needs this action there. ``scope``: the route is about a
     part of the server (``api``: the caller's own account). With neither, the route admits everybody. ``content``: the
     route is about the content of a repository, and is refused while the repository is inactive. ``extra_scope``: a
-    server scope that a token needs here in addition.
+    server scope that a token needs here in addition. ``or_scope``: one that opens the route as ``scope`` does.
 
     A bearer token that was requested with a scope opens only routes that are ``public`` (their answer is the same for
     everybody) and, in container repositories, ``container_scoped`` ones.
@@ -51,6 +51,7 @@ class AccessRule:
     public: bool = False
     container_scoped: bool = False
     extra_scope: str = ""
+    or_scope: str = ""
 
     async def effective_identity(self, identity: Identity, catalog: ICatalog) -> Identity:
         """
@@ -103,6 +104,8 @@ class AccessRule:
         scope = f"api:{'read' if method == 'GET' else 'write'}" if self.scope == "api" else self.scope
         if await authorizer.may_use(identity, scope):
             return
+        if self.or_scope and await authorizer.may_use(identity, self.or_scope):
+            return
         if identity.limits is not None and scope not in identity.limits.scopes:
             raise Forbidden(f"this token lacks the scope {scope!r}")
         holders = _HOLDERS.get(scope, "active users")
@@ -151,6 +154,9 @@ ACCOUNT_HOLDERS = AccessRule("an active user", scope="api")
 USER_MANAGERS = AccessRule("user manager or admin", scope="users")
 SYSTEM_MANAGERS = AccessRule("system manager or admin", scope="system")
 AUDITORS = AccessRule("admin", scope="audit")
+RECALLERS = AccessRule(
+    "system manager or admin, with a token that has scope system or audit", scope="system", or_scope="audit"
+)
 METRICS_READERS = AccessRule("system manager or admin", scope="metrics")
 READERS = AccessRule("the action read in the repository", action=Action.READ)
 EDITORS = AccessRule("the action edit in the repository", action=Action.EDIT)

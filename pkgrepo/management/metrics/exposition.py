@@ -32,6 +32,7 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.advisories.known import Knowledge
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.storage.catalog.download_log import counted_rows
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, all_cache_counts
@@ -80,6 +81,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     counts = await services.shared.catalog.scan(all_cache_counts)
     behind = await services.shared.catalog.scan(backlog)
     known = await services.shared.advisories.knowledge()
+    logged = await services.shared.catalog.look(counted_rows)
     ecosystems = sorted(each.ecosystem.name for each in services.formats.values() if each.ecosystem is not None)
     await services.shared.registry.refresh()
     stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
@@ -90,6 +92,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _layout([each for each, _ in stores], behind),
         lambda: _proxies(counts),
         lambda: _advisories(known, ecosystems),
+        lambda: _download_log(logged),
     ]
     body = await processes.render(families)
     return Response(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
@@ -141,6 +144,11 @@ def _advisories(known: Knowledge, ecosystems: Sequence[str]) -> Iterator[Metric]
     yield gauge("pkgrepo_advisories_exported_timestamp_seconds", text, [], exported)
     records = [([name], known.records.get(name, 0)) for name in ecosystems]
     yield gauge("pkgrepo_advisories_records", "Stored advisories.", ["ecosystem"], records)
+
+
+def _download_log(rows: int | None) -> Iterator[Metric]:
+    samples: list[tuple[list[str], float]] = [] if rows is None else [([], rows)]
+    yield gauge("pkgrepo_download_log_rows", "Rows of the log of downloads, counted once an hour.", [], samples)
 
 
 def _build() -> Iterator[Metric]:

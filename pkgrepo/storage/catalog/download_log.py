@@ -45,30 +45,36 @@ class Question:
     """
     What was fetched: the files and manifests that fit all fields that are not None; a digest or a package is given.
 
-    ``repositories`` are catalog keys, ``removed`` is the path of a repository that is gone. ``package`` is a key,
-    ``version`` a version's key, or the tag or digest by which an image was asked for.
+    ``repositories`` are catalog keys; fetches from removed repositories fit, too, that had one of their ``paths``.
+    ``packages`` are keys: the formats spell one name differently. So are ``versions``, or tags and digests by which
+    images were asked for.
     """
 
     repositories: Sequence[int] | None = None
-    removed: str | None = None
+    paths: Sequence[str] = ()
     format: str | None = None
-    package: str | None = None
-    version: str | None = None
+    packages: Sequence[str] | None = None
+    versions: Sequence[str] | None = None
     sha256: bytes | None = None
 
     @property
     def condition(self) -> tuple[str, list[Value]]:
         """The condition on rows of ``download_item``, and its parameters."""
-        assert self.package is not None or self.sha256 is not None, "an index has these"
-        parts: list[tuple[str, Sequence[Value]]] = []
+        assert self.packages is not None or self.sha256 is not None, "an index has these"
+        wanted: dict[str, Sequence[Value] | None] = {
+            "format": None if self.format is None else [self.format],
+            "package_key": self.packages,
+            "version_key": self.versions,
+            "sha256": None if self.sha256 is None else [self.sha256],
+        }
+        given = {name: values for name, values in wanted.items() if values is not None}
+        conditions = [f"i.{name} IN ({_marks(values)})" for name, values in given.items()]
+        parameters = [value for values in given.values() for value in values]
         if self.repositories is not None:
-            marks = placeholders(len(self.repositories)) if self.repositories else "NULL"
-            parts.append((f"i.repository_id IN ({marks})", self.repositories))
-        named = ("repository", self.removed), ("format", self.format), ("package_key", self.package)
-        for name, value in (*named, ("version_key", self.version), ("sha256", self.sha256)):
-            if value is not None:
-                parts.append((f"i.{name} = ?", [value]))
-        return " AND ".join(sql for sql, _ in parts), [each for _, values in parts for each in values]
+            of, path = _marks(self.repositories), _marks(self.paths)
+            conditions.append(f"(i.repository_id IN ({of}) OR i.repository IN ({path}))")
+            parameters += [*self.repositories, *self.paths]
+        return " AND ".join(conditions), parameters
 
 
 @frozen
@@ -112,6 +118,10 @@ class Totals:
     count: int
     anonymous: int
     clients: int
+
+
+def _marks(values: Sequence[Value]) -> str:
+    return placeholders(len(values)) if values else "NULL"  # which no value is in
 
 
 def _order(name: str, value: Any) -> list[Any]:
@@ -306,6 +316,26 @@ def count_fetches(r: Reader, question: Question) -> Totals:
         values,
     )
     return Totals(*(int(each or 0) for each in row))
+
+
+def is_stored(r: Reader, question: Question, repository_ids: Sequence[int]) -> bool:
+    """Whether something that a question is about is stored in one of these repositories now."""
+    if question.sha256 is not None:
+        sql = "SELECT 1 FROM file WHERE sha256 = ? UNION ALL SELECT 1 FROM manifest WHERE sha256 = ?"
+        return r.one(sql, (question.sha256, question.sha256)) is not None
+    keys, names = question.packages or (), question.versions
+    for repository_id in repository_ids:
+        sql = f"SELECT id FROM package WHERE repository_id = ? AND key IN ({_marks(keys)})"
+        for package_id in column(r, sql, (repository_id, *keys)):
+            if names is None:
+                return True
+            sql = f"""
+                SELECT 1 FROM version WHERE package_id = ? AND key IN ({_marks(names)})
+                UNION ALL SELECT 1 FROM tag WHERE package_id = ? AND name IN ({_marks(names)})
+            """
+            if r.one(sql, (package_id, *names, package_id, *names)) is not None:
+                return True
+    return False
 
 
 def logged_since(r: Reader) -> int | None:

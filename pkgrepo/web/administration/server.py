@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid
+from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.rendering.filters import JOB_KINDS, number, size
@@ -131,6 +132,33 @@ async def show_audit(visit: Visit) -> Response:
         order="-time" if error else visit.query("sort") or "-time",
         error=error,
         api_query=f"?{urlencode(query)}",
+    )
+
+
+@pages.get("/admin/recall")
+async def show_recall(visit: Visit) -> Response:
+    """Who fetched a version; without a question, the form for one."""
+    given = {name: visit.query(name).strip() for name in ("repository", "package", "version") if visit.query(name)}
+    what, found, error = visit.query("what").strip(), None, ""
+    if what:
+        given = {"purl" if what.startswith("pkg:") else "digest": what}
+    try:
+        rest = {name: visit.query(name) for name in ("sort", "cursor") if visit.query(name)}
+        found = await visit.api("GET", "/recall", query={**given, **rest, "limit": PER_PAGE}) if given else None
+    except (Invalid, NotFound) as wrong:
+        error = str(wrong)
+    if found is None and not error:
+        await visit.api("GET", "/server/state")  # which refuses those who may not ask
+    named = given.get("package", "") + (f"@{given['version']}" if "version" in given else "")
+    return visit.page(
+        "administration/recall.html",
+        status=422 if error else 200,
+        found=found,
+        error=error,
+        order=visit.query("sort") or "-last_at",
+        api_query=urlencode(given),
+        words=shlex.join([what] if what else [given.get("repository", ""), named]),
+        csv=f"/api/recall?{urlencode({**given, 'format': 'csv'})}",
     )
 
 

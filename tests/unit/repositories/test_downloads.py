@@ -132,7 +132,7 @@ def test_memory_is_bounded_and_what_cannot_be_written_is_kept(recorder, catalog,
 
 
 def test_nothing_is_logged_if_that_is_off(catalog, clock):
-    recorder = DownloadRecorder(catalog=catalog, clock=FixedClock(), reactor=clock, logged=False, addressed=True)
+    recorder = DownloadRecorder(catalog=catalog, clock=FixedClock(), reactor=clock, log_days=0, addressed=True)
     recorder.record(PULL, ANONYMOUS, "192.0.2.1")
     flush(recorder)
     assert (counted(catalog), logged(catalog)) == (1, [])

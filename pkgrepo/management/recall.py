@@ -1,0 +1,311 @@
+"""Recall: who fetched a version, by the download log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.http.responses import NO_STORE, Response
+from pkgrepo.interfaces import Reader
+from pkgrepo.management.api.access_rules import RECALLERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.names import find_repository
+from pkgrepo.management.api.pages import cursor_of
+from pkgrepo.management.api.route import Parameter, Table, sorting
+from pkgrepo.management.api.schema import Record
+from pkgrepo.model import RepositoryType
+from pkgrepo.repositories.advisories.package_urls import FORMATS, split_purl
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.storage.catalog import download_log
+from pkgrepo.storage.catalog.download_log import FETCH_ORDERS, FetchedItem, Fetches, Question
+from pkgrepo.storage.catalog.usage_counts import DAY_MS
+
+table = Table("recall")
+MOST_FETCHED: Final = 200  # files and manifests in an answer
+MOST_ANONYMOUS: Final = 100  # networks in an answer
+MOST_LINES: Final = 100_000  # of a CSV document, of some 100 bytes each
+CSV: Final = b"text/csv"
+LINE: Final = ("user", "token", "address", "first_at", "last_at", "count")
+_SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what programs for tables take a cell for that begins with one
+
+
+class FetchRecord(Record):
+    """
+    The fetches by one user with one token, null if it was a password, from one network.
+
+    address is null unless it was kept (downloads.log_addresses).
+    """
+
+    user: str
+    token: str | None
+    address: str | None
+    first_at: datetime
+    last_at: datetime
+    count: int
+
+
+class AnonymousRecord(Record):
+    """The fetches by anonymous clients from one network; address is null unless it was kept."""
+
+    address: str | None
+    first_at: datetime
+    last_at: datetime
+    count: int
+
+
+class FetchedRecord(Record):
+    """A file or manifest that was fetched, with the names that it had then; digest is null if that is not known."""
+
+    repository: str
+    package: str
+    version: str
+    path: str
+    digest: str | None
+    first_at: datetime
+    last_at: datetime
+    count: int
+
+
+class Recall(Record):
+    """
+    Who fetched a version: a page of users and tokens, next is the cursor of the following page.
+
+    count is the number of all fetches, anonymous of those by anonymous clients; anonymous_items are the networks that
+    those came from last, at most 100. clients is the number of pairs of user and token. fetched are the files and
+    manifests, the 200 that were fetched last of files. What was fetched before since, or is older than log_days, is not
+    known; problem is a sentence if nothing is, or if nothing of this name is stored.
+    """
+
+    items: list[FetchRecord]
+    next: str | None
+    anonymous: int
+    anonymous_items: list[AnonymousRecord]
+    count: int
+    clients: int
+    fetched: list[FetchedRecord]
+    files: int
+    since: datetime | None
+    log_days: int
+    problem: str
+
+
+@table.get(
+    "/recall",
+    RECALLERS,
+    "Show who fetched a version",
+    query=(
+        Parameter("purl", "The package URL of a package, with or without a version, in all repositories."),
+        Parameter("digest", "The sha256 digest of a file or manifest, in all repositories."),
+        Parameter("repository", "The repository, its id or storage/name, also of one that was removed."),
+        Parameter("package", "With a repository, the package."),
+        Parameter("version", "With a package, the version; of an image the tag or digest."),
+        sorting(FETCH_ORDERS, "-last_at"),
+        Parameter("limit", "Maximum number of items on the page, 1 to 1000; 50 by default.", "integer"),
+        Parameter("cursor", "The value of next of the previous page; absent for the first page."),
+        Parameter("format", "csv returns all rows, those of anonymous clients too, as comma-separated values."),
+    ),
+    audit="recall.read",
+)
+async def show_recall(call: Call) -> Recall | Response:
+    """
+    By the download log: of complete fetches, and of parts that begin at the first byte.
+
+    Of a virtual repository they are those of its members. Downloads of the last ten seconds at other processes of the
+    server may be missing.
+    """
+    question, call.object = _question(call)
+    order = call.order(FETCH_ORDERS, "-last_at")
+    downloads = call.shared.downloads
+    await downloads.flush()
+    accepted = call.request.header(b"accept") or b""
+    if call.query("format") == "csv" or CSV in accepted:
+        return Response(
+            body=await call.catalog.scan(_lines, question, order.name),
+            content_type=CSV + b"; charset=utf-8",
+            headers=(*NO_STORE, (b"Content-Disposition", b'attachment; filename="recall.csv"')),
+        )
+    page = call.page_request
+    found = await call.catalog.scan(
+        download_log.list_fetches,
+        question,
+        after=page.after_position(order),
+        limit=page.limit + 1,
+        order=order.name,
+        anonymous=False,
+    )
+    shown = found[: page.limit]
+    anonymous = await call.catalog.scan(download_log.list_fetches, question, limit=MOST_ANONYMOUS, anonymous=True)
+    totals = await call.catalog.scan(download_log.count_fetches, question)
+    since_ms = await call.catalog.look(download_log.logged_since)
+    kept_ms = (call.now_ms // DAY_MS - downloads.log_days + 1) * DAY_MS
+    return Recall(
+        items=[_fetch_record(each) for each in shown],
+        next=cursor_of(order.place(shown[-1])) if len(found) > len(shown) else None,
+        anonymous=totals.anonymous,
+        anonymous_items=[_anonymous_record(each) for each in anonymous],
+        count=totals.count,
+        clients=totals.clients,
+        fetched=list(map(_fetched_record, await call.catalog.scan(download_log.list_fetched, question, MOST_FETCHED))),
+        files=totals.items,
+        since=None if since_ms is None else from_ms(max(since_ms, kept_ms)),
+        log_days=downloads.log_days,
+        problem=await _problem(call, question, fetched=totals.items > 0),
+    )
+
+
+async def _problem(call: Call, question: Question, *, fetched: bool) -> str:
+    """Why that nothing was found means nothing; empty if it does. :raises NotFound: there was no such repository"""
+    if not call.shared.downloads.log_days:
+        return "this server logs no downloads (downloads.log_days is 0)"
+    if fetched:
+        return ""
+    ids = question.repositories
+    if ids is not None and not ids and question.paths:
+        raise NotFound("repository", question.paths[0])
+    if ids is None:
+        ids = [each.id for each in call.registry.all() if question.format in (None, each.format)]
+    if await call.catalog.scan(download_log.is_stored, question, ids):
+        return ""
+    return "nothing of this name is stored here either: check how it is written"
+
+
+def _question(call: Call) -> tuple[Question, str]:
+    """What the query asks for, and how the audit log names it."""
+    names = ("purl", "digest", "repository", "package", "version")
+    given = {name: call.query(name) for name in names if call.query(name)}
+    text = " ".join(f"{name}={value}" for name, value in given.items())
+    match sorted(given):
+        case ["purl"]:
+            return _of_purl(call, given["purl"]), text
+        case ["digest"]:
+            return Question(sha256=_digest(given["digest"])), text
+        case ["package", "repository"] | ["package", "repository", "version"]:
+            return _of_repository(call, given["repository"], given["package"], given.get("version", "")), text
+    raise Invalid("a recall needs a purl, a digest, or a repository with a package, and no other of these", "purl")
+
+
+def _digest(text: str) -> bytes:
+    found = _SHA256.fullmatch(text.strip().lower())
+    if found is None:
+        raise Invalid("a digest is a sha256 in hexadecimal, with or without sha256: before it", "digest")
+    return bytes.fromhex(found[1])
+
+
+def _of_purl(call: Call, purl: str) -> Question:
+    kind, name, version = split_purl(purl)
+    if kind not in FORMATS:
+        raise Invalid(f"a package URL has one of the types {', '.join(FORMATS)}", "purl")
+    name_of_format = FORMATS[kind]
+    if version.startswith("sha256:"):
+        return Question(format=name_of_format, sha256=_digest(version))
+    if kind == "oci":
+        raise Invalid("a package URL of the type oci has the digest of the image as its version", "purl")
+    packages = _keys(call, [name_of_format], name)
+    if kind == "docker" and "/" not in name:
+        packages.append(f"library/{name}")  # how the registry for docker names the images of its own
+    versions = _versions(call, [name_of_format], version)
+    return Question(format=name_of_format, packages=packages, versions=versions)
+
+
+def _of_repository(call: Call, place: str, package: str, version: str) -> Question:
+    repository = find_repository(call.registry, place)
+    formats = list(call.services.formats) if repository is None else [repository.format]
+    sha256 = _digest(version) if version.startswith("sha256:") else None
+    packages, versions = _keys(call, formats, package), None if sha256 else _versions(call, formats, version)
+    if repository is None:
+        if "/" not in place:
+            raise NotFound("repository", place)
+        return Question(repositories=[], paths=[place], packages=packages, versions=versions, sha256=sha256)
+    members = [repository]
+    if repository.type is RepositoryType.VIRTUAL:
+        members = list(call.shared.proxy.resolver.flat_members(repository))
+    return Question(
+        repositories=[each.id for each in members],
+        paths=[each.path for each in members],
+        packages=packages,
+        versions=versions,
+        sha256=sha256,
+    )
+
+
+def _keys(call: Call, formats: Sequence[str], name: str) -> list[str]:
+    """What a name is normalised to by these formats."""
+    found = {name: None}
+    for each in formats:
+        try:
+            found[call.services.formats[each].package_key(name)] = None
+        except Invalid:
+            continue
+    return list(found)
+
+
+def _versions(call: Call, formats: Sequence[str], version: str) -> list[str] | None:
+    """What a version is normalised to by these formats; None for an empty one, which stands for all."""
+    if not version:
+        return None
+    found = {version: None}
+    for each in formats:
+        try:
+            found[call.services.formats[each].version_key(version)] = None
+        except Invalid:
+            continue
+    return list(found)
+
+
+def _lines(r: Reader, question: Question, order: str) -> bytes:
+    """All rows as CSV (RFC 4180). :raises Invalid: there are too many"""
+    found = download_log.list_fetches(r, question, limit=MOST_LINES + 1, order=order)
+    if len(found) > MOST_LINES:
+        raise Invalid(f"there are more than {MOST_LINES} rows: ask for one version, or one repository", "format")
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(LINE)
+    for each in found:
+        first, last = (from_ms(ms).isoformat().replace("+00:00", "Z") for ms in (each.first_ms, each.last_ms))
+        writer.writerow((_cell(each.username), _cell(each.token), each.address, first, last, each.count))
+    return text.getvalue().encode()
+
+
+def _cell(text: str | None) -> str:
+    """A text that no program for tables takes for a formula."""
+    found = text or ""
+    return f"'{found}" if found.startswith(_FORMULA) else found
+
+
+def _fetch_record(each: Fetches) -> FetchRecord:
+    return FetchRecord(
+        user=each.username or "",
+        token=each.token,
+        address=each.address or None,
+        first_at=from_ms(each.first_ms),
+        last_at=from_ms(each.last_ms),
+        count=each.count,
+    )
+
+
+def _anonymous_record(each: Fetches) -> AnonymousRecord:
+    return AnonymousRecord(
+        address=each.address or None,
+        first_at=from_ms(each.first_ms),
+        last_at=from_ms(each.last_ms),
+        count=each.count,
+    )
+
+
+def _fetched_record(each: FetchedItem) -> FetchedRecord:
+    return FetchedRecord(
+        repository=each.repository,
+        package=each.package,
+        version=each.version,
+        path=each.path,
+        digest=None if each.sha256 is None else f"sha256:{each.sha256.hex()}",
+        first_at=from_ms(each.first_ms),
+        last_at=from_ms(each.last_ms),
+        count=each.count,
+    )
