@@ -49,7 +49,7 @@ from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer, device_login, pipelines
 from pkgrepo.management.tokens import routes as tokens
-from pkgrepo.management.users import groups, links, permissions, second_factor, sessions, sign_on
+from pkgrepo.management.users import groups, links, permissions, rights, second_factor, sessions, sign_on
 from pkgrepo.management.users import routes as users
 from pkgrepo.management.webhooks import feed
 from pkgrepo.management.webhooks import routes as webhooks
@@ -88,6 +88,7 @@ ROOMS = (
     explanations,
     users,
     permissions,
+    rights,
     groups,
     service_accounts,
     sessions,

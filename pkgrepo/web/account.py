@@ -65,6 +65,14 @@ async def end_sessions(visit: Visit, form: Form) -> Response:
     return visit.redirect("/account")
 
 
+@pages.get("/account/rights")
+async def show_rights(visit: Visit) -> Response:
+    """What the caller may do in each repository, and why."""
+    query = {name: visit.query(name) for name in ("cursor",) if visit.query(name)}
+    listed = await visit.api("GET", "/user/me/rights", query={**query, "limit": PER_PAGE})
+    return visit.page("account/rights.html", listed=listed, user=None)
+
+
 async def _account_page(visit: Visit, error: str = "") -> Response:
     return visit.page(
         "account/account.html",

@@ -129,12 +129,12 @@ class Authorizer:
         """
         decision = self._decide_now(identity, action, repository, package)
         if decision is None:
-            [decision] = await self._decide(identity, [(action, repository, package)])
+            [decision] = await self.decide_each(identity, [(action, repository, package)])
         return decision.allowed
 
     async def may_each(self, identity: Identity, questions: Sequence[Question]) -> list[bool]:
         """The results of ``may`` for many questions, in order, with at most one query."""
-        return [each.allowed for each in await self._decide(identity, questions)]
+        return [each.allowed for each in await self.decide_each(identity, questions)]
 
     def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
         """The result of ``knows`` if it is known without waiting, else None."""
@@ -213,7 +213,7 @@ class Authorizer:
         :raises NotFound: the repository was removed since the caller found it, so there is no rule to name
         """
         await self._check_exists(repository)
-        [decision] = await self._decide(identity, [(action, repository, package)])
+        [decision] = await self.decide_each(identity, [(action, repository, package)])
         who = repr(identity.username) if identity.username else "an anonymous caller"
         what = f"{package!r} in {repository.path}" if package else repository.path
         return f"{who} may not {_VERBS[action]} {what}: {decision.reason}"
@@ -391,7 +391,8 @@ class Authorizer:
             [decision] = found[1]
         return decision
 
-    async def _decide(self, identity: Identity, questions: Sequence[Question]) -> list[Decision]:
+    async def decide_each(self, identity: Identity, questions: Sequence[Question]) -> list[Decision]:
+        """The decisions of many questions with their reasons, in order, with at most one query."""
         if not self._in_force(identity):
             return [_EXPIRED] * len(questions)
         await self._identity_serial.refresh()

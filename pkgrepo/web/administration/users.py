@@ -120,6 +120,15 @@ async def delete_user(visit: Visit, _form: Form, id: str) -> Response:
     return visit.redirect("/admin/users")
 
 
+@pages.get("/admin/users/<id>/rights")
+async def show_rights(visit: Visit, id: str) -> Response:
+    """What a user may do in each repository, and why."""
+    query = {name: visit.query(name) for name in ("cursor",) if visit.query(name)}
+    user = await visit.api("GET", "/users/<id>", {"id": id})
+    listed = await visit.api("GET", "/users/<id>/rights", {"id": id}, query={**query, "limit": PER_PAGE})
+    return visit.page("account/rights.html", listed=listed, user=user)
+
+
 def grants_of(form: Form) -> list[dict[str, Any]]:
     """The grants of a form with a row for each repository, and one for a new one."""
     names = [name for name in form.all("repository") if not form.flag(f"drop {name}")]

@@ -68,6 +68,13 @@ GRANTS = (
 )
 
 
+RIGHTS = (
+    Column("REPOSITORY", "repository"),
+    Column("ACTIONS", lambda each: each["actions"] or "none"),
+    Column("BECAUSE OF", lambda each: each["denied"] or "; ".join(source["source"] for source in each["sources"])),
+)
+
+
 def asking_password(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the parameter ``password``, from a file or from the person at the terminal, who types it twice."""
 
@@ -157,6 +164,15 @@ async def show_user(session: Session, username: str) -> None:
             ("grants", "\n".join(grants)),
         ],
     )
+
+
+@user.command("rights")
+@click.argument("username", required=False, default="")
+@remote
+async def list_rights(session: Session, username: str) -> None:
+    """List what you, or USERNAME, may do in each repository, and where it comes from."""
+    place = ("users", username, "rights") if username else ("user", "me", "rights")
+    session.printer.table(RIGHTS, await session.client.all_items(*place), "no repository can be seen")
 
 
 @user.command("create")

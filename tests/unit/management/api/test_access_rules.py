@@ -254,6 +254,8 @@ ROUTE_ACCESS = {
     "POST /trash/<id>/restore": VIEWERS,
     "POST /user/change-password": ACCOUNT_HOLDERS,
     "POST /user/login": PUBLIC,
+    "GET /user/me/rights": ACCOUNT_HOLDERS,
+    "GET /users/<id>/rights": USER_MANAGERS,
     "POST /users/<id>/password-link": USER_MANAGERS,
     "DELETE /users/<id>/password-link": USER_MANAGERS,
     "POST /user/password-link": PUBLIC,
