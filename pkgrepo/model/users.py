@@ -89,13 +89,14 @@ class Pipeline:
 
     ``name`` is what versions name as their publisher, ``issuer`` the name of the issuer of its identity token, and
     ``subject`` whom that was about. ``publishers`` are the ids of the publishers of repositories that it was
-    recognised as.
+    recognised as. ``claims`` are those of the identity token with which attestations are compared.
     """
 
     name: str
     issuer: str
     subject: str
     publishers: frozenset[str]
+    claims: Mapping[str, str] = field(factory=dict, eq=False)
 
 
 @frozen

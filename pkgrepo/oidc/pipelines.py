@@ -39,12 +39,14 @@ from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
 from .identity_tokens import SKEW_S, IdentityToken
 from .issuers import Issuer, Issuers
+from .provenance import COMPARED
 from .publishers import Stored, needed_actions
 
 LIFETIME_S: Final = 900  # seconds
 READING: Final = frozenset({Action.READ})
 MOST_NAME: Final = 160  # characters of a pipeline's name
 MOST_CLAIM: Final = 300  # characters of a claim in the audit log
+MOST_KEPT: Final = 1000  # characters of a claim that a token keeps
 MOST_CLAIMS: Final = 60  # of a token in the audit log; forges have about 30
 
 # Claims that name the source repository, and the definition of the pipeline in it, of the forges that have any.
@@ -118,6 +120,9 @@ class PipelineTokens:
             issuer=issuer.name,
             subject=token.subject[:MOST_CLAIM],
             publishers=frozenset(publisher_id(each.publisher) for each in matches),
+            claims={
+                each: kept[:MOST_KEPT] for each in COMPARED if (kept := claim_text(token.claims.get(each))) is not None
+            },
         )
         now_ms = self._clock.now_ms()
         expires_at = datetime.fromtimestamp(now_ms // 1000 + LIFETIME_S, UTC)

@@ -13,8 +13,10 @@ import pytest
 from attrs import frozen
 
 from tests.support.configurations import PRIVATE, hosted, virtual
+from tests.support.fulcio import COMMIT, extensions_of, sign_bundle
 from tests.support.http_client import HttpClient, Reply
 from tests.support.issuer import AUDIENCE, Issuer, issuer_lines, listening, make_key
+from tests.support.npm_packages import make_bundle, make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, running
@@ -231,6 +233,27 @@ def test_a_publisher_has_an_audience_and_an_environment_of_its_own(scene: Scene)
     assert status(environment="prod") == 422
     assert scene.exchange(scene.issuer.token(audience="urn:own")).status == 422, "it is no audience of other publishers"
     assert scene.configure(repository="main/other").status == 200
+
+
+def test_provenance_of_another_pipeline_is_refused(scene: Scene) -> None:
+    publisher = {"issuer": "forge", "claims": {"repository": "acme/*"}}
+    assert scene.configure(publisher, repository="main/js").status == 200
+    token = scene.exchange(scene.issuer.token(sha=COMMIT), "main/js").json["token"]
+    client = HttpClient(f"{scene.server.url}/repositories/main/js", ("__token__", token))
+    bundle = make_bundle("attested", "1.0.0", make_tarball("attested", "1.0.0"))
+
+    def publish(**changes: str) -> Reply:
+        signed = sign_bundle(bundle, extensions_of(scene.issuer.url, **changes))
+        body = make_publish("attested", "1.0.0", bundle=signed)
+        return client.ask("PUT", "/attested", body, {"Content-Type": "application/json"})
+
+    refused = publish(_12="https://forge.example/evil/widget")
+    assert refused.status == 400, refused.text
+    assert "is of another pipeline than the one that publishes" in refused.text
+    assert publish(_13="0" * 40).status == 400
+    assert publish().status == 201
+    assert client.ask("GET", "/-/npm/v1/attestations/attested@1.0.0").status == 200
+    assert scene.configure(repository="main/js").status == 200
 
 
 def test_a_pipeline_that_may_only_stage_publishes_nothing_directly(scene: Scene) -> None:

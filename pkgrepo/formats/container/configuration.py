@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal, Self
 import msgspec
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.public_keys import KeyInvalid, parse_key
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.images.push import fixed_tags
+from pkgrepo.untrusted.public_keys import KeyInvalid, parse_key
 
 # Tags that cosign and oras move with each signature or referrer.
 EXEMPT = re.compile(r"sha256-[0-9a-f]{64}(\.(sig|att|sbom))?")

@@ -32,10 +32,10 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import trust_policy
 from pkgrepo.formats.container.documents import MOST_CHECKS, MOST_LAYERS, MOST_SIGNATURES
-from pkgrepo.formats.container.public_keys import KeyInvalid, PublicKey, parse_key
 from pkgrepo.model import Repository
 from pkgrepo.storage.catalog.images.signatures import BUNDLE
 from pkgrepo.storage.catalog.images.trust import Keys
+from pkgrepo.untrusted.public_keys import KeyInvalid, PublicKey, encode_dsse, parse_key
 
 SETTING = "container.trusted_keys"
 NO_KEY = (
@@ -181,12 +181,6 @@ def _is_statement_for(digest: str, payload: bytes) -> bool:
         isinstance(each, dict) and isinstance(each.get("digest"), dict) and each["digest"].get(algorithm) == text
         for each in subjects
     )
-
-
-def encode_dsse(payload_type: str, payload: bytes) -> bytes:
-    """The bytes that the signatures of an envelope sign (DSSE 1.0, "Signature Definition")."""
-    kind = payload_type.encode("utf-8")
-    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
 def _parse_object(data: bytes) -> dict[str, Any]:

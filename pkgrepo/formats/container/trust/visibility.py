@@ -49,7 +49,6 @@ from pkgrepo.formats.container.documents import (
     ManifestDocument,
 )
 from pkgrepo.formats.container.names import find_digest
-from pkgrepo.formats.container.public_keys import PublicKey
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.signatures import (
     NO_KEY,
@@ -69,6 +68,7 @@ from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest
 from pkgrepo.storage.catalog.images.signatures import find_key_set
 from pkgrepo.storage.catalog.images.trust import Keys
+from pkgrepo.untrusted.public_keys import PublicKey
 
 log = Logger()
 

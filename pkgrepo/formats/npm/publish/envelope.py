@@ -22,6 +22,8 @@ from pkgrepo.formats.npm.publish.manifest import with_packed_fields
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
 from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.gateway.content import SMALL
+from pkgrepo.model import Pipeline
+from pkgrepo.oidc.provenance import STATEMENT, Signed, check_signer
 from pkgrepo.untrusted.strict_json import decode_as
 from pkgrepo.untrusted.text import quoted
 
@@ -213,12 +215,27 @@ class _Signature(msgspec.Struct, frozen=True):
 class _Envelope(msgspec.Struct, frozen=True):
     payload: str
     signatures: list[_Signature]
+    payloadType: str = STATEMENT
+
+
+class _Certificate(msgspec.Struct, frozen=True):
+    rawBytes: str
+
+
+class _Chain(msgspec.Struct, frozen=True):
+    certificates: list[_Certificate]
+
+
+class _Material(msgspec.Struct, frozen=True):
+    certificate: _Certificate | None = None
+    x509CertificateChain: _Chain | None = None
 
 
 class _Bundle(msgspec.Struct, frozen=True):
     """A bundle with a signed statement (DSSE), the only content that npm knows."""
 
     dsseEnvelope: _Envelope
+    verificationMaterial: _Material = _Material()
 
 
 class _Subject(msgspec.Struct, frozen=True):
@@ -241,20 +258,24 @@ class Attestation:
     predicate_type: str
 
 
-def read_bundle(bundle: str, name: str, version: semver.Version, sha512: str) -> Attestation:
+def read_bundle(
+    bundle: str, name: str, version: semver.Version, sha512: str, pipeline: Pipeline | None = None
+) -> Attestation:
     """
     The attestation in a bundle that was published with a version whose tarball has this digest.
 
     A bundle that clients could not verify is refused here: one of them makes ``npm audit signatures`` fail for the
-    whole project that depends on the package.
+    whole project that depends on the package. ``pipeline`` is the one that publishes: if the bundle has a certificate,
+    it must be of this pipeline.
 
-    :raises Invalid: the bundle is malformed, or about another version or other bytes
+    :raises Invalid: the bundle is malformed, about another version or other bytes, or of another pipeline
     """
     text = bundle.encode()
     if len(text) > SMALL:
         raise Invalid(f"the provenance bundle is longer than {SMALL} bytes", "_attachments")
     try:
-        statement = _statement(text)
+        parts = decode_as(text, _Bundle, what="it")
+        payload, statement = _statement(parts.dsseEnvelope)
     except Invalid as error:
         raise Invalid(f"the provenance bundle is none: {error}", "_attachments") from None
     subject = statement.subject[0] if statement.subject else _Subject()
@@ -267,16 +288,38 @@ def read_bundle(bundle: str, name: str, version: semver.Version, sha512: str) ->
         )
     if subject.digest.get("sha512", "").lower() != sha512:
         raise Invalid("the provenance bundle speaks of another tarball", "_attachments")
+    if pipeline is not None:
+        _check_signer(parts, payload, pipeline)
     return Attestation(text=text, predicate_type=statement.predicateType)
 
 
-def _statement(text: bytes) -> _Statement:
-    """The statement that the bundle signs. :raises Invalid: it is no bundle, or not signed"""
-    envelope = decode_as(text, _Bundle, what="it").dsseEnvelope
+def _check_signer(bundle: _Bundle, payload: bytes, pipeline: Pipeline) -> None:
+    """Check that the pipeline that publishes has signed a bundle with a certificate. :raises Invalid: it has not"""
+    material, envelope = bundle.verificationMaterial, bundle.dsseEnvelope
+    chain = [] if material.x509CertificateChain is None else material.x509CertificateChain.certificates
+    certificate = material.certificate or next(iter(chain), None)
+    if certificate is None:
+        return
+    try:
+        der, *signatures = (
+            base64.b64decode(each, validate=True)
+            for each in (certificate.rawBytes, *(each.sig for each in envelope.signatures))
+        )
+    except ValueError:
+        raise Invalid(
+            "the provenance bundle has a certificate or signature that is not base64", "_attachments"
+        ) from None
+    for signature in signatures:
+        signed = Signed(der, payload, signature, envelope.payloadType)
+        check_signer(pipeline, signed, "the provenance bundle", "_attachments")
+
+
+def _statement(envelope: _Envelope) -> tuple[bytes, _Statement]:
+    """The statement that an envelope signs, and its bytes. :raises Invalid: it is none, or not signed"""
     if not envelope.signatures:
         raise Invalid("it has no signature")
     try:
         payload = base64.b64decode(envelope.payload, validate=True)
     except ValueError:
         raise Invalid("its payload is not base64") from None
-    return decode_as(payload, _Statement, what="its payload")
+    return payload, decode_as(payload, _Statement, what="its payload")

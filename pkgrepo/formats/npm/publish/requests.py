@@ -74,7 +74,7 @@ async def make_release(
     contents, manifest = await staged.inspect(context.services.pools.cpu, blob, inspect, alone=True)
     files, provenance = [NewFile(path=tarball_path(name, version.text), blob=blob)], None
     if publication.bundle is not None:
-        attestation = read_bundle(publication.bundle, name, version, blob.digests["sha512"])
+        attestation = read_bundle(publication.bundle, name, version, blob.digests["sha512"], identity.pipeline)
         provenance = {"predicateType": attestation.predicate_type}
         bundle = NewFile(
             path=bundle_path(name, version.text),

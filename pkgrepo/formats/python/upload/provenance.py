@@ -2,7 +2,8 @@
 Attestations of an upload, and the provenance document made from them (PEP 740).
 
 Attestations are stored and served unchanged after checking that their subject is this file. Their signatures are not
-verified: that needs roots of trust, which a closed network does not have.
+verified: that needs roots of trust, which a closed network does not have. Those of an upload by a pipeline must be
+signed by it, see L{pkgrepo.oidc.provenance}.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE, MOST_ATTESTATIONS
 from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.model import Pipeline
+from pkgrepo.oidc.provenance import Signed, check_signer, publisher_of
 from pkgrepo.untrusted.strict_json import ERRORS, check_value_count, decode_typed, describe
 
 FIELD: Final = "attestations"
@@ -80,18 +83,22 @@ def provenance_document(
     filename: str,
     sha256: str,
     *,
-    publisher: Mapping[str, Any] = UNVERIFIED,
+    pipeline: Pipeline | None = None,
 ) -> bytes:
     """
-    The provenance document of a file.
+    The provenance document of a file; its publisher is the ``pipeline`` that uploads it.
 
-    ``publisher`` is the verified identity, its kind under ``kind``.
-
-    :raises Invalid: an attestation is about another file, or two have the same predicate type
+    :raises Invalid: an attestation is about another file or of another pipeline, or two have the same predicate type
     """
-    kinds = [_check(msgspec.convert(each, Attestation), filename, sha256) for each in attestations]
+    kinds = []
+    for each in attestations:
+        attestation = msgspec.convert(each, Attestation)
+        kinds.append(_check(attestation, filename, sha256))
+        if pipeline is not None:
+            _check_signer(attestation, pipeline, filename)
     if len(set(kinds)) < len(kinds):
         raise Invalid(f"{filename} has two attestations of one kind", FIELD)
+    publisher = UNVERIFIED if pipeline is None else publisher_of(pipeline)
     bundle = {"publisher": dict(publisher), "attestations": list(attestations)}
     return msgspec.json.encode({"version": 1, "attestation_bundles": [bundle]})
 
@@ -118,6 +125,21 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
     if subject.digest.get("sha256", "").lower() != sha256:
         raise Invalid(f"an attestation of {filename} is about a file with another sha256 digest", FIELD)
     return statement.predicate_type
+
+
+def _check_signer(attestation: Attestation, pipeline: Pipeline, filename: str) -> None:
+    """Check that a pipeline has signed an attestation with a certificate. :raises Invalid: it has not"""
+    certificate = attestation.verification_material.get("certificate")
+    if certificate is None:
+        return
+    try:
+        der, payload, signature = (
+            base64.b64decode(each, validate=True)
+            for each in (str(certificate), attestation.envelope.statement, attestation.envelope.signature)
+        )
+    except ValueError:
+        raise Invalid(f"an attestation of {filename} has a part that is not base64", FIELD) from None
+    check_signer(pipeline, Signed(der, payload, signature), f"an attestation of {filename}", FIELD)
 
 
 def _same_name(subject: str, filename: str) -> bool:

@@ -38,7 +38,7 @@ from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, BlobInfo, NewFile
+from pkgrepo.model import Action, BlobInfo, NewFile, Pipeline
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
@@ -146,7 +146,7 @@ async def _accept(context: Context[object], request: Request, staged: Staged, up
     path = file_path(name.project_key, text, name.filename)
     if upload.form is not None:
         upload.form.check(name, inspected.metadata)
-    attrs, companions = await _accompany(staged, upload, inspected, path)
+    attrs, companions = await _accompany(staged, upload, inspected, path, identity.pipeline)
     accompanying = {each.path for each in companions}
     obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
     overwrite = may_overwrite and bool(repository.policy.get("allow_overwrite", False))
@@ -179,9 +179,9 @@ async def _accept(context: Context[object], request: Request, staged: Staged, up
 
 
 async def _accompany(
-    staged: Staged, upload: Distribution, inspected: Inspection, path: str
+    staged: Staged, upload: Distribution, inspected: Inspection, path: str, pipeline: Pipeline | None
 ) -> tuple[dict[str, Any], list[NewFile]]:
-    """What the index says of the file besides its name, and the files that lie beside it."""
+    """What the index says of the file besides its name, and the files that lie beside it; ``pipeline`` uploads it."""
     name, form = upload.filename, upload.form
     attrs: dict[str, Any] = {
         "packagetype": name.kind,
@@ -203,7 +203,8 @@ async def _accompany(
         attrs["signature"] = True
         accompany(SIGNATURE, upload.signature)
     if form is not None and form.attestations:
-        provenance = await staged.store(provenance_document(form.attestations, name.filename, upload.blob.sha256))
+        document = provenance_document(form.attestations, name.filename, upload.blob.sha256, pipeline=pipeline)
+        provenance = await staged.store(document)
         attrs["provenance"] = True
         accompany(PROVENANCE, provenance, media_type=PROVENANCE_TYPE)
     return attrs, companions

@@ -53,7 +53,8 @@ def _pipeline(text: str) -> Pipeline | None:
     if not text:
         return None
     value = load(text)
-    return Pipeline(value["name"], value["issuer"], value["subject"], frozenset(value["publishers"]))
+    publishers = frozenset(value["publishers"])
+    return Pipeline(value["name"], value["issuer"], value["subject"], publishers, value.get("claims", {}))
 
 
 _SELECT, _token = rows(
@@ -288,6 +289,7 @@ def _pipeline_column(pipeline: Pipeline) -> Mapping[str, Any]:
         "issuer": pipeline.issuer,
         "subject": pipeline.subject,
         "publishers": sorted(pipeline.publishers),
+        "claims": dict(pipeline.claims),
     }
 
 

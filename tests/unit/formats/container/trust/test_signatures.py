@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from pkgrepo.formats.container.documents import MOST_LAYERS
-from pkgrepo.formats.container.public_keys import parse_key
 from pkgrepo.formats.container.trust.signatures import (
     BUNDLE,
     SIMPLE,
     SignatureLayer,
-    encode_dsse,
     find_signature_layers,
     find_signers,
 )
+from pkgrepo.untrusted.public_keys import encode_dsse, parse_key
 from tests.support.images import make_image
 from tests.support.signing import Signer, b64, envelope_for, payload_for, sign_as_bundle, sign_simply
 

@@ -9,6 +9,8 @@ import pytest
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import ATTESTATION_VALUES, ATTESTATIONS_SIZE, MOST_ATTESTATIONS
 from pkgrepo.formats.python.upload.provenance import parse_attestations, provenance_document
+from pkgrepo.model import Pipeline
+from tests.support.fulcio import attest, extensions_of
 
 NAME = "demo_pkg-1.0-py3-none-any.whl"
 SHA = "ab" * 32
@@ -48,10 +50,18 @@ def test_provenance_holds_the_attestations_as_they_came() -> None:
     }
 
 
-def test_provenance_names_a_verified_publisher() -> None:
-    publisher = {"kind": "CI", "repository": "demo/pkg"}
-    value = msgspec.json.decode(provenance_document([attestation()], NAME, SHA, publisher=publisher))
-    assert value["attestation_bundles"][0]["publisher"] == publisher
+def test_provenance_names_the_pipeline_that_publishes_and_no_other() -> None:
+    claims = {"iss": "https://forge.example", "repository": "acme/widget"}
+    pipeline = Pipeline("pipeline", "forge", "", frozenset(), claims)
+    right = attest(NAME, SHA, extensions_of(claims["iss"]))
+    value = msgspec.json.decode(provenance_document([right], NAME, SHA, pipeline=pipeline))
+    assert value["attestation_bundles"][0]["publisher"]["repository"] == "acme/widget"
+    wrong = attest(NAME, SHA, extensions_of(claims["iss"], _12="https://forge.example/evil/widget"))
+    for each, why in ((wrong, "evil/widget"), (attestation(), "cannot be read")):
+        with pytest.raises(Invalid, match=why):
+            provenance_document([each], NAME, SHA, pipeline=pipeline)
+    keyed = {**right, "verification_material": {}}
+    assert provenance_document([keyed], NAME, SHA, pipeline=pipeline)
 
 
 @pytest.mark.parametrize("name", ["Demo.Pkg-1.0-py3-none-any.whl", "demo_pkg-1.0.0-py3-none-any.whl"])

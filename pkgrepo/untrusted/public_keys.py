@@ -1,4 +1,4 @@
-"""Public keys that verify signatures of images."""
+"""Public keys that verify signatures of images and statements."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ def parse_key(text: str) -> PublicKey:
         public = load_pem_public_key(text.encode("utf-8"))
     except (ValueError, UnsupportedAlgorithm):
         raise KeyInvalid("this is not a public key in PEM") from None
+    return check_key(public)
+
+
+def check_key(public: object) -> PublicKey:
+    """A key as one of those that are supported. :raises KeyInvalid: it is of another kind"""
     if isinstance(public, ec.EllipticCurvePublicKey):
         if not isinstance(public.curve, ec.SECP256R1):
             raise KeyInvalid(f"ECDSA keys are of the curve P-256, not {public.curve.name}")
@@ -61,6 +66,12 @@ def parse_key(text: str) -> PublicKey:
         raise KeyInvalid("public keys are of ECDSA P-256, Ed25519 or RSA")
     der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return PublicKey(hashlib.sha256(der).hexdigest(), public)
+
+
+def encode_dsse(payload_type: str, payload: bytes) -> bytes:
+    """The bytes that the signatures of an envelope sign (DSSE 1.0, "Signature Definition")."""
+    kind = payload_type.encode("utf-8")
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
 def _verifies(public: Any, signature: bytes, data: bytes, *how: Any) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from pkgrepo.formats.container.public_keys import KeyInvalid, parse_key
+from pkgrepo.untrusted.public_keys import KeyInvalid, parse_key
 from tests.support.signing import Signer
 
 

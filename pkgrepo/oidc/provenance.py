@@ -1,0 +1,148 @@
+"""
+Compares the signer of an attestation with the pipeline that publishes it.
+
+The certificate of a signer names its pipeline in extensions (Fulcio, "Sigstore OID information"), which come from an
+identity token like that which the pipeline exchanged here. So both must name the same source:
+
+=====================  ========================  ===========================================================
+extension              in older certificates     claims of the identity token
+=====================  ========================  ===========================================================
+8, issuer              1                         ``iss``
+12, source repository  5                         ``repository``, ``project_path``: the end of the address
+13, commit             3                         ``sha``
+15, its number                                   ``repository_id``, ``project_id``
+18, pipeline                                     ``workflow_ref``, ``ci_config_ref_uri``: all before the ``@``
+=====================  ========================  ===========================================================
+
+What either does not name is not compared, except the issuer. That the certificate was issued by Fulcio is not
+verified: that needs roots of trust, which a closed network does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import frozen
+from cryptography import x509
+
+from pkgrepo.errors import Invalid
+from pkgrepo.model import Pipeline
+from pkgrepo.untrusted.public_keys import KeyInvalid, check_key, encode_dsse
+from pkgrepo.untrusted.text import quoted
+
+FULCIO: Final = "1.3.6.1.4.1.57264.1."
+LARGEST_CERTIFICATE: Final = 64 * 1024  # bytes
+STATEMENT: Final = "application/vnd.in-toto+json"  # the payload type of statements
+# Claims of identity tokens that tokens of this server keep to compare them.
+COMPARED: Final = (
+    "iss",
+    "repository",
+    "repository_id",
+    "project_path",
+    "project_id",
+    "workflow_ref",
+    "ci_config_ref_uri",
+    "sha",
+    "environment",
+)
+_KINDS: Final = {"repository": "GitHub", "project_path": "GitLab"}  # PEP 740 leaves the names to indexes
+
+
+@frozen
+class Signed:
+    """A signed statement: the DER of the signer's certificate, the payload with its type, and the signature."""
+
+    certificate: bytes
+    payload: bytes
+    signature: bytes
+    payload_type: str = STATEMENT
+
+
+def check_signer(pipeline: Pipeline, signed: Signed, what: str, pointer: str) -> None:
+    """
+    Check that the pipeline that publishes has signed a statement; ``what`` names the attestation in sentences.
+
+    :raises Invalid: another one has, or the signature is not that of the certificate
+    """
+    try:
+        if len(signed.certificate) > LARGEST_CERTIFICATE:
+            raise ValueError
+        certificate = x509.load_der_x509_certificate(signed.certificate)
+        key = check_key(certificate.public_key())
+        named = _extensions(certificate)
+    except (ValueError, KeyInvalid, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        raise Invalid(f"the certificate of {what} cannot be read", pointer) from None
+    if not key.has_signed(signed.signature, encode_dsse(signed.payload_type, signed.payload)):
+        raise Invalid(f"the signature of {what} is not that of its certificate", pointer)
+    for subject, theirs, ours in _compared(named, pipeline.claims):
+        if theirs != ours:
+            raise Invalid(
+                f"{what} is of another pipeline than the one that publishes: its certificate names the {subject} "
+                f"{quoted(theirs)}, and the identity token {quoted(ours)}",
+                pointer,
+            )
+
+
+def publisher_of(pipeline: Pipeline) -> Mapping[str, str | None]:
+    """The pipeline as the publisher of a provenance document (PEP 740)."""
+    claims = pipeline.claims
+    source = next((each for each in _KINDS if each in claims), None)
+    definition = claims.get("workflow_ref") or claims.get("ci_config_ref_uri") or ""
+    return {
+        "kind": pipeline.issuer if source is None else _KINDS[source],
+        "repository": claims.get(source or ""),
+        "workflow": definition.partition("@")[0].rpartition("/")[2] or None,
+        "environment": claims.get("environment"),
+        "claims": None,
+    }
+
+
+def _compared(named: Mapping[int, str], claims: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """What both name: the word for it, the text of the certificate, and that of the identity token."""
+    found = [("issuer", named.get(8) or named.get(1, ""), claims.get("iss", ""))]
+    source = claims.get("repository") or claims.get("project_path")
+    theirs = named.get(12) or named.get(5)
+    if source and theirs:
+        found.append(("repository", _end(theirs, source), source))
+    number = claims.get("repository_id") or claims.get("project_id")
+    if number and named.get(15):
+        found.append(("repository with the number", named[15], number))
+    commit = claims.get("sha")
+    theirs = named.get(13) or named.get(3)
+    if commit and theirs:
+        found.append(("commit", theirs.lower(), commit.lower()))
+    definition = claims.get("workflow_ref") or claims.get("ci_config_ref_uri")
+    if definition and named.get(18):
+        ours = definition.partition("@")[0]
+        found.append(("pipeline", _end(named[18].partition("@")[0], ours), ours))
+    return found
+
+
+def _end(address: str, source: str) -> str:
+    """The end of an address that is a source, or the whole address."""
+    return source if address.endswith(f"/{source}") else address
+
+
+def _extensions(certificate: x509.Certificate) -> dict[int, str]:
+    """The texts of the extensions of Fulcio by number. :raises ValueError: one is no text"""
+    found: dict[int, str] = {}
+    for each in certificate.extensions:
+        oid, value = each.oid.dotted_string, each.value
+        number = oid.removeprefix(FULCIO)
+        if number != oid and number.isdigit() and isinstance(value, x509.UnrecognizedExtension):
+            found[int(number)] = value.value.decode() if int(number) < 7 else _read_utf8_string(value.value)
+    return found
+
+
+def _read_utf8_string(data: bytes) -> str:
+    """The text of a UTF8String in DER (X.690 section 8.23). :raises ValueError: it is none"""
+    if len(data) < 2 or data[0] != 0x0C:
+        raise ValueError("this is no UTF8String")
+    length, start = data[1], 2
+    if length & 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(data[2:start], "big")
+    if not 0 <= length == len(data) - start:
+        raise ValueError("the length of this UTF8String is not right")
+    return data[start:].decode()
