@@ -12,6 +12,7 @@ from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
 from pkgrepo.composition.advisories import Mirror, make_known, make_refresh
+from pkgrepo.composition.backups import make_runs
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.events import make_events
 from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
@@ -40,6 +41,7 @@ from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
+from pkgrepo.repositories.backup.runs import BackupRuns, BackupSchedule
 from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.retention.schedule import RetentionSchedule
 from pkgrepo.repositories.search import SearchIndexCache
@@ -107,6 +109,7 @@ class Assembly:
         self._proxies.check_settings()
         self._mirror = Mirror(core, config, reactor)
         self._refresh = make_refresh(core, config, self._mirror)
+        self._backups = make_runs(core)
         services = self._services(identification, self._proxies)
         mounts = Mounts(services=services, formats=core.formats)
         lag = ReactorLag(reactor)
@@ -137,6 +140,7 @@ class Assembly:
             self._proxies.upkeep(),
             self._events.sender,
             *maintenance(core, identification, config, self._refresh, reactor),
+            *backups(core, self._backups, reactor),
             *(service for each in formats for service in each.background(services, reactor)),
             *self._commit_watch(),
         ):
@@ -292,6 +296,7 @@ class Assembly:
                 retention=core.retention,
                 jobs=core.jobs,
                 imports=make_importers(core, config, config.imports.folders),
+                backups=self._backups,
                 advisory_refresh=self._refresh,
                 cache_purge=self._proxies.purge,
                 authenticator=identification.authenticator,
@@ -341,6 +346,12 @@ def maintenance(
         yield RefreshSchedule(core.context, refresh=refresh, jobs=core.jobs, every_s=every_s, reactor=reactor)
     if config.gc.daily:
         yield DailyCollection(core.context, collector=core.collector, jobs=core.jobs, reactor=reactor)
+
+
+def backups(core: Core, runs: BackupRuns, reactor: Any) -> Iterator[IService]:
+    """The backups by schedule, if they have a destination."""
+    if runs.plan is not None:
+        yield BackupSchedule(runs, catalog=core.catalog, clock=core.clock, jobs=core.jobs, reactor=reactor)
 
 
 def flushers(identification: Identification, reactor: Any) -> Iterator[IService]:

@@ -33,6 +33,8 @@ COMMANDS = {
     "gc": ("maintenance", "collect_garbage"),
     "compact": ("maintenance", "compact"),
     "import": ("imports", "import_group"),
+    "backup": ("backups", "backup"),
+    "restore": ("backups", "restore_backup"),
     "admin": ("administrators", "admin"),
     # both
     "storage": ("groups", "storage"),

@@ -144,6 +144,10 @@ def collect_garbage(
                     f"uploads; kept {found['young']} for --grace, {found['promised']} for pushes under way and "
                     f"{found['untagged']} manifests without a tag for want of --delete-untagged"
                 )
+                if found["held"]:
+                    click.echo(
+                        f"{storage.name}: {found['held']} unused blobs stay until the backup that runs has ended"
+                    )
         if not dry_run:
             await core.follower.catch_up()  # otherwise a reindex would restore what was removed
         for problem in problems:

@@ -14,6 +14,7 @@ from pkgrepo.config import Config
 from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, SqliteReader, open_reader
+from pkgrepo.storage.catalog.engine.online_copy import copy_online, seal
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 
 if TYPE_CHECKING:
@@ -75,6 +76,31 @@ def copy_catalog(source: Config, target: Config, report: Callable[[str, int], ob
         _postgresql().copy_to_sqlite(_address(source, source.database.url), new, report)
     else:
         raise Conflict("a catalog is copied from a file to PostgreSQL, or from PostgreSQL to a file")
+
+
+def copy_to_file(config: Config, target: Path, goes_on: Callable[[], bool]) -> None:
+    """
+    Copy one snapshot of the catalog, whichever its engine, to a new SQLite file, while servers use it. Blocks.
+
+    The copy of PostgreSQL is made of its tables in one read-only transaction (repeatable read).
+
+    :raises PkgrepoError: the catalog cannot be read, or the file not be written
+    """
+    if config.database_path is not None:
+        copy_online(config.database_path, target, goes_on)
+        return
+    _postgresql().copy_to_sqlite(_address(config, config.database.url), target, lambda _table, _count: None)
+    seal(target)
+
+
+def fill_database(config: Config, source: Path) -> None:
+    """Copy a catalog from a file into the empty PostgreSQL database of ``config``. Blocks. :raises CatalogUnusable:"""
+    _postgresql().copy_to_postgresql(source, _address(config, config.database.url), lambda _table, _count: None)
+
+
+def check_empty(config: Config) -> None:
+    """Check that the PostgreSQL database of ``config`` has no tables. Blocks. :raises CatalogUnusable: it has"""
+    _postgresql().check_empty(_address(config, config.database.url))
 
 
 @contextmanager

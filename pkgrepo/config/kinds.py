@@ -16,6 +16,7 @@ from twisted.internet.endpoints import serverFromString
 from pkgrepo.errors import Invalid
 from pkgrepo.outbound.addresses import check_exception
 from pkgrepo.repositories.addresses import AddressTable
+from pkgrepo.repositories.cron import parse_cron
 from pkgrepo.untrusted.text import BYTES, SECONDS, bytes_of, seconds_of
 
 PORT = re.compile(r"tcp6?:(?:.*?:)?(?:port=)?(\d+)(?::|$)")  # of an endpoint
@@ -353,11 +354,39 @@ def _read_place(value: object, folder: Path) -> str:
 PLACE = Kind("a path, an http(s) address without credentials and query, or empty", _read_place)
 
 
+def _read_backup_place(value: object, folder: Path) -> str:
+    """An address such as s3://bucket/prefix, or an absolute path as ``_read_path`` gives it."""
+    if isinstance(value, str) and value.startswith("s3://"):
+        if re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,62}(/[A-Za-z0-9._/-]*)?", value) is None:
+            raise SettingError(f"must be {BACKUP_PLACE.what}")
+        return value
+    return "" if value == "" else str(_read_path(value, folder))
+
+
+BACKUP_PLACE = Kind("a path, an address such as s3://bucket/prefix, or empty", _read_backup_place)
+
+
+def _read_schedule(value: object, _folder: Path) -> str:
+    """A cron text."""
+    if not isinstance(value, str):
+        raise SettingError(f"must be {SCHEDULE.what}")
+    try:
+        parse_cron(value)
+    except Invalid as error:
+        raise SettingError(str(error)) from None
+    return value
+
+
+SCHEDULE = Kind('a schedule such as "30 2 * * *"', _read_schedule)
+
+
 Seconds = Annotated[float, duration]
 Bytes = Annotated[int, size]
 ExistingFile = Annotated[Path, EXISTING_FILE]
 Endpoint = Annotated[str, ENDPOINT]
 BaseUrl = Annotated[str, BASE_URL]
 Place = Annotated[str, PLACE]
+BackupPlace = Annotated[str, BACKUP_PLACE]
+Schedule = Annotated[str, SCHEDULE]
 Network = Annotated[str, NETWORK]
 Target = Annotated[str, TARGET]

@@ -17,7 +17,21 @@ from msgspec.structs import force_setattr
 from pkgrepo.model.structs import meaning
 
 from .keys import AUTO, Section
-from .kinds import ALIASES, HOSTS, BaseUrl, Bytes, Endpoint, ExistingFile, Network, Place, Seconds, Secret, Target
+from .kinds import (
+    ALIASES,
+    HOSTS,
+    BackupPlace,
+    BaseUrl,
+    Bytes,
+    Endpoint,
+    ExistingFile,
+    Network,
+    Place,
+    Schedule,
+    Seconds,
+    Secret,
+    Target,
+)
 
 Name = Annotated[
     str,
@@ -297,6 +311,42 @@ class Gc(Section, frozen=True):
     """Garbage collection: removes stored bytes that no package needs any more."""
 
     daily: Annotated[bool, meaning("collect once a day on each storage what was not used for 24 hours")] = True
+
+
+class Backup(Section, frozen=True):
+    """
+    Backups of the catalog and of all stored bytes, by night.
+
+    Credentials for a bucket are found in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), in files or of the
+    instance.
+    """
+
+    destination: Annotated[
+        BackupPlace,
+        meaning("a folder, or a bucket as s3://bucket/prefix; empty means that the server makes no backups"),
+    ] = ""
+    endpoint: Annotated[BaseUrl, meaning("address of the server of the bucket")] = ""
+    region: Annotated[str, meaning("region of the bucket, as signatures name it")] = "us-east-1"
+    path_style: Annotated[bool, meaning("false: the bucket is a part of the host name")] = True
+    ca_file: Annotated[ExistingFile | None, meaning("certificates of private authorities for the bucket, PEM")] = None
+    schedule: Annotated[
+        Schedule, meaning("when, in UTC: minute, hour, day of the month, month, day of the week, as in crontab")
+    ] = "30 2 * * *"
+    keep: Annotated[int, meaning("how many backups are kept", ge=1, le=10_000)] = 14
+    key: Annotated[
+        bool,
+        meaning(
+            "whether a backup has the key that decrypts stored credentials (credentials.key); without it, keep a copy "
+            "of that file in another place"
+        ),
+    ] = False
+    check: Annotated[
+        bool,
+        meaning(
+            "whether each backup is read and compared afterwards, and some packages are fetched from a server that is "
+            "started with it"
+        ),
+    ] = True
 
 
 class Retention(Section, frozen=True):
@@ -583,6 +633,7 @@ class Config(Section, frozen=True):
     audit: Audit = field(default_factory=Audit)
     downloads: Downloads = field(default_factory=Downloads)
     gc: Gc = field(default_factory=Gc)
+    backup: Backup = field(default_factory=Backup)
     retention: Retention = field(default_factory=Retention)
     proxy: Proxy = field(default_factory=Proxy)
     imports: Imports = field(default_factory=Imports)

@@ -16,6 +16,7 @@ from pkgrepo.management import (
     advisories,
     all_tokens,
     audit,
+    backups,
     hosts,
     imports,
     osv,
@@ -107,6 +108,7 @@ ROOMS = (
     hosts,
     audit,
     recall,
+    backups,
 )
 TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table)
 # With those of handlers that are methods.

@@ -197,8 +197,7 @@ async def ready(services: ManagementServices, request: Request) -> Response:
     identity = await services.shared.access.identify(request)
     shown = None
     if identity.admin and identity.limits is None:
-        others = (await _layout(services), await _webhooks(services), await _advisories(services))
-        shown = {each.name: each.sentence for each in (*checks, *others)}
+        shown = {each.name: each.sentence for each in (*checks, *await _others(services))}
     health = Health(status=status, checks=shown)
     return json_response(health, 503 if status == UNAVAILABLE else 200, headers=NO_STORE)
 
@@ -206,7 +205,12 @@ async def ready(services: ManagementServices, request: Request) -> Response:
 async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
     """The status of the server, and all checks."""
     status, checks = await _checked(services)
-    return status, [*checks, await _layout(services), await _webhooks(services), await _advisories(services)]
+    return status, [*checks, *await _others(services)]
+
+
+async def _others(services: ManagementServices) -> list[Check]:
+    """The checks that admins learn of, and that do not decide on the status."""
+    return [await each(services) for each in (_layout, _webhooks, _advisories, _backups)]
 
 
 async def _checked(services: ManagementServices) -> tuple[str, list[Check]]:
@@ -284,3 +288,12 @@ async def _advisories(services: ManagementServices) -> Check:
     except PkgrepoError as error:
         return Check("advisories", DEGRADED, str(error))
     return Check("advisories", DEGRADED, known.problem) if known.problem and known.has_source else Check("advisories")
+
+
+async def _backups(services: ManagementServices) -> Check:
+    """Without a destination there is nothing to check; old ones keep the server from nothing."""
+    try:
+        problem = await services.backups.problem()
+    except PkgrepoError as error:
+        return Check("backup", DEGRADED, str(error))
+    return Check("backup", DEGRADED, problem) if problem else Check("backup")

@@ -22,6 +22,7 @@ from pkgrepo.management.api.audit_log import AuditLog
 from pkgrepo.oidc.sign_on import SignOn
 from pkgrepo.proxy.purge import CachePurge
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh
+from pkgrepo.repositories.backup.runs import BackupRuns
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.publisher import ChangeListener
@@ -94,6 +95,7 @@ class ManagementServices:
     retention: RetentionWork
     jobs: Jobs
     imports: StartsImports
+    backups: BackupRuns
     advisory_refresh: AdvisoryRefresh
     cache_purge: CachePurge
     authenticator: Authenticator

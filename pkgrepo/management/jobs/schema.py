@@ -54,8 +54,8 @@ class KeptRecord(Record):
     """
     Unreferenced objects that were kept, with the reason.
 
-    reason is grace_time, push_under_way, untagged or upload. until is the time from which all of them can be removed,
-    null if only an option of the request changes that. message is a sentence for people.
+    reason is grace_time, push_under_way, untagged, upload or backup. until is the time from which all of them can be
+    removed, null if only an option of the request changes that. message is a sentence for people.
     """
 
     reason: str
@@ -235,6 +235,7 @@ def _kept(job: Job) -> Iterator[KeptRecord]:
             "open_until_ms",
             "uploads have begun and not ended; their clients may go on with them for a day",
         ),
+        ("backup", "held", "", "blobs are unused, and stay until the backup that runs has ended"),
     )
     for reason, count, until, sentence in reasons:
         if found.get(count):

@@ -31,6 +31,7 @@ from pkgrepo.model import Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.advisories.known import Knowledge
+from pkgrepo.repositories.backup.runs import BackupState
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.download_log import counted_rows
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
@@ -83,6 +84,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     known = await services.shared.advisories.knowledge()
     logged = await services.shared.catalog.look(counted_rows)
     ecosystems = sorted(each.ecosystem.name for each in services.formats.values() if each.ecosystem is not None)
+    state, problem = await services.backups.state(), await services.backups.problem()
     await services.shared.registry.refresh()
     stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
     families: list[Families] = [
@@ -93,6 +95,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _proxies(counts),
         lambda: _advisories(known, ecosystems),
         lambda: _download_log(logged),
+        lambda: _backups(state, wrong=bool(problem), planned=services.backups.plan is not None),
     ]
     body = await processes.render(families)
     return Response(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
@@ -149,6 +152,20 @@ def _advisories(known: Knowledge, ecosystems: Sequence[str]) -> Iterator[Metric]
 def _download_log(rows: int | None) -> Iterator[Metric]:
     samples: list[tuple[list[str], float]] = [] if rows is None else [([], rows)]
     yield gauge("pkgrepo_download_log_rows", "Rows of the log of downloads, counted once an hour.", [], samples)
+
+
+def _backups(state: BackupState, *, wrong: bool, planned: bool) -> Iterator[Metric]:
+    sound: list[tuple[list[str], float]] = [([], int(not wrong))] if planned else []
+    yield gauge("pkgrepo_backup_sound", "1 if backups are made and their checks are green, else 0.", [], sound)
+    times = {
+        "pkgrepo_backup_made_timestamp_seconds": ("Time of the newest backup (Unix time).", state.made_ms),
+        "pkgrepo_backup_proved_timestamp_seconds": ("Time of the last green check (Unix time).", state.proved_ms),
+    }
+    for name, (text, ms) in times.items():
+        yield gauge(name, text, [], [([], ms / 1000)] if ms else [])
+    yield gauge(
+        "pkgrepo_backup_bytes", "Stored bytes in the newest backup.", [], [([], state.bytes)] if state.made_ms else []
+    )
 
 
 def _build() -> Iterator[Metric]:

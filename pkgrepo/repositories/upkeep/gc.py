@@ -8,8 +8,8 @@ unfinished upload   no byte was received for a day                      its byte
 manifest            nothing refers to it, if ``untagged`` is set and    the rest of the plan, for the next run
                     the repository is no proxy
 blob of an image    no manifest of the image refers to it               the same
-stored bytes        no row of the storage refers to them                a row marked as deleting, which the next
-                                                                        run removes
+stored bytes        no row of the storage refers to them, and no        a row marked as deleting, which the next
+                    backup runs                                         run removes
 ==================  ==================================================  ===========================================
 
 Nothing is removed that was used within the grace period, or that is leased to a push that runs. The transaction that
@@ -87,7 +87,8 @@ class GcReport:
     Of the objects that nothing refers to, ``young`` were used within the grace period, which ends for the last one at
     ``young_until_ms``; ``promised`` are for pushes that run, until ``promised_until_ms`` at the latest. ``untagged``
     are manifests that the option of that name would remove. ``open_uploads`` have not ended, and expire at
-    ``open_until_ms``. ``errors`` are sentences about the first of ``failures``.
+    ``open_until_ms``. ``held`` were left alone because a backup runs. ``errors`` are sentences about the first of
+    ``failures``.
     """
 
     blobs_seen: int = 0
@@ -103,6 +104,7 @@ class GcReport:
     untagged: int = 0
     open_uploads: int = 0
     open_until_ms: int = 0
+    held: int = 0
     duration_ms: int = 0
     failures: int = 0
     errors: list[str] = Factory(list)
@@ -273,7 +275,11 @@ class GarbageCollector(MaintenanceWork):
                 continue
             for batch in batches(found, BATCH):
                 sha256s = [each.sha256 for each in batch]
-                marked = await self._catalog.write(gc.mark_deleting, storage.id, sha256s, before_ms)
+                marked = await self._catalog.write(
+                    gc.mark_deleting, storage.id, sha256s, before_ms, self._clock.now_ms()
+                )
+                if not marked and await self._catalog.look(gc.backup_runs, self._clock.now_ms()):
+                    report.held += len(batch)
                 await self._remove(storage, store, marked, report)
         if reference_counts:
             _count(await self._catalog.scan(gc.freed_by_removal, storage.id, reference_counts, before_ms), report)

@@ -30,6 +30,7 @@ from pkgrepo.storage.catalog.blobs.gc import BlobReference, blob_references, blo
 from pkgrepo.storage.catalog.packages import events, files, packages
 from pkgrepo.storage.catalog.packages.files import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
+from pkgrepo.storage.pools import Pools
 
 from .blob_copies import BlobRepair
 
@@ -140,7 +141,7 @@ class Verifier(MaintenanceWork):
         report = self._report
         actual = ""
         try:
-            actual = await self._digest(store, info)
+            actual = await digest_of(self._pools, store, info.locator)
         except FAILURES as error:
             finding = reason_of(error)
             if _is_process_error(error):
@@ -172,18 +173,6 @@ class Verifier(MaintenanceWork):
             file = f" ({user.path.rpartition('/')[2]})" if user.path else ""
             named.append(f"{where}: {user.package} {user.version}".rstrip(": ") + file)
         return f"; it belongs to {_abbreviated(named)}" if named else "; nothing refers to it"
-
-    async def _digest(self, store: IBlobStore, info: BlobInfo) -> str:
-        blob = store.open(info.locator)
-        descriptor = blob.descriptor()
-        if descriptor is not None:
-            return await self._pools.disk(_digest_descriptor, descriptor)
-        digest = hashlib.sha256()
-        start = 0
-        while piece := await blob.read(start, PIECE):
-            await self._pools.disk(digest.update, piece)
-            start += len(piece)
-        return digest.hexdigest()
 
     async def _find_unnamed(self, storage: Storage, store: IBlobStore) -> None:
         self._progress.begin(f"copies in {storage.name}", 0)
@@ -287,6 +276,24 @@ class Verifier(MaintenanceWork):
             )
         else:
             self._report.mended += len(plan)
+
+
+async def digest_of(pools: Pools, store: IBlobStore, locator: str) -> str:
+    """
+    Read a stored copy. Returns the sha256 of its bytes, in hex.
+
+    :raises BlobMissing: it is not there; :raises PkgrepoError: it cannot be read
+    """
+    blob = store.open(locator)
+    descriptor = blob.descriptor()
+    if descriptor is not None:
+        return await pools.disk(_digest_descriptor, descriptor)
+    digest = hashlib.sha256()
+    start = 0
+    while piece := await blob.read(start, PIECE):
+        await pools.disk(digest.update, piece)
+        start += len(piece)
+    return digest.hexdigest()
 
 
 def _abbreviated(names: Sequence[str]) -> str:

@@ -189,6 +189,7 @@ async def show_health(visit: Visit) -> Response:
     return visit.page(
         "administration/health.html",
         server=await visit.api("GET", "/server/state"),
+        backup=await visit.api("GET", "/system/backup"),
         storages=await visit.api("GET", "/storage"),
         jobs=await visit.api("GET", "/job", query={"limit": LATEST_JOBS}),
         kinds=JOB_KINDS,

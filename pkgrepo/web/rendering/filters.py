@@ -43,6 +43,7 @@ JOB_KINDS: Final = {
     "cache_purge": "purge of a cache",
     "verify": "verification",
     "retention": "retention",
+    "backup": "backup",
 }
 WIDTH: Final = 720  # units of the picture, which is as wide as its place
 HEIGHT: Final = 96

@@ -112,6 +112,10 @@ class BucketBlobStore:
             raise Conflict(f"{self._where} belongs to storage {found}, not to {self.uid}")
         self.uid = found
 
+    def beside(self, prefix: str) -> Bucket:
+        """The objects of the bucket below another prefix."""
+        return Bucket(self._requests, prefix=prefix, storage=self.name)
+
     async def give_up(self) -> None:
         """Free the place of a storage that is removed, if it has no copies. :raises StorageFailed: it stays taken"""
         if not await self.scan(limit=1):

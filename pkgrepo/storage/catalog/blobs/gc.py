@@ -8,6 +8,9 @@ Concurrent uploads never lose bytes, because of this order:
 2. The caller removes the bytes at the locator of the marked row.
 3. ``remove_blob_row`` removes the row, unless an upload has replaced its locator meanwhile.
 
+While a backup runs nothing is marked: what its copy of the catalog names must stay until it is copied. The job of the
+backup begins before its snapshot, and ends with its lease, which a killed process renews no more.
+
 Expired upload sessions are removed here as well, and the files and images that contain a damaged blob are listed.
 """
 
@@ -47,6 +50,9 @@ _REFERENCED = "({})".format(" OR ".join(f"EXISTS (SELECT 1 FROM {each})" for eac
 _REFERENCE_COUNT = " + ".join(f"(SELECT COUNT(*) FROM {each})" for each in _REFERRING_ROWS)
 
 
+BACKUP = "backup"  # the kind and key of the job of a backup
+
+
 @frozen
 class Cursor:
     """The position after a page of candidates, which are ordered by (touched_at, sha256)."""
@@ -80,13 +86,23 @@ def candidates(
     return found, Cursor(touched_ms, sha256)
 
 
-def mark_deleting(tx: Transaction, storage_id: int, sha256s: Iterable[str], before_ms: int) -> list[BlobInfo]:
+def backup_runs(r: Reader, now_ms: int) -> bool:
+    """Whether a backup holds off the marking of blobs."""
+    sql = "SELECT 1 FROM job WHERE kind = ? AND key = ? AND state = 'running' AND lease_until >= ?"
+    return exists(r, sql, (BACKUP, BACKUP, now_ms))
+
+
+def mark_deleting(
+    tx: Transaction, storage_id: int, sha256s: Iterable[str], before_ms: int, now_ms: int
+) -> list[BlobInfo]:
     """
     Mark as deleting those of the blobs that still have no reference and were last touched before ``before_ms``.
 
-    Returns the marked blobs. The caller removes their bytes after the commit.
+    Returns the marked blobs, none while a backup runs. The caller removes their bytes after the commit.
     """
-    marked = []
+    marked: list[BlobInfo] = []
+    if backup_runs(tx, now_ms):
+        return marked
     for sha256 in sha256s:
         row = tx.one(
             f"""
@@ -116,7 +132,7 @@ def mark_unseen(tx: Transaction, storage_id: int, sha256s: Iterable[str], since_
             (storage_id, bytes.fromhex(sha256), since_ms),
         )
     ]
-    return mark_deleting(tx, storage_id, new, now_ms + 1)
+    return mark_deleting(tx, storage_id, new, now_ms + 1, now_ms)
 
 
 def list_deleting(r: Reader, storage_id: int, limit: int = 500) -> list[BlobInfo]:

@@ -10,6 +10,6 @@ from pkgrepo.storage.catalog.postgresql.readers import reading_once
 from .catalog import PostgresCatalog
 from .nodes import Nodes
 from .sessions import Address
-from .transfer import copy_to_postgresql, copy_to_sqlite
+from .transfer import check_empty, copy_to_postgresql, copy_to_sqlite
 
-__all__ = ["Address", "Nodes", "PostgresCatalog", "copy_to_postgresql", "copy_to_sqlite", "reading_once"]
+__all__ = ["Address", "Nodes", "PostgresCatalog", "check_empty", "copy_to_postgresql", "copy_to_sqlite", "reading_once"]

@@ -64,6 +64,16 @@ def copy_to_postgresql(path: Path, address: Address, report: Report) -> None:
         raise CatalogUnusable(f"{path} cannot be read: {error}") from error
 
 
+def check_empty(address: Address) -> None:
+    """:raises CatalogUnusable: the database has tables, or fails"""
+    try:
+        with open_reader(address) as session:
+            if not is_empty(session):
+                raise CatalogUnusable("the database that is to have the copy has tables already")
+    except psycopg.Error as error:
+        raise CatalogUnusable(f"the database cannot be used: {first_line(error)}") from error
+
+
 def copy_to_sqlite(address: Address, path: Path, report: Report) -> None:
     """
     Copy the catalog in a database into a new file.

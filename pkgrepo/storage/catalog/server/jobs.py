@@ -45,7 +45,11 @@ from .repositories import find_repository
 LOST = "the process that ran this job has ended"
 LONGEST_MS = 2**52  # longer than any job took: a running one comes after them
 # Kinds of jobs whose end other programs are told of, and the kind of the event.
-ANNOUNCED: Final[Mapping[str, str]] = {"gc": "gc.finished", "retention": "retention.finished"}
+ANNOUNCED: Final[Mapping[str, str]] = {
+    "gc": "gc.finished",
+    "retention": "retention.finished",
+    "backup": "backup.finished",
+}
 RETENTION_MS = 7 * 86_400_000  # how long the row of an ended job is kept
 
 
@@ -202,8 +206,21 @@ def _announce(tx: Transaction, job: Job, now_ms: int) -> None:
         "state": job.state,
         "result": {name: value for name, value in job.result.items() if isinstance(value, int | str)},
     }
+    if job.state != "done" and job.result.get("errors"):
+        data["error"] = job.result["errors"][0]
     repository_id = SERVER if repository is None else repository.id
     append_repository_event(tx, repository_id, ANNOUNCED[job.kind], data, SYSTEM, now_ms)
+
+
+def end_all_jobs(tx: Transaction, now_ms: int) -> None:
+    """Set every running job to failed: of a catalog that was restored no process runs any."""
+    tx.execute(
+        """
+        UPDATE job SET state = 'failed', result = ?, finished_at = ?, lease_by = NULL, lease_until = NULL
+        WHERE state = 'running'
+        """,
+        (dump({"errors": [LOST]}), now_ms),
+    )
 
 
 def cancel_job(tx: Transaction, uid: str, now_ms: int) -> Job:

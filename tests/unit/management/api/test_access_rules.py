@@ -189,6 +189,8 @@ ROUTE_ACCESS = {
     "POST /auth/oidc": PUBLIC,
     "GET /project/<key>/quota": PROJECT_VIEWERS,
     "PATCH /project/<key>/quota": SYSTEM_MANAGERS,
+    "GET /system/backup": SYSTEM_MANAGERS,
+    "POST /system/backup": SYSTEM_MANAGERS,
     "GET /system/retention": SYSTEM_MANAGERS,
     "PUT /system/retention": SYSTEM_MANAGERS,
     "GET /system/quota": SYSTEM_MANAGERS,

@@ -337,7 +337,7 @@ async def test_a_publish_does_not_reuse_bytes_that_garbage_collection_is_deletin
     old = stored(world)
     await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
     later = NOW + 10**9
-    assert await world.catalog.write(gc.mark_deleting, world.storage.id, [old.sha256], later)
+    assert await world.catalog.write(gc.mark_deleting, world.storage.id, [old.sha256], later, NOW)
     published = await world.publish(*WHEEL)
     assert published.changed
     fresh = stored(world)

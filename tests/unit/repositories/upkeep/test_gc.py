@@ -100,7 +100,7 @@ async def test_bytes_that_cannot_be_removed_are_left_to_the_next_run(world, coll
 
 async def test_a_dry_run_removes_no_leftovers_of_a_crash(world, collector, clock):
     info = await add_blob(world, b"loose")
-    await world.catalog.write(gc.mark_deleting, world.storage.id, [info.sha256], NOW + 1)
+    await world.catalog.write(gc.mark_deleting, world.storage.id, [info.sha256], NOW + 1, NOW)
     assert (await run(collector, world, dry_run=True)).blobs == 0
     assert world.copies() == [info.locator]
     assert (await run(collector, world)).blobs == 1  # condemned before, whatever the grace time is now

@@ -102,7 +102,7 @@ def test_blobs_are_counted_and_listed_in_pages(catalog):
     infos = sorted((make_blob(b"%d" % n) for n in range(12)), key=lambda info: info.sha256)
     for info in infos:
         claim(catalog, info)
-    catalog.do(gc.mark_deleting, catalog.storage_id, [infos[3].sha256], NOW + 1)
+    catalog.do(gc.mark_deleting, catalog.storage_id, [infos[3].sha256], NOW + 1, NOW)
     seen, after = [], b""
     while page := catalog.peek(blobs.list_blobs, catalog.storage_id, after, 5):
         seen += page

@@ -41,7 +41,7 @@ class Scene:
             self.copies.remove(info.locator)
 
     def mark(self) -> None:
-        self.marked += self.catalog.do(gc.mark_deleting, self.storage_id, [self.sha256], LATER)
+        self.marked += self.catalog.do(gc.mark_deleting, self.storage_id, [self.sha256], LATER, LATER)
 
     def sweep(self) -> None:
         """Remove the bytes of the marked blobs."""
