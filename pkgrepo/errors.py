@@ -209,6 +209,10 @@ class StorageFull(PkgrepoError):
         return f"storage {self.storage!r} has no room left"
 
 
+class Outdated(Conflict):
+    """Something else was stored since this was read: prepare the change again."""
+
+
 @define
 class QuotaExceeded(PkgrepoError):
     """

@@ -22,14 +22,14 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound
+from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryType, Visibility
 from pkgrepo.proxy.virtual import check_publishes, publish_target, publishes
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.upkeep.staging import Approval, Ended, Inside, approve_stage, reject_stage
+from pkgrepo.repositories.upkeep.staging import JOINS, Approval, Ended, Inside, approve_stage, reject_stage
 from pkgrepo.storage.catalog.server import stages
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 from pkgrepo.storage.catalog.server.purge import purge_repository
@@ -208,15 +208,26 @@ async def approve(
     check_publishes(target)
     for key in sorted({each.key for each in staged.content if each.key}):
         await services.access.authorizer.check_push_rules(identity, Action.WRITE, target, key)
-    approval = Approval(
-        stage=staged.stage.uid,
-        packages=frozenset(each.key for each in staged.content),
-        serial=serial,
-        inside=inside,
-    )
-    format_ = services.formats[target.format]
-    ended = await services.publisher.change(approve_stage, target, approval, format_, actor)
-    return await _ended(services, ended, target)
+    packages = frozenset(each.key for each in staged.content)
+    approval = Approval(stage=staged.stage.uid, packages=packages, serial=serial, inside=inside)
+    return await _ended(services, await _publish(services, staged, approval, actor), target)
+
+
+async def _publish(services: Services, staged: Staged, approval: Approval, actor: Actor) -> Ended:
+    target, format_ = staged.target, services.formats[staged.target.format]
+    if format_.join_staged is None or staged.hosted is None:
+        return await services.publisher.change(approve_stage, target, approval, format_, actor)
+    for _ in range(JOINS):
+        async with services.publisher.stage(target) as received:
+            joined = await format_.join_staged(services, target, staged.hosted, staged.content, received)
+            command = evolve(approval, joined=joined)
+            try:
+                return await services.publisher.change_with_blobs(
+                    approve_stage, target, received, joined.blobs, command, format_, actor
+                )
+            except Outdated:
+                continue
+    raise Conflict(f"others change the metadata of {target.path} that stage {approval.stage} adds to; try again")
 
 
 async def reject(

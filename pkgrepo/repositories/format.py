@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Package, Repository
+from pkgrepo.model import Actor, BlobInfo, Package, Repository
+from pkgrepo.storage.catalog.server.stages import StageItem
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .configuration import Configurations
@@ -95,6 +96,20 @@ class VersionKinds:
     build: Callable[[Mapping[str, Any]], str | None] = lambda _attrs: None
 
 
+@frozen
+class Joined:
+    """
+    Plain files of a stage that an approval does not publish, but joins with those of the repository that it is for.
+
+    ``blobs`` are needed for that. ``put`` does it in the transaction, and returns locators of copies that it did not
+    need; it raises L{Outdated} if the files in the repository have changed since they were read.
+    """
+
+    paths: frozenset[str]
+    blobs: Sequence[BlobInfo]
+    put: Callable[[Transaction, Repository, Actor, int], Sequence[str]]
+
+
 @frozen(kw_only=True, eq=False)
 class Ecosystem:
     """
@@ -141,7 +156,9 @@ class StoredFormat:
     of its files; None if that is not known, also as a whole.
 
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
-    those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large. ``compact``
+    those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large.
+    ``join_staged`` prepares, from the services, the target and the hosted repository of a stage, the content, and the
+    received bytes of the request, which plain files of a stage an approval joins with those of the target. ``compact``
     is a write command that writes the lists of a hosted repository anew, if they also grow when something is removed.
     """
 
@@ -164,4 +181,5 @@ class StoredFormat:
     companion: Companion | None = None
     restore_documents: Callable[[Reader, Package], Sequence[Made]] | None = None
     restore_lists: Callable[[Reader, Repository], Sequence[Made]] | None = None
+    join_staged: Callable[[Any, Repository, Repository, Sequence[StageItem], Any], Awaitable[Joined]] | None = None
     compact: Callable[[Transaction, Repository, int], None] | None = None

@@ -16,6 +16,7 @@ from pkgrepo.formats.maven.metadata.joining import (
     splice,
     split_key,
 )
+from pkgrepo.formats.maven.metadata.plugins import join_staged
 from pkgrepo.formats.maven.proxied.questions import (
     file_question,
     metadata_question,
@@ -68,6 +69,7 @@ def maven() -> Format:
             document_names=METADATA_NAMES,
             kept_kinds=(UPLOADED,),
         ),
+        join_staged=join_staged,
         resource=serve(ROUTES, caches),
         setup=snippets,
         uploads=Uploads(

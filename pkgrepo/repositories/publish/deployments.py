@@ -31,6 +31,9 @@ from .releases import Published, Release, publish_releases
 
 RENEW_S = 10  # seconds; of a lease of 30, so that two renewals may come late
 
+# A further part of the transaction, in a repository; it returns locators of copies that it did not need.
+Also = Callable[[Transaction, Repository, int], Sequence[str]]
+
 
 @frozen
 class KeptArchive:
@@ -103,15 +106,16 @@ def publish_deployment(
     actor: Actor,
     indexer: Indexer,
     guard: Callable[[Transaction, int], None],
-    also: Callable[[Transaction, int], Sequence[str]],
+    also: Also,
+    plain: Collection[str],
     now_ms: int,
 ) -> PublishedDeployment:
     """
     Publish the files of a deployment as these releases, and end it, in one transaction.
 
     ``meta`` is what is kept of it. The bytes are durable since they were staged, so nothing else can be left undone.
-    ``guard`` is called with the time before that, and may raise an error. ``also`` is called so after it, in the same
-    transaction; it returns locators of copies that it did not need.
+    ``guard`` is called with the time before that, and may raise an error. ``also`` is called after it, and puts the
+    ``plain`` files at these paths.
 
     :raises Conflict: it is not being published (any more)
     :raises FileExists: or any error of L{publish_releases}; then nothing is published, and the state is unchanged
@@ -120,8 +124,8 @@ def publish_deployment(
     guard(tx, now_ms)
     published = publish_releases(tx, repository, releases, actor, indexer, now_ms)
     uid = deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms, meta)
-    _end_stage(tx, uid, stages.APPROVED, actor, now_ms, {each.package_key for each in releases})
-    return PublishedDeployment(published.releases, (*published.surplus, *also(tx, now_ms)))
+    _end_stage(tx, uid, stages.APPROVED, actor, now_ms, {each.package_key for each in releases}, plain)
+    return PublishedDeployment(published.releases, (*published.surplus, *also(tx, repository, now_ms)))
 
 
 def fail_deployment(
@@ -155,12 +159,14 @@ def validate_with_stage(
     actor: Actor,
     indexer: Indexer,
     open_stage: Callable[[Transaction, Actor, int], Stage],
+    also: Also,
     now_ms: int,
 ) -> PublishedDeployment:
     """
     Make a deployment VALIDATED whose user decides when it is published, and publish it to a stage, in one transaction.
 
-    ``size`` is that of its files in bytes, ``meta`` what is kept of it. Whoever approves the stage publishes it.
+    ``size`` is that of its files in bytes, ``meta`` what is kept of it. ``also`` adds to the stage. Who approves
+    that publishes it.
 
     :raises Conflict: it is not VALIDATING any more, or too many stages are open
     """
@@ -170,7 +176,7 @@ def validate_with_stage(
     stage = open_stage(tx, actor, now_ms)
     hosted = get_repository(tx, stages.staged_id(tx, stage.uid))
     published = publish_releases(tx, hosted, releases, actor, indexer, now_ms)
-    return PublishedDeployment(published.releases, published.surplus)
+    return PublishedDeployment(published.releases, (*published.surplus, *also(tx, hosted, now_ms)))
 
 
 def end_deployment_of(
@@ -190,10 +196,16 @@ def end_deployment_of(
 
 
 def _end_stage(
-    tx: Transaction, uid: str, state: str, actor: Actor, now_ms: int, packages: Collection[str] | None = None
+    tx: Transaction,
+    uid: str,
+    state: str,
+    actor: Actor,
+    now_ms: int,
+    packages: Collection[str] | None = None,
+    plain: Collection[str] = (),
 ) -> None:
     """
-    End the open stage of a deployment; of one that is published, with its ``packages``.
+    End the open stage of a deployment; of one that is published, with its ``packages`` and paths of ``plain`` files.
 
     :raises Conflict: more was published to the stage
     """
@@ -201,7 +213,9 @@ def _end_stage(
     if stage is None or stage.state != stages.OPEN:
         return
     content = stages.content_of(tx, stages.staged_id(tx, uid))
-    if packages is not None and not {each.key for each in content} <= {*packages}:
+    if packages is not None and not all(
+        each.name in plain if each.kind == "file" else each.key in packages for each in content
+    ):
         raise Conflict(f"more than this deployment was published to its stage {uid}: approve that one instead")
     stages.end_stage(tx, stage, state, content, actor, now_ms)
 

@@ -25,7 +25,7 @@ from pkgrepo.repositories.publish.package_changes import (
     remove_files,
     set_version_state,
 )
-from pkgrepo.repositories.publish.releases import Release, publish_release
+from pkgrepo.repositories.publish.releases import Release, publish_release, publish_releases
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import contents, signatures, summaries
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
@@ -91,6 +91,67 @@ def promote_version(
     :raises NotFound: the source has no such version; :raises Conflict: it is yanked, or its bytes are damaged
     :raises FileExists, FileBurned: other content has the path of one of its files in the target, or had it
     """
+    copy = _copy_of(tx, target, promotion, package_key, version_key, actor, now_ms)
+    published = publish_release(tx, target, copy.release, actor, indexer, now_ms)
+    moved = _adopt(tx, target, package_key, copy.version, copy.tags, actor, indexer, now_ms)
+    removed: Sequence[str] = ()
+    if promotion.move:
+        disposal = Disposal(entry=promotion.trash)
+        removed = remove_files(
+            tx,
+            promotion.source,
+            package_key,
+            version_key,
+            None,
+            actor,
+            indexer,
+            promotion.burn,
+            now_ms,
+            disposal=disposal,
+        )
+    new = [each.path for each in published.files] if published.changed else []
+    return Promoted(published.changed or moved, new, removed)
+
+
+def promote_versions(
+    tx: Transaction,
+    target: Repository,
+    promotion: Promotion,
+    keys: Sequence[tuple[str, str]],
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> None:
+    """
+    Copy many versions, by the keys of package and version, as L{promote_version} does, with fewer statements for each.
+
+    :raises NotFound, Conflict, FileExists, FileBurned: see there; then none may be published
+    """
+    copies = [_copy_of(tx, target, promotion, *each, actor, now_ms) for each in keys]
+    if copies:
+        publish_releases(tx, target, [each.release for each in copies], actor, indexer, now_ms)
+    for each in copies:
+        _adopt(tx, target, each.release.package_key, each.version, each.tags, actor, indexer, now_ms)
+
+
+@frozen
+class _Copy:
+    """A version of the source, its tags, and the release that it becomes in the target."""
+
+    version: Version
+    tags: Sequence[str]
+    release: Release
+
+
+def _copy_of(
+    tx: Transaction,
+    target: Repository,
+    promotion: Promotion,
+    package_key: str,
+    version_key: str,
+    actor: Actor,
+    now_ms: int,
+) -> _Copy:
     source = promotion.source
     package = existing(packages.find_package(tx, source.id, package_key), "package", package_key)
     version = existing(versions.find_version(tx, package.id, version_key), "version", f"{package_key} {version_key}")
@@ -117,16 +178,7 @@ def promote_version(
         kind=promotion.kind,
         note={**origin, "moved": promotion.move},
     )
-    published = publish_release(tx, target, release, actor, indexer, now_ms)
-    moved = _adopt(tx, target, package_key, version, names, actor, indexer, now_ms)
-    removed: Sequence[str] = ()
-    if promotion.move:
-        disposal = Disposal(entry=promotion.trash)
-        removed = remove_files(
-            tx, source, package_key, version_key, None, actor, indexer, promotion.burn, now_ms, disposal=disposal
-        )
-    new = [each.path for each in published.files] if published.changed else []
-    return Promoted(published.changed or moved, new, removed)
+    return _Copy(version, names, release)
 
 
 def promote_image(

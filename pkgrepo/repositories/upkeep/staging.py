@@ -16,12 +16,12 @@ from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, NewFile, Repository
 from pkgrepo.model.deployments import DeploymentState
-from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.format import Joined, StoredFormat
 from pkgrepo.repositories.images.push import Quarantine, TagExists
 from pkgrepo.repositories.images.quarantine import window_ms
 from pkgrepo.repositories.publish.deployments import end_deployment_of
 from pkgrepo.repositories.publish.plain_files import put_plain_file
-from pkgrepo.repositories.upkeep.promotion import Promotion, promote_image, promote_version
+from pkgrepo.repositories.upkeep.promotion import Promotion, promote_image, promote_versions
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import files, packages, tags
 from pkgrepo.storage.catalog.packages.tags import every_tag_name
@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog.server import stages
 from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.catalog.server.stages import Stage, StageItem
 
+JOINS: Final = 20  # attempts to approve a stage while others change what its files are joined with
 Inside = Callable[[Transaction, Stage], None]  # a part of the transaction, after the stage has ended
 EMPTY: Final = "nothing is staged in it yet"
 
@@ -39,21 +40,28 @@ class Approval:
     Which stage to publish.
 
     ``packages`` are the keys that the approver may publish; ``serial`` is that of the content which the approver has
-    seen, None for any. ``inside`` is called in the transaction.
+    seen, None for any. ``inside`` is called in the transaction. Some plain files are ``joined`` with those in the
+    repository.
     """
 
     stage: str
     packages: Collection[str]
     serial: int | None = None
     inside: Inside | None = None
+    joined: Joined | None = None
 
 
 @frozen
 class Ended:
-    """A stage that was ended, and the catalog keys of its repositories, whose rows are to be purged."""
+    """
+    A stage that was ended, and the catalog keys of its repositories, whose rows are to be purged.
+
+    ``surplus`` are locators of copies that the catalog did not need.
+    """
 
     stage: Stage
     repositories: Sequence[int]
+    surplus: tuple[str, ...] = ()
 
 
 def approve_stage(
@@ -65,6 +73,7 @@ def approve_stage(
     :raises NotFound: there is no such stage; :raises Conflict: it has ended, is empty or too large, or was changed
         since the approver saw it; the repository does not take one of its versions
     :raises FileExists, FileBurned: other content has the path of one of its files, or had it
+    :raises Outdated: what files are joined with was changed since it was read
     """
     stage = stages.get_open(tx, approval.stage)
     assert stage.repository_id == target.id
@@ -88,16 +97,17 @@ def approve_stage(
         burn=False,
         stage=stage.uid,
     )
+    _publish_versions(
+        tx, target, promotion, [each for each in content if each.kind == "version"], format, actor, now_ms
+    )
     for each in content:
-        match each.kind:
-            case "version":
-                _publish_version(tx, target, promotion, each, format, actor, now_ms)
-            case "file":
-                _publish_file(tx, target, staged, each, actor, now_ms)
+        if each.kind == "file" and (approval.joined is None or each.name not in approval.joined.paths):
+            _publish_file(tx, target, staged, each, actor, now_ms)
+    surplus = () if approval.joined is None else approval.joined.put(tx, target, actor, now_ms)
     _publish_images(tx, target, promotion, [each for each in content if each.kind == "tag"], format, actor, now_ms)
     # What is about an image is published with it; other manifests follow.
     _publish_images(tx, target, promotion, [each for each in content if each.kind == "manifest"], format, actor, now_ms)
-    return Ended(existing(stages.find_stage(tx, stage.uid), "stage", stage.uid), ids)
+    return Ended(existing(stages.find_stage(tx, stage.uid), "stage", stage.uid), ids, tuple(surplus))
 
 
 def reject_stage(
@@ -124,19 +134,21 @@ def _repositories(tx: Transaction, stage: Stage) -> list[int]:
     return [each for (each,) in rows]
 
 
-def _publish_version(
+def _publish_versions(
     tx: Transaction,
     target: Repository,
     promotion: Promotion,
-    item: StageItem,
+    items: Sequence[StageItem],
     format: StoredFormat,
     actor: Actor,
     now_ms: int,
 ) -> None:
-    refusal = format.refuses(target, item.name)
-    if refusal is not None:
-        raise Conflict(refusal)
-    promote_version(tx, target, promotion, item.key, format.version_key(item.name), actor, format.index, now_ms)
+    for each in items:
+        refusal = format.refuses(target, each.name)
+        if refusal is not None:
+            raise Conflict(refusal)
+    keys = [(each.key, format.version_key(each.name)) for each in items]
+    promote_versions(tx, target, promotion, keys, actor, format.index, now_ms)
 
 
 def _publish_file(

@@ -179,11 +179,11 @@ def publish_upload(
         raise Conflict("the file of this upload has not arrived")
     also = partial(_forget, deployment_id=deployment.id)
     return publish_deployment(
-        tx, repository, deployment.id, [release], {}, actor, index_package, lambda *_: None, also, now_ms
+        tx, repository, deployment.id, [release], {}, actor, index_package, lambda *_: None, also, (), now_ms
     )
 
 
-def _forget(tx: Transaction, _now_ms: int, *, deployment_id: int) -> Sequence[str]:
+def _forget(tx: Transaction, _repository: Repository, _now_ms: int, *, deployment_id: int) -> Sequence[str]:
     deployments.forget_published(tx, deployment_id)
     return ()
 

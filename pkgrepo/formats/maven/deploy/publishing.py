@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import Conflict, Forbidden, PkgrepoError, UpstreamFailed
+from pkgrepo.errors import Conflict, Forbidden, Outdated, PkgrepoError, UpstreamFailed
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import DeployRequirements
 from pkgrepo.formats.maven.deploy.access import Pusher
@@ -26,11 +26,11 @@ from pkgrepo.formats.maven.metadata.plugins import (
     BUSY,
     PluginChange,
     group_metadata,
+    new_list,
     prepare_plugins,
     put_plugins,
 )
 from pkgrepo.formats.maven.metadata.reading import Plugin
-from pkgrepo.formats.maven.metadata.uploads import Outdated
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.openpgp import LARGEST_SIGNATURE, is_signed_by, read_certificates
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
@@ -148,17 +148,22 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
     await _check_places(context, parts, permits)
     releases = await services.pools.cpu(_releases, parts, permits)
     opening = make_opening(services, repository, repository, deployment.name or "a bundle", deployment.uid)
-    await services.publisher.change(
-        validate_with_stage,
-        repository,
-        deployment,
-        size,
-        releases,
-        _summary(parts),
-        pusher.actor,
-        index_artifact,
-        opening.open,
-    )
+    async with services.publisher.stage(repository) as staged:
+        plugins = [await new_list(staged, group, found) for group, found in _plugins(parts).items()]
+        await services.publisher.change_with_blobs(
+            validate_with_stage,
+            repository,
+            staged,
+            [blob for each in plugins for blob in each.blobs],
+            deployment,
+            size,
+            releases,
+            _summary(parts),
+            pusher.actor,
+            index_artifact,
+            opening.open,
+            partial(_put_all, changes=plugins, actor=pusher.actor),
+        )
 
 
 async def check_signatures(context: MavenContext, deployment: Deployment) -> None:
@@ -258,7 +263,8 @@ async def _publish(
                     actor,
                     index_artifact,
                     guard,
-                    partial(_put_all, repository=repository, changes=changes, actor=actor),
+                    partial(_put_all, changes=changes, actor=actor),
+                    {each.target.path for each in changes},
                 )
             except Outdated:
                 continue
@@ -334,7 +340,7 @@ def _plugins(parts: Iterable[Part]) -> dict[str, list[Plugin]]:
 
 
 def _put_all(
-    tx: Transaction, now_ms: int, repository: Repository, changes: Sequence[PluginChange], actor: Actor
+    tx: Transaction, repository: Repository, now_ms: int, changes: Sequence[PluginChange], actor: Actor
 ) -> list[str]:
     return [locator for each in changes for locator in put_plugins(tx, repository, each, actor, now_ms)]
 

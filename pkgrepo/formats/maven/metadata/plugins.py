@@ -8,6 +8,7 @@ those of an artifact if the group's directory is one, else a plain file, which i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 from xml.etree.ElementTree import ParseError
 
@@ -17,13 +18,12 @@ from defusedxml.ElementTree import fromstring
 
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
-from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.errors import Conflict, Invalid, Outdated
 from pkgrepo.formats.maven.configuration import PLUGIN_SIZE
 from pkgrepo.formats.maven.metadata.document import Uploaded, find_uploaded
 from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE
 from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin, ReadMetadata, merge_plugins, read_metadata
 from pkgrepo.formats.maven.metadata.uploads import (
-    Outdated,
     find_package,
     folded_attrs,
     plugins_of,
@@ -35,9 +35,11 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, par
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.repositories.format import Joined
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.server.stages import StageItem
 
 ATTEMPTS: Final = 20  # to change metadata that other clients change at the same time
 BUSY: Final = "other clients change the metadata of the plugins' groups at the same time"
@@ -140,10 +142,58 @@ async def prepare_plugins(
     merged = merge_plugins((added, [each for each in read.plugins if each.artifact not in gone]))
     if not (merged or read.versions or read.others):
         return PluginChange(target, added, gone, before=sha256_of(before))
+    listing = await _listing(staged, target, read, merged)
+    return PluginChange(target, added, gone, listing.row, sha256_of(before))
+
+
+async def new_list(staged: Staged, group: str, plugins: Sequence[Plugin]) -> PluginChange:
+    """The change that gives a group without metadata a list of plugins; ``staged`` gets its bytes."""
+    return await _listing(staged, group_metadata(group), ReadMetadata(), merge_plugins((plugins,)))
+
+
+async def _listing(staged: Staged, target: Metadata, read: ReadMetadata, merged: tuple[Plugin, ...]) -> PluginChange:
     blob = await staged.store(render_upload(read, merged), ALGORITHMS)
     said = Uploaded(plugins=merged, others=read.others)
     row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(said))
-    return PluginChange(target, added, gone, row, sha256_of(before))
+    return PluginChange(target, merged, row=row)
+
+
+async def join_staged(
+    services: Services, target: Repository, stage: Repository, content: Sequence[StageItem], staged: Staged
+) -> Joined:
+    """
+    Of an approval, the lists of plugins that are joined with those that the repository has.
+
+    They get the plugins that are in the stage; what else a client wrote into such a list was read from the repository.
+
+    :raises Invalid: the present metadata of a group cannot be read
+    """
+    keys, changes = {each.key for each in content}, list[PluginChange]()
+    for item in content:
+        metadata = parse_text(item.name) if item.kind == "file" else None
+        if not isinstance(metadata, Metadata):
+            continue
+        group = item.name.rpartition("/")[0].replace("/", ".")
+        listed = plugins_of(await services.catalog.look(files.find_file, stage.id, item.name))
+        if listed and await _has_metadata(services, target, metadata):
+            added = [each for each in listed if f"{group}:{each.artifact}" in keys]
+            changes.append(await prepare_plugins(services, target, staged, group, added))
+    return Joined(
+        frozenset(each.target.path for each in changes),
+        [blob for each in changes for blob in each.blobs],
+        partial(_put_joined, changes),
+    )
+
+
+async def _has_metadata(services: Services, repository: Repository, target: Metadata) -> bool:
+    package = await services.catalog.look(find_package, repository.id, target)
+    return package is not None or await services.catalog.look(files.find_file, repository.id, target.path) is not None
+
+
+def _put_joined(
+    changes: Sequence[PluginChange], tx: Transaction, repository: Repository, actor: Actor, now_ms: int
+) -> list[str]:
+    return [locator for each in changes for locator in put_plugins(tx, repository, each, actor, now_ms)]
 
 
 def put_plugins(

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import msgspec
 from attrs import frozen
 
-from pkgrepo.errors import Conflict, Invalid, TooLarge
+from pkgrepo.errors import Conflict, Invalid, Outdated, TooLarge
 from pkgrepo.formats.maven.metadata.document import (
     UPLOADED,
     Uploaded,
@@ -143,10 +143,6 @@ async def _put_plain(
     except Outdated:
         return None
     return put.replaced or not put.changed
-
-
-class Outdated(Conflict):
-    """Something else was stored since this was read."""
 
 
 def read_upload(target: Metadata, source: int | bytes) -> Upload:
