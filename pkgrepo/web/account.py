@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from shlex import quote
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,6 +20,8 @@ from pkgrepo.web.visits import Form, Visit
 
 pages = PageTable()
 PER_PAGE: Final = 100
+CLIENTS: Final = ("npm", "pip", "maven", "gem", "bundler", "conda")  # that are shown how to use a new token
+MOST_REPOSITORIES: Final = 1000  # that are looked at for one of each format
 WARNED: Final = timedelta(days=14)  # before a token ends, as its first event comes
 REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
     "read": ["read"],
@@ -185,7 +191,35 @@ async def _tokens_page(
         sentence_of=_sentence,
         error=error,
         made=made,
+        lines=[] if made is None else await _lines(visit, made),
     )
+
+
+async def _lines(visit: Visit, made: Any) -> list[dict[str, str]]:
+    """What to copy for each client so that it uses a new token, for one repository of each format that it opens."""
+    patterns = ["*"] if made.repository_access == "owner" else [each.repository for each in made.repositories]
+    opened: dict[str, Any] = {}
+    for each in (await visit.api("GET", "/repository", query={"limit": MOST_REPOSITORIES})).items:
+        path = f"{each.storage_name}/{each.name}"
+        if each.format not in opened and any(fnmatchcase(path, pattern) for pattern in patterns):
+            opened[each.format] = path
+    found: dict[str, dict[str, str]] = {}
+    for format_, path in opened.items():
+        if format_ == "docker":
+            found["docker"] = {"title": "docker", "file": "", "text": _docker_login(visit, made)}
+            continue
+        for each in await visit.api("GET", "/repository/<repository>/setup", {"repository": path}):
+            text = re.sub(r"<TOKEN>|\bTOKEN\b", made.token, each.text).replace("USERNAME", made.owner)
+            if made.token in text and each.client in CLIENTS and each.client not in found:
+                found[each.client] = {"title": each.client, "file": each.file or each.title, "text": text}
+    address = quote(visit.base_url)
+    text = f"printf %s {made.token} > token.txt\npkgrepo login {address} --token-file token.txt\nrm token.txt\n"
+    return [*found.values(), {"title": "pkgrepo", "file": "", "text": text}]
+
+
+def _docker_login(visit: Visit, made: Any) -> str:
+    host = quote(urlsplit(visit.base_url).netloc)
+    return f"printf %s {made.token} | docker login {host} --username {made.owner} --password-stdin\n"
 
 
 def _new_token(form: Form) -> dict[str, Any]:
