@@ -237,7 +237,9 @@ class Import:
         """The next name; a generator cannot run for two workers at a time."""
         await self._listing.acquire()
         try:
-            return await anext(names, None)
+            return await anext(names)  # with a default, Python 3.11 cannot be resumed by a Deferred
+        except StopAsyncIteration:
+            return None
         finally:
             self._listing.release()
 

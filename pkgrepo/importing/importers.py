@@ -12,8 +12,9 @@ from typing import Any
 from attrs import define
 
 from pkgrepo.errors import Forbidden, Invalid, RepositoryInactive
-from pkgrepo.importing.engine import Import, Order, Tools
+from pkgrepo.importing.engine import Import, Order, TakeBundle, Tools
 from pkgrepo.importing.files import FileTaker
+from pkgrepo.importing.images import ImageSource, ImageTaker
 from pkgrepo.importing.items import Source
 from pkgrepo.importing.kinds import TAKINGS, Kind, find_kind
 from pkgrepo.importing.places import Folder, Site
@@ -104,20 +105,24 @@ class Importers:
         format_name = order.repository.format
         if not request.is_remote:
             folder = Folder(order.place, self._tools.pools)
-            return await self._take(kind.folders[format_name](folder, request), order, progress)
+            source = await self._tools.pools.disk(kind.folders[format_name], folder, request)
+            return await self._take(source, order, progress)
         route, authorization = _route(request)
         upstreams = self._upstreams(authorization)
         try:
-            site = Site(upstreams.of(order.repository.id, route), self._reactor, self._tools.max_upload)
+            site = Site(upstreams, order.repository.id, route, self._reactor, self._tools.max_upload)
             return await self._take(kind.addresses[format_name](site, request), order, progress)
         finally:
             await upstreams.close()
 
     async def _take(self, source: Source, order: Order, progress: Progress) -> Mapping[str, Any]:
-        format_name = order.repository.format
-        taker = FileTaker(
-            tools=self._tools, order=order, taking=TAKINGS[format_name], indexer=self._formats[format_name].index
-        )
+        format_ = self._formats[order.repository.format]
+        taker: TakeBundle
+        if isinstance(source, ImageSource):
+            assert format_.images is not None, "sources of images are for repositories of images"
+            taker = ImageTaker(tools=self._tools, order=order, store=source.store, images=format_.images)
+        else:
+            taker = FileTaker(tools=self._tools, order=order, taking=TAKINGS[format_.name], indexer=format_.index)
         return await Import(self._tools, order, source, taker).run(progress)
 
 

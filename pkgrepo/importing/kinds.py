@@ -8,11 +8,15 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.importing import npm, python
+from pkgrepo.importing import conda, npm, python, ruby
+from pkgrepo.importing.image_folders import open_images
+from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Source, Taking
 from pkgrepo.importing.places import Folder, Site
+from pkgrepo.importing.registry import Registry
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
+CONTAINER: Final = "docker"  # the name of the format
 FromAddress = Callable[[Site, ImportRequest], Source]
 FromFolder = Callable[[Folder, ImportRequest], Source]
 
@@ -35,7 +39,12 @@ class Kind:
         return sorted({*self.addresses, *self.folders})
 
 
-TAKINGS: Final[Mapping[str, Taking]] = {"npm": npm.TAKING, "python": python.TAKING}
+TAKINGS: Final[Mapping[str, Taking]] = {
+    "conda": conda.TAKING,
+    "npm": npm.TAKING,
+    "python": python.TAKING,
+    "ruby": ruby.TAKING,
+}
 
 KINDS: Final[Mapping[str, Kind]] = {
     "python": Kind(
@@ -52,6 +61,21 @@ KINDS: Final[Mapping[str, Kind]] = {
         about="The npm packages of a Verdaccio: its address, or its storage folder.",
         addresses={"npm": lambda site, request: npm.NpmRegistry(site, request.names)},
         folders={"npm": lambda folder, _: npm.NpmFolder(folder)},
+    ),
+    "container": Kind(
+        about="Container images: a registry, OCI layouts (zot, skopeo), or the storage folder of CNCF distribution.",
+        addresses={CONTAINER: lambda site, request: ImageSource(Registry(site), request.renamed, request.names)},
+        folders={CONTAINER: lambda folder, request: ImageSource(open_images(folder), request.renamed, request.names)},
+    ),
+    "ruby": Kind(
+        about="Ruby gems: a gem server (compact or legacy index), or a folder of gems (geminabox, gemstash).",
+        addresses={"ruby": lambda site, _: ruby.GemServer(site)},
+        folders={"ruby": lambda folder, _: ruby.GemFolder(folder)},
+    ),
+    "conda": Kind(
+        about="Conda packages: a channel, by its address or its folder.",
+        addresses={"conda": lambda site, _: conda.Channel(site)},
+        folders={"conda": lambda folder, _: conda.ChannelFolder(folder)},
     ),
     "devpi": Kind(
         about="The Python packages of an index of devpi: the address of its simple index, or an export.",

@@ -14,8 +14,9 @@ from twisted.internet.task import deferLater
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamLimited, UpstreamUnavailable
 from pkgrepo.model import ReadLimits
-from pkgrepo.proxy.upstream.client import Upstream
+from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.response import UpstreamResponse
+from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import ERRORS
 
@@ -32,13 +33,24 @@ class Site:
     """
     Reads what is below an address, with the credentials of the import, which only the host of the address gets.
 
-    ``largest`` is the most bytes that a file may have.
+    ``largest`` is the most bytes that a file may have. The clients in ``upstreams`` are those of this import alone.
     """
 
-    def __init__(self, upstream: Upstream, reactor: Any, largest: int) -> None:
-        self.upstream = upstream
+    def __init__(self, upstreams: Upstreams, repository_id: int, route: Route, reactor: Any, largest: int) -> None:
+        self.upstreams = upstreams
+        self.repository_id = repository_id
+        self.upstream = upstreams.of(repository_id, route)
+        self.largest = largest
         self._reactor = reactor
-        self._largest = largest
+
+    @property
+    def name(self) -> str:
+        """What messages call the source."""
+        return self.upstream.name
+
+    def seconds(self) -> float:
+        """The time of a clock."""
+        return float(self._reactor.seconds())
 
     @property
     def url(self) -> str:
@@ -79,7 +91,7 @@ class Site:
 
         :raises NotFound: there is nothing; :raises UpstreamFailed: the source fails
         """
-        limits = limits or ReadLimits(self._largest, None)
+        limits = limits or ReadLimits(self.largest, None)
         method = "GET" if body is None else "POST"
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": JSON}
         for tries in range(1, MOST_TRIES + 1):
@@ -179,6 +191,10 @@ class Folder:
     def file(self, found: FoundFile) -> LocalPlace:
         """The place of a file."""
         return LocalPlace(found.place, self._pools)
+
+    def at(self, path: str) -> LocalPlace:
+        """The place of a file at a path, which is none that leads out of the folder."""
+        return LocalPlace(os.path.join(self.root, path), self._pools)
 
 
 @frozen

@@ -1,0 +1,150 @@
+"""Images of a registry by its address: the registry API of OCI distribution, with bearer tokens if it wants them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from attrs import frozen
+
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
+from pkgrepo.formats.container.documents import MANIFEST_SIZE
+from pkgrepo.formats.container.names import find_digest
+from pkgrepo.formats.container.proxied.holders import Place
+from pkgrepo.formats.container.proxied.lists import ACCEPT_LISTS
+from pkgrepo.formats.container.proxied.manifests import ACCEPT
+from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, api_of, next_page
+from pkgrepo.importing.places import Site
+from pkgrepo.model import ReadLimits
+
+PAGE: Final = 1000
+MOST_PAGES: Final = 10_000
+CATALOG_SCOPE: Final = "registry:catalog:*"
+
+
+class _Catalog(msgspec.Struct):
+    repositories: list[str] | None = None
+
+
+class _Tags(msgspec.Struct):
+    tags: list[str] | None = None
+
+
+class _Index(msgspec.Struct):
+    manifests: list[dict[str, Any]] | None = None
+
+
+class Registry:
+    """The images of a registry; see L{pkgrepo.importing.images.ImageStore}."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._tokens = UpstreamTokens(site.seconds)
+        self._client = RegistryClient(site.upstreams, self._tokens)
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names in the catalog of the registry. :raises Invalid: it has none that these credentials may read"""
+        base, prefix = api_of(self._site.url)
+        rest: str | None = f"_catalog?n={PAGE}"
+        for _ in range(MOST_PAGES):
+            if rest is None:
+                return
+            try:
+                data, link = await self._read_catalog(f"{base}/{rest}")
+            except NotFound:
+                raise Invalid("the registry has no catalog for these credentials: give names of images") from None
+            for name in self._decode(data, _Catalog).repositories or ():
+                if name.startswith(prefix):
+                    yield name.removeprefix(prefix)
+            rest = next_page(rest, link)
+
+    async def tags(self, name: str) -> Mapping[str, str]:
+        """The digest of the manifest of each tag."""
+        found: dict[str, str] = {}
+        rest: str | None = f"tags/list?n={PAGE}"
+        for _ in range(MOST_PAGES):
+            if rest is None:
+                break
+            async with self._client.open(self._place(name), "GET", rest, ACCEPT_LISTS) as response:
+                data, link = await response.read(), response.headers.get("Link")
+            for tag in self._decode(data, _Tags).tags or ():
+                if tag not in found:
+                    found[tag] = await self._digest(name, tag)
+            rest = next_page(rest, link)
+        return found
+
+    async def manifest(self, name: str, digest: str) -> tuple[bytes, str]:
+        """The bytes of a manifest, and its media type."""
+        async with self._client.open(self._place(name), "GET", f"manifests/{digest}", ACCEPT) as response:
+            media_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+            return await response.read(), media_type
+
+    async def referrers(self, name: str, digest: str) -> Sequence[str]:
+        """What the registry lists; one without the API lists it by a tag, which is taken as any other tag."""
+        found: list[str] = []
+        rest: str | None = f"referrers/{digest}"
+        try:
+            for _ in range(MOST_PAGES):
+                if rest is None:
+                    break
+                async with self._client.open(self._place(name), "GET", rest, ACCEPT_LISTS) as response:
+                    data, link = await response.read(), response.headers.get("Link")
+                listed = [each.get("digest") for each in self._decode(data, _Index).manifests or ()]
+                found += [each for each in listed if isinstance(each, str) and find_digest(each) is not None]
+                rest = next_page(rest, link)
+        except NotFound:
+            pass
+        return found
+
+    def blob(self, name: str, digest: str) -> RegistryBlob:
+        """The place of a blob."""
+        return RegistryBlob(self._client, self._place(name), digest, self._site.largest)
+
+    async def _digest(self, name: str, tag: str) -> str:
+        """The digest of the manifest of a tag, by its head, or else by its bytes."""
+        async with self._client.open(self._place(name), "HEAD", f"manifests/{tag}", ACCEPT) as response:
+            digest = response.headers.get("Docker-Content-Digest") or ""
+        if find_digest(digest) is not None:
+            return digest
+        raise UpstreamFailed(self._site.name, f"it does not say the digest of {name}:{tag}")
+
+    async def _read_catalog(self, url: str) -> tuple[bytes, str | None]:
+        upstream, authorization = self._site.upstream, ""
+        for _ in range(2):
+            fields = {"Accept": "application/json", **({"Authorization": authorization} if authorization else {})}
+            limits = ReadLimits(MANIFEST_SIZE, None)
+            async with upstream.open("GET", url, fields, limits=limits, accept=(401, 403)) as response:
+                if response.status == 200:
+                    return await response.read(), response.headers.get("Link")
+                if response.status != 401 or authorization:
+                    break
+                challenge = response.headers.get("WWW-Authenticate")
+            authorization = await self._tokens.renew(upstream, self._place(""), CATALOG_SCOPE, challenge, None)
+        raise NotFound("document", "_catalog")
+
+    def _place(self, name: str) -> Place:
+        return Place(self._site.repository_id, self._site.upstream.route, name)
+
+    def _decode(self, data: bytes, kind: type[Any]) -> Any:
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            raise UpstreamFailed(self._site.name, "it sent a list that cannot be used") from None
+
+
+@frozen
+class RegistryBlob:
+    """The bytes of a blob in a registry; see L{pkgrepo.importing.items.Place}."""
+
+    client: RegistryClient
+    image: Place
+    digest: str
+    largest: int
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The bytes as they arrive."""
+        limits = ReadLimits(self.largest)
+        async with self.client.open(self.image, "GET", f"blobs/{self.digest}", limits=limits) as response:
+            async for chunk in response:  # type: ignore[attr-defined]
+                yield chunk

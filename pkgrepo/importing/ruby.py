@@ -1,0 +1,190 @@
+"""Ruby gems: a gem server by its address (compact or legacy index), and folders of gems (geminabox, gemstash)."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import re
+import zlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from attrs import evolve
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.rubygems.gemspec import meta_of
+from pkgrepo.formats.rubygems.index.info import HEAD
+from pkgrepo.formats.rubygems.legacy import read_rows
+from pkgrepo.formats.rubygems.names import full_name, is_full_version, is_name, sort_key
+from pkgrepo.formats.rubygems.paths import GEM, GEM_TYPE, gem_path, hidden_path, quick_path
+from pkgrepo.formats.rubygems.proxied.normaliser import normalise_info
+from pkgrepo.formats.rubygems.push.requests import QUICK_ROLE, read_gem
+from pkgrepo.importing.items import Bundle, Item, Taking
+from pkgrepo.importing.places import Folder, FoundFile, Site
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import BlobInfo, NewFile
+from pkgrepo.proxy.parts.values import Context
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.pools import Pools
+
+LISTS: Final = ("specs.4.8.gz", "prerelease_specs.4.8.gz")  # of the legacy index; together they have all gems
+LARGEST_INFO: Final = 64 * 1024 * 1024  # bytes
+LARGEST_SPECS: Final = 512 * 1024 * 1024  # bytes, inflated
+_FILE: Final = re.compile(r"(?P<name>.+?)-(?P<version>[0-9][^-]*(?:-.+)?)\.gem")
+
+
+class GemServer:
+    """A gem server, whose address is that which clients have as source."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._legacy: dict[str, list[str]] | None = None  # versions by name, of a server without a compact index
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the gems. :raises NotFound: the server has no index"""
+        try:
+            content, _ = await self._site.read(f"{self._site.url}/versions")
+        except NotFound:
+            self._legacy = await self._read_legacy()
+            for name in sorted(self._legacy):
+                yield name
+            return
+        _, mark, lines = content.partition(HEAD)
+        if not mark:
+            raise Invalid("its /versions is no list of a compact index")
+        said = (line.partition(b" ")[0].decode("utf-8", "replace") for line in lines.split(b"\n") if line)
+        for name in dict.fromkeys(said):
+            if is_name(name):
+                yield name
+
+    async def bundle(self, name: str) -> Bundle:
+        """The versions of a gem."""
+        if self._legacy is not None:
+            return self._of_legacy(name, self._legacy[name])
+        content, url = await self._site.read(f"{self._site.url}/info/{quote(name)}", largest=LARGEST_INFO)
+        items = []
+        for entry in normalise_info(content, Context(name, url)).entries:
+            source = next(each for each in entry.files if each.path.endswith(GEM))
+            items.append(
+                Item(
+                    name=source.path.rpartition("/")[2],
+                    path=source.path,
+                    place=self._site.file(source.url),
+                    version=entry.version,
+                    digests=source.digests,
+                    published_ms=entry.published_ms,
+                )
+            )
+        return Bundle(name=name, key=name, fingerprint=hashlib.sha256(content).hexdigest(), items=items)
+
+    def _of_legacy(self, name: str, versions: Sequence[str]) -> Bundle:
+        items = []
+        for version in versions:
+            path = gem_path(full_name(name, version))
+            place = self._site.file(f"{self._site.url}/{quote(path)}")
+            items.append(Item(name=path.rpartition("/")[2], path=path, place=place, version=version))
+        mark = hashlib.sha256("\n".join(versions).encode()).hexdigest()
+        return Bundle(name=name, key=name, fingerprint=mark, items=items)
+
+    async def _read_legacy(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in LISTS:
+            content, _ = await self._site.read(f"{self._site.url}/{path}")
+            for name, version in _rows(content):
+                found.setdefault(name, []).append(version)
+        return found
+
+
+class GemFolder:
+    """A folder of gems, also in folders below it."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._found: dict[str, dict[str, FoundFile]] = {}
+        self._left_out: list[tuple[str, str]] = []
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the gems, as far as the names of files tell; an empty name stands for what is no gem."""
+        for file in await self._folder.files():
+            if not file.name.endswith(GEM):
+                continue
+            parts = _FILE.fullmatch(file.name)
+            if parts is None or not is_name(parts["name"]) or not is_full_version(parts["version"]):
+                self._left_out.append((file.path, "its name is not <name>-<version>.gem"))
+                continue
+            known = self._found.setdefault(parts["name"], {})
+            if file.name in known:
+                self._left_out.append((file.path, f"{known[file.name].path} has the same name"))
+            known.setdefault(file.name, file)
+        for name in sorted(self._found):
+            yield name
+        if self._left_out:
+            yield ""
+
+    async def bundle(self, name: str) -> Bundle:
+        """The versions of a gem."""
+        if not name:
+            mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
+            return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
+        found = self._found[name].values()
+        items = [
+            Item(
+                name=each.name,
+                path=gem_path(each.name.removesuffix(GEM)),
+                place=self._folder.file(each),
+                size=each.size,
+                published_ms=each.modified_ns // 1_000_000,
+            )
+            for each in sorted(found, key=lambda each: each.modified_ns)
+        ]
+        mark = hashlib.sha256("\n".join(each.mark for each in found).encode()).hexdigest()
+        return Bundle(name=name, key=name, fingerprint=mark, items=items)
+
+
+async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+    """The release of a gem; see L{pkgrepo.importing.items.Take}."""
+    gem = await staged.inspect(pools.cpu, blob, read_gem)
+    spec = gem.spec
+    path = gem_path(spec.full_name)
+    if path != item.path:
+        raise Invalid(f"it says of itself that it is {spec.full_name}")
+    quick = await staged.store(gem.quick)
+    return Release(
+        package_key=spec.name,
+        package_name=spec.name,
+        version_key=spec.full_version,
+        version_text=spec.full_version,
+        sort=sort_key(spec.number, spec.platform),
+        files=(
+            NewFile(path=path, blob=blob, media_type=GEM_TYPE),
+            NewFile(path=quick_path(spec.full_name), blob=quick, media_type=GEM_TYPE, attrs={"role": QUICK_ROLE}),
+        ),
+        meta=meta_of(spec),
+    )
+
+
+def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:
+    """The bundle with the places of gems that were yanked here, which stay so."""
+
+    def place(item: Item) -> Item:
+        hidden = hidden_path(item.path)
+        return item if files.find_file(reader, repository_id, hidden) is None else evolve(item, path=hidden)
+
+    return evolve(bundle, items=[place(each) for each in bundle.items])
+
+
+TAKING: Final = Taking(take=take, settle=settle)
+
+
+def _rows(content: bytes) -> Iterable[tuple[str, str]]:
+    """The gems of a list of the legacy index. :raises Invalid: it is none"""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            data = file.read(LARGEST_SPECS)
+    except (OSError, EOFError, zlib.error):
+        raise Invalid("its list of gems is no gzip file") from None
+    return read_rows(data)
