@@ -294,7 +294,7 @@ class SignOn:
         unverified = parse(text)
         if unverified.issuer != provider.issuer.url:
             raise IdentityRefused("the identity token is of another issuer")
-        token = await provider.issuer.verify(unverified, [provider.client_id], self._now_s())
+        token = await provider.issuer.verify(unverified, [provider.client_id], self._now_s(), own=True)
         found = token.claims.get("nonce")
         if not isinstance(found, str) or not compare_digest(found.encode("utf-8", "replace"), nonce.encode()):
             raise IdentityRefused("the identity token belongs to another login")
