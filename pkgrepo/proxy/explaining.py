@@ -12,6 +12,7 @@ from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamD
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, Version
 from pkgrepo.proxy.format import Latest, Proxied
+from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import NameReserved, NameRetired
@@ -20,7 +21,6 @@ from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
 
-from .documents.refreshing import FAILURES
 from .parts.file import PartsFile
 from .parts.values import Entry
 from .resolving.package_files import PackageFiles

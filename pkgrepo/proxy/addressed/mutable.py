@@ -2,17 +2,7 @@
 Files that may change under their paths: kept for a while, and asked for again with conditions.
 
 They are kept as an upstream's documents are, each as a row that names a blob, which here has the bytes as they came.
-
-=========  ==============================================  ==========================================================
-a file     meaning                                         next
-=========  ==============================================  ==========================================================
-none       it was not asked for, or was purged             the routes are asked in order
-fresh      a route said it within ``cache_ttl``            no route is asked
-old        it is no longer fresh                           the route that sent it confirms or replaces it, unless one
-                                                           before that has it now; after a failure the old one is
-                                                           served for ``STALE_RETRY_MS``
-absent     every route said that it does not have it       no route is asked for ``negative_ttl``
-=========  ==============================================  ==========================================================
+What becomes of them is in L{pkgrepo.proxy.kept_states}.
 """
 
 from __future__ import annotations
@@ -26,11 +16,10 @@ from weakref import WeakValueDictionary
 from attrs import evolve, frozen
 
 from pkgrepo.concurrency.lru import Lru
-from pkgrepo.errors import NotFound, StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
+from pkgrepo.errors import NotFound
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.addressed.walk import Context
-from pkgrepo.proxy.configuration import is_from, proxy_config_of
-from pkgrepo.proxy.documents.refreshing import STALE_RETRY_MS
+from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS, KeptState, fresh_until_ms, state_of, ttl_ms
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -43,22 +32,22 @@ from pkgrepo.storage.catalog.usage_counts import CacheCounts
 from .request import FileRequest
 from .walk import Unchanged, Walk, with_digests
 
-FAILURES: Final = (UpstreamFailed, StorageFull, StorageFailed)
 MOST_STALE: Final = 10_000  # files whose routes fail, in memory
 
 
 @frozen(eq=False)
 class MutableFile:
-    """
-    A file as it is kept, and until when it is served without asking (ms). It is ``stale`` if a route failed since.
-
-    ``document`` is its row.
-    """
+    """A file as it is kept, its state, and until when it is served without asking (ms). ``document`` is its row."""
 
     document: UpstreamDocument
     file: File
     fresh_until_ms: int
-    stale: bool = False
+    state: KeptState = KeptState.FRESH
+
+    @property
+    def stale(self) -> bool:
+        """Whether a route failed since."""
+        return self.state is KeptState.STALE
 
     @property
     def published_ms(self) -> int | None:
@@ -82,16 +71,14 @@ class MutableFiles:
         )
         if document is None or not document.locator:
             return None
-        if not is_from(proxy, document.route, document.meta.get("address", "")):
+        most_ttl_s, until_ms = request.most_ttl_s, self._stale_until_ms.get((proxy.id, request.key)) or 0
+        now_ms = self._context.clock.now_ms()
+        state = state_of(proxy, document, now_ms, most_ttl_s=most_ttl_s, failed_until_ms=until_ms)
+        if state is KeptState.FORMER:
             return None
-        stale_until_ms = self._stale_until_ms.get((proxy.id, request.key)) or 0
-        stale = document.fresh_until_ms < stale_until_ms
-        fresh_until_ms = stale_until_ms if stale else document.fresh_until_ms
-        return MutableFile(document, _to_file(proxy, request, document), fresh_until_ms, stale)
-
-    def is_fresh(self, kept: MutableFile) -> bool:
-        """Whether a file is served without asking."""
-        return self._context.clock.now_ms() < kept.fresh_until_ms
+        if state is not KeptState.STALE:
+            until_ms = fresh_until_ms(proxy, document, most_ttl_s)
+        return MutableFile(document, _to_file(proxy, request, document), until_ms, state)
 
     async def fetch(
         self, proxy: Repository, request: FileRequest, trace: Trace, *, recorded: bool
@@ -105,7 +92,7 @@ class MutableFiles:
         :raises StorageFull, StorageFailed: it cannot be stored, and nothing is kept
         """
         kept = await self.find_kept(proxy, request)
-        if kept is not None and self.is_fresh(kept):
+        if kept is not None and kept.state.suffices:
             return kept
         if kept is None:
             self._context.negative_cache.check(proxy, request.key)
@@ -125,7 +112,7 @@ class MutableFiles:
                 await self._context.publisher.change(upstream_documents.remove_documents, proxy, [request.key])
             raise
         except FAILURES as error:
-            if kept is None or isinstance(error, UpstreamDenied):
+            if kept is None or not kept.state.serves_after(error):
                 raise
             self._context.counters.add(proxy.id, CacheCounts(stale=1))
             trace.add(StepKind.STALE, repository=proxy.path, route=kept.document.route, why=str(error))
@@ -138,13 +125,13 @@ class MutableFiles:
     def _serve_stale(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
         place, until_ms = (proxy.id, request.key), self._context.clock.now_ms() + STALE_RETRY_MS
         self._stale_until_ms.put(place, until_ms)
-        return evolve(kept, fresh_until_ms=until_ms, stale=True)
+        return evolve(kept, fresh_until_ms=until_ms, state=KeptState.STALE)
 
     async def _confirm(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
         now_ms = self._context.clock.now_ms()
-        document = evolve(kept.document, checked_ms=now_ms, fresh_until_ms=now_ms + _ttl_ms(proxy, request))
+        document = evolve(kept.document, checked_ms=now_ms, fresh_until_ms=now_ms + ttl_ms(proxy, request.most_ttl_s))
         await self._context.publisher.change(upstream_documents.renew_document, proxy, document)
-        return evolve(kept, document=document, fresh_until_ms=document.fresh_until_ms, stale=False)
+        return evolve(kept, document=document, fresh_until_ms=document.fresh_until_ms, state=KeptState.FRESH)
 
     def _download(
         self, proxy: Repository, request: FileRequest, kept: MutableFile | None
@@ -161,7 +148,7 @@ class MutableFiles:
 
         async def find() -> UpstreamDocument | None:
             found = await self.find_kept(proxy, request)
-            return found.document if found is not None and self.is_fresh(found) else None
+            return found.document if found is not None and found.state.suffices else None
 
         return Download(
             route=walk.route_name(),
@@ -200,7 +187,7 @@ class MutableFiles:
             },
             fetched_ms=now_ms if before is None else max(now_ms, before + 1),
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + _ttl_ms(proxy, request),
+            fresh_until_ms=now_ms + ttl_ms(proxy, request.most_ttl_s),
         )
         stored = await self._context.publisher.change_with_blobs(
             upstream_documents.put_document, proxy, staged, [blob], document, blob
@@ -208,11 +195,6 @@ class MutableFiles:
         self._stale_until_ms.pop((proxy.id, request.key))
         # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
         return evolve(document, storage_id=proxy.storage_id, sha256=blob.sha256, size=blob.size, locator=stored.locator)
-
-
-def _ttl_ms(proxy: Repository, request: FileRequest) -> int:
-    ttl_s = proxy_config_of(proxy).ttl_s
-    return 1000 * (ttl_s if request.most_ttl_s is None else min(ttl_s, request.most_ttl_s))
 
 
 def _conditions(document: UpstreamDocument) -> Mapping[str, str]:

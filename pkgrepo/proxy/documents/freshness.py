@@ -1,20 +1,14 @@
 """
 Metadata of upstreams: asked, normalised, kept, and asked again when it is no longer fresh.
 
-==========  ==============================================================  ===========================================
-answer      meaning                                                         next
-==========  ==============================================================  ===========================================
-none        the question was not asked, or the response was purged            all routes are asked, in order, or the one
-                                                                            that the question is for
-fresh       an upstream said it within the repository's ``cache_ttl``       no upstream is asked
-old         it is no longer fresh                                           the route that said it confirms or replaces
-                                                                            it; a route that fails leaves it served
-                                                                            (stale) for ``STALE_RETRY_MS``
-named       it is kept, and a fresh list of the upstream names these       fresh
-            bytes
-not named   that list came later, and names other bytes                     like old
-absent      every route said that it does not have it                       like fresh and old, with ``negative_ttl``
-==========  ==============================================================  ===========================================
+What becomes of it is in L{pkgrepo.proxy.kept_states}. Of what a list names that is kept, too:
+
+==========  ===================================================  =====================================================
+document    meaning                                              next
+==========  ===================================================  =====================================================
+named       a fresh list of its upstream names these bytes       it is as confirmed
+not named   that list came later, and names other bytes          it is old
+==========  ===================================================  =====================================================
 
 A client is answered as soon as a response is normalised; it is stored afterwards, and held in memory until then. An
 answer that replaces another one is stored first.
@@ -23,7 +17,7 @@ answer that replaces another one is stored first.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from attrs import evolve
 from twisted.logger import Logger
@@ -31,8 +25,8 @@ from twisted.logger import Logger
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing
 from pkgrepo.model import Repository
-from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.kept_states import is_current, state_of
 from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.trace import StepKind, Trace
@@ -45,9 +39,7 @@ from .asking import Asker
 from .held import DocumentRequest, Held
 from .kept_responses import KeptResponses
 from .listings import Listings
-from .refreshing import Refresher, Unknown, has_route, ttl_ms
-
-REVALIDATE_MS: Final = 10_000  # a client may have a response confirmed again so often
+from .refreshing import Refresher, Unknown
 
 T = TypeVar("T")
 
@@ -171,7 +163,7 @@ class Documents:
     async def find_served(self, repository: Repository, request: DocumentRequest) -> Held | None:
         """The response that clients have got last; None if there is none, or its route is there no more."""
         held = await self._kept.find_grown(repository, request)
-        if held is None or not held.document.found or not has_route(repository, held.document):
+        if held is None or not held.document.found or not is_current(repository, held.document):
             return None
         return held
 
@@ -207,17 +199,18 @@ class Documents:
             self._kept.when_stored(repository, key, turn.end)
 
     def _suffices(self, repository: Repository, request: DocumentRequest, held: Held, *, revalidate: bool) -> bool:
-        document, now_ms, config = held.document, self._clock.now_ms(), proxy_config_of(repository)
-        if held.failure is None:
-            if held.named is False and document.checked_ms <= held.listed_ms:
-                return False
-            # The configuration may have other times now.
-            fresh_ms = ttl_ms(repository, request) if document.found else 1000 * config.negative_ttl_s
-            if now_ms >= document.checked_ms + (min(fresh_ms, REVALIDATE_MS) if revalidate else fresh_ms):
-                return False
-        if now_ms >= document.fresh_until_ms:
+        document = held.document
+        if not held.stale and held.named is False and document.checked_ms <= held.listed_ms:
             return False
-        return not document.found or has_route(repository, document)
+        state = state_of(
+            repository,
+            document,
+            self._clock.now_ms(),
+            most_ttl_s=request.most_ttl_s,
+            failed_until_ms=document.fresh_until_ms if held.stale else 0,
+            revalidate=revalidate,
+        )
+        return state.suffices
 
 
 def _count_use(before: Held | None, held: Held) -> CacheCounts:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from attrs import define, evolve, field, frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo import __version__
-from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
+from pkgrepo.errors import BlobMissing, PkgrepoError, UpstreamFailed
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS, is_current, state_of, ttl_ms
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
 from pkgrepo.proxy.upstream.instances import Upstreams
@@ -32,11 +32,6 @@ from .asking import ABSENT, Asker, Confirmed, Question, Received
 from .held import DocumentRequest, Held, Listing, UnstoredParts
 from .kept_responses import KeptResponses
 from .listings import Listings
-
-STALE_RETRY_MS: Final = 10_000  # an old response is served without asking for so long after a route has failed
-
-# What may be better at the next attempt: until then, what an upstream said before is served.
-FAILURES: Final = (UpstreamFailed, NormalisingFailed, StorageFull, StorageFailed)
 
 T = TypeVar("T")
 
@@ -111,7 +106,7 @@ class Refresher:
         An old response is used only if its route still exists.
         """
         old = before if before is not None and before.document.found else None
-        if old is not None and not has_route(repository, old.document):
+        if old is not None and not is_current(repository, old.document):
             old = None
         this = _Refresh(repository, request, before, old, Trace())
         if old is not None and old.named:
@@ -143,10 +138,10 @@ class Refresher:
     def _failed(self, this: _Refresh, failure: PkgrepoError) -> Held | Unknown:
         """What is used while routes fail: the response from before, if there is one."""
         before = this.before
-        # What an upstream refuses of one package is not served from before; a list of many is, as after other failures.
-        is_refused = isinstance(failure, UpstreamDenied) and bool(this.request.owner)
-        if not is_refused and before is not None and (this.old is not None or not before.document.found):
-            return self._stale(this, before, failure)
+        if before is not None:
+            state = state_of(this.repository, before.document, self._clock.now_ms())
+            if state.serves_after(failure, of_many=not this.request.owner):
+                return self._stale(this, before, failure)
         return Unknown(failure, this.trace.store())
 
     async def _ask(self, this: _Refresh, route: Route, mine: Held | None) -> Confirmed | Received | None:
@@ -208,7 +203,7 @@ class Refresher:
             trace=this.trace.store(),
             fetched_ms=this.later(now_ms),
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + ttl_ms(this.repository, this.request),
+            fresh_until_ms=now_ms + ttl_ms(this.repository, this.request.most_ttl_s),
         )
         held = Held(document, UnstoredParts(response.content), stored=False)
         if before is not None and response.key == this.request.tail_key:
@@ -238,7 +233,7 @@ class Refresher:
             etag=response.etag,
             last_modified=response.last_modified,
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + ttl_ms(this.repository, this.request),
+            fresh_until_ms=now_ms + ttl_ms(this.repository, this.request.most_ttl_s),
             trace=this.trace.store(),
         )
         return self._kept.renew(this.repository, evolve(old, document=document, failure=None))
@@ -346,15 +341,3 @@ class RouteSources:
             if response.status in ABSENT:
                 return None
             raise UpstreamFailed(self._route.name, f"it answered {response.status} for {path}")
-
-
-def has_route(repository: Repository, document: UpstreamDocument) -> bool:
-    """Whether the route of a response still exists, at the address from which the response came."""
-    routes = (each for each in proxy_config_of(repository).routes if each.name == document.route)
-    return any(document.meta.get("address", each.url) == each.url for each in routes)
-
-
-def ttl_ms(repository: Repository, request: DocumentRequest) -> int:
-    """For how long a response is fresh."""
-    ttl_s = proxy_config_of(repository).ttl_s
-    return 1000 * (ttl_s if request.most_ttl_s is None else min(ttl_s, request.most_ttl_s))

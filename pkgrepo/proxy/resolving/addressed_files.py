@@ -25,9 +25,10 @@ from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.addressed.files import AddressedFiles
-from pkgrepo.proxy.addressed.mutable import FAILURES, MutableFile, MutableFiles
+from pkgrepo.proxy.addressed.mutable import MutableFile, MutableFiles
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import FileRules
@@ -183,7 +184,7 @@ class AddressedMembers:
             self._check_age(search, flat, remote.entry.published_ms)
             if remote.source.size is not None:
                 return FoundFile(remote, mutable=True)
-        if kept is None or not (only_kept or self._mutable.is_fresh(kept)):
+        if kept is None or not (only_kept or kept.state.suffices):
             found = await self._mutable.fetch(proxy, request, trace, recorded=want is not Want.BYTES)
             if not isinstance(found, MutableFile):
                 arriving, content = found

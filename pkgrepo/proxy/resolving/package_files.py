@@ -14,8 +14,8 @@ from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
-from pkgrepo.proxy.documents.refreshing import FAILURES
 from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile, is_former
 from pkgrepo.proxy.resolving.rules import FileRules

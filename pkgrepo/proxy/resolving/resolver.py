@@ -30,8 +30,8 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import Documents
-from pkgrepo.proxy.documents.refreshing import STALE_RETRY_MS
 from pkgrepo.proxy.format import MemberParts, Proxied
+from pkgrepo.proxy.kept_states import STALE_RETRY_MS
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.rules import AgeRule, find_age_rule

@@ -10,6 +10,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.kept_states import fresh_until_ms
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.rules import AgeRule
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -61,8 +62,11 @@ class UpstreamMember:
     @property
     def expires_ms(self) -> int:
         """When it must be asked for again."""
-        fresh_until_ms = self.held.document.fresh_until_ms
-        return fresh_until_ms if self.opens_ms is None else min(fresh_until_ms, self.opens_ms)
+        document = self.held.document
+        until_ms = document.fresh_until_ms  # of a stale one: when its routes are asked again
+        if not self.held.stale:
+            until_ms = fresh_until_ms(self.repository, document, self.request.most_ttl_s)
+        return until_ms if self.opens_ms is None else min(until_ms, self.opens_ms)
 
 
 Member = HostedMember | UpstreamMember

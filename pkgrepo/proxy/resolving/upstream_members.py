@@ -14,8 +14,8 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
-from pkgrepo.proxy.documents.refreshing import FAILURES, STALE_RETRY_MS
 from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import NameReserved, StepKind, Trace

@@ -17,7 +17,7 @@ import msgspec
 from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
-from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
+from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.formats.container.proxied.ages import ReleaseAges
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
@@ -27,8 +27,7 @@ from pkgrepo.formats.container.proxied.registry_client import RegistryClient, Up
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.documents.refreshing import STALE_RETRY_MS
+from pkgrepo.proxy.kept_states import STALE_RETRY_MS, KeptState, fresh_until_ms, state_of, ttl_ms
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
@@ -122,26 +121,36 @@ class UpstreamLists:
     async def _get(
         self, repository: Repository, image: str, key: str, ask: Ask, trace: Trace | None = None
     ) -> UpstreamList:
-        state: UpstreamDocument | None = await self._catalog.look(upstream_documents.find_document, repository.id, key)
+        row: UpstreamDocument | None = await self._catalog.look(upstream_documents.find_document, repository.id, key)
         trace = trace or Trace()
-        if state is None:
+        if row is None:
             self._negative_cache.check(repository, key, trace, what="image")
-        if state is None or self._clock.now_ms() >= state.fresh_until_ms:
-            work = partial(self._refresh, repository, image, key, ask, state)
-            state = await self._in_flight.run(repository, key, work, trace)
+        failed_until_ms = 0 if row is None or not row.meta.get("stale") else row.fresh_until_ms
+        state = state_of(repository, row, self._clock.now_ms(), failed_until_ms=failed_until_ms)
+        if row is None or not state.suffices:
+            work = partial(self._refresh, repository, image, key, ask, row, state)
+            row = await self._in_flight.run(repository, key, work, trace)
         else:
-            recall(trace, repository, state)
-        outcome = Outcome.STALE if state.meta.get("stale") else Outcome.HIT
-        confirmation = Confirmation(outcome, state.fresh_until_ms // 1000)
-        return UpstreamList(state.meta["entries"], state, confirmation)
+            recall(trace, repository, row)
+        if row.meta.get("stale"):
+            confirmation = Confirmation(Outcome.STALE, row.fresh_until_ms // 1000)
+        else:
+            confirmation = Confirmation(Outcome.HIT, fresh_until_ms(repository, row) // 1000)
+        return UpstreamList(row.meta["entries"], row, confirmation)
 
     async def _refresh(
-        self, repository: Repository, image: str, key: str, ask: Ask, before: UpstreamDocument | None, trace: Trace
+        self,
+        repository: Repository,
+        image: str,
+        key: str,
+        ask: Ask,
+        before: UpstreamDocument | None,
+        state: KeptState,
+        trace: Trace,
     ) -> UpstreamDocument:
         async def ask_place(place: Place) -> tuple[Place, Answered]:
             return place, await ask(place)
 
-        config = proxy_config_of(repository)
         try:
             place, answered = await self._places.first(repository, image, ask_place, trace)
         except NotFound:
@@ -150,20 +159,22 @@ class UpstreamLists:
                 await self._publisher.change(upstream_documents.remove_documents, repository, [key])
             raise
         except UpstreamFailed as error:
-            if before is None or isinstance(error, UpstreamDenied):
+            if before is None or not state.serves_after(error):
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
             trace.add(StepKind.STALE, **times_of(before))
             answered = before.meta["entries"], before.meta.get("following")
-            state = self._state(before.route, image, key, answered, STALE_RETRY_MS, before, stale=True)
+            meta = {"stale": True, "address": before.meta.get("address")}
+            row = self._row(before.route, image, key, answered, STALE_RETRY_MS, before, meta)
         else:
-            state = self._state(place.route.name, image, key, answered, config.ttl_s * 1000, before)
-            trace.add(StepKind.FETCHED, route=place.route.name, at_ms=state.checked_ms, what=key)
-        state = evolve(state, trace=trace.store())
-        await self._publisher.change(upstream_documents.put_document, repository, state, None)
-        return state
+            route, meta = place.route, {"address": place.route.url}
+            row = self._row(route.name, image, key, answered, ttl_ms(repository), before, meta)
+            trace.add(StepKind.FETCHED, route=route.name, at_ms=row.checked_ms, what=key)
+        row = evolve(row, trace=trace.store())
+        await self._publisher.change(upstream_documents.put_document, repository, row, None)
+        return row
 
-    def _state(
+    def _row(
         self,
         route: str,
         image: str,
@@ -171,8 +182,7 @@ class UpstreamLists:
         answered: Answered,
         fresh_ms: int,
         before: UpstreamDocument | None,
-        *,
-        stale: bool = False,
+        more: Mapping[str, Any],
     ) -> UpstreamDocument:
         now_ms, (entries, following) = self._clock.now_ms(), answered
         meta = {"entries": entries, **({"following": following} if following else {})}
@@ -181,7 +191,7 @@ class UpstreamLists:
             key=key,
             package_key=image,
             route=route,
-            meta={**meta, **({"stale": True} if stale else {})},
+            meta={**meta, **more},
             fetched_ms=before.fetched_ms if before is not None and same else now_ms,
             checked_ms=now_ms,
             fresh_until_ms=now_ms + fresh_ms,

@@ -1,19 +1,10 @@
 """
 Manifests of upstreams: fetched once, verified, and kept as those of a hosted image.
 
-==============  ==========================================================  ============================================
-asked for       what is kept is served                                      else
-==============  ==========================================================  ============================================
-by digest       always: it cannot change                                    it is fetched by digest
-by tag          within ``cache_ttl`` of the last confirmation               a HEAD tells the present digest; only a
-                                                                            digest that is not kept is fetched, since
-                                                                            registries limit the number of GETs
-... and the     at once, and for ``STALE_RETRY_MS`` without asking again,   the error is passed on
-upstream or     with a warning
-storage fails
-... and it has  for ``stale_if_gone`` since that was first seen, with a     404; the tag is removed
-no such tag     warning
-==============  ==========================================================  ============================================
+What is kept of a digest is always served: it cannot change. What becomes of a tag is in L{pkgrepo.proxy.kept_states}.
+An upstream is asked by HEAD for the present digest of a tag, and only for one that is not kept by GET: registries limit
+the number of these. A tag that it does not have any more is served for ``stale_if_gone``, with a warning, as if it were
+stale; then it is removed.
 """
 
 from __future__ import annotations
@@ -31,9 +22,6 @@ from pkgrepo.errors import (
     Invalid,
     NotFound,
     PkgrepoError,
-    StorageFailed,
-    StorageFull,
-    UpstreamDenied,
     UpstreamFailed,
     UpstreamMismatch,
 )
@@ -52,10 +40,9 @@ from pkgrepo.formats.container.proxied.registry_client import RegistryClient
 from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.proxy.configuration import is_from, proxy_config_of
+from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.documents.freshness import REVALIDATE_MS
-from pkgrepo.proxy.documents.refreshing import STALE_RETRY_MS
+from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS, KeptState, fresh_until_ms, state_of
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
@@ -178,45 +165,55 @@ class UpstreamManifests:
 
     async def _ensure_tag(self, target: Target, tag: str, trace: Trace, *, revalidate: bool) -> Confirmation:
         repository, image = target.repository, target.image
-        key, now_ms = tag_key(image, tag), self._clock.now_ms()
-        kept, state = await self._catalog.look(_read_tag, repository, image, tag)
-        usable = kept is not None and bool(kept.locator)
-        is_former = _is_former(repository, state)
-        if usable and state is not None and now_ms < state.fresh_until_ms and not is_former:
-            is_gone = "gone_ms" in state.meta
-            if is_gone or not revalidate or now_ms < state.checked_ms + REVALIDATE_MS:
-                recall(trace, repository, state)
-                return Confirmation(Outcome.STALE if is_gone else Outcome.HIT, state.fresh_until_ms // 1000)
-        stale_until_ms = self._stale_until_ms.get((repository.id, key)) or 0
-        if usable and now_ms < stale_until_ms and not is_former:
-            if state is not None:
-                trace.add(StepKind.STALE, repository=repository.path, **times_of(state))
-            return Confirmation(Outcome.STALE, stale_until_ms // 1000)
-        if not usable:
+        key = tag_key(image, tag)
+        kept, row = await self._catalog.look(_read_tag, repository, image, tag)
+        if kept is None or not kept.locator:
             self._negative_cache.check(repository, key, trace, what="image")
-        work = partial(self._refresh_tag, target, tag, kept if usable else None, state)
-        return await self._in_flight.run(repository, key, work, trace)
+            kept = None
+        gone_until_ms = row.fresh_until_ms if row is not None and "gone_ms" in row.meta else 0
+        until_ms = max(gone_until_ms, self._stale_until_ms.get((repository.id, key)) or 0)
+        state = state_of(repository, row, self._clock.now_ms(), failed_until_ms=until_ms, revalidate=revalidate)
+        if kept is not None and state is KeptState.NONE:
+            state = KeptState.OLD  # it is not known when it came
+        if kept is None or not state.suffices:
+            work = partial(self._refresh_tag, target, tag, kept, row, state)
+            return await self._in_flight.run(repository, key, work, trace)
+        if row is not None and (state is KeptState.FRESH or until_ms == gone_until_ms):
+            recall(trace, repository, row)
+        elif row is not None:
+            trace.add(StepKind.STALE, repository=repository.path, **times_of(row))
+        if row is not None and state is KeptState.FRESH:
+            return Confirmation(Outcome.HIT, fresh_until_ms(repository, row) // 1000)
+        return Confirmation(Outcome.STALE, until_ms // 1000)
 
     async def _refresh_tag(
-        self, target: Target, tag: str, kept: Manifest | None, state: UpstreamDocument | None, trace: Trace
+        self,
+        target: Target,
+        tag: str,
+        kept: Manifest | None,
+        row: UpstreamDocument | None,
+        state: KeptState,
+        trace: Trace,
     ) -> Confirmation:
         repository, image = target.repository, target.image
         key = tag_key(image, tag)
         try:
             known = kept is not None or await self._catalog.look(_has_manifests, repository.id, image)
-            ask = partial(self._ask_tag, target, tag, state, trace, known=known)
+            ask = partial(self._ask_tag, target, tag, row, trace, known=known)
             found = await self._places.first(repository, image, ask, trace)
         except NotFound:
-            if kept is None:
-                self._negative_cache.note(repository, key)
-                raise
-            return await self._note_gone(target, tag, kept, state, trace)
-        except (UpstreamFailed, StorageFull, StorageFailed) as error:
-            if kept is None or isinstance(error, UpstreamDenied) or _is_former(repository, state):
+            if kept is not None and state is not KeptState.FORMER:
+                return await self._note_gone(target, tag, kept, row, trace)
+            if kept is not None:
+                await self._publisher.change(drop_tag, repository, image, tag, key)
+            self._negative_cache.note(repository, key)
+            raise
+        except FAILURES as error:
+            if kept is None or not state.serves_after(error):
                 raise
             log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
-            if state is not None:
-                trace.add(StepKind.STALE, **times_of(state))
+            if row is not None:
+                trace.add(StepKind.STALE, **times_of(row))
             until_ms = self._clock.now_ms() + STALE_RETRY_MS
             self._stale_until_ms.put((repository.id, key), until_ms)
             return Confirmation(Outcome.STALE, until_ms // 1000)
@@ -373,15 +370,10 @@ def _read_tag(
     r: Reader, repository: Repository, image: str, tag: str
 ) -> tuple[Manifest | None, UpstreamDocument | None]:
     """The manifest of a tag, and when an upstream last confirmed it; None where there is none."""
-    return (
-        find_tagged(r, repository.storage_id, repository.id, image, tag),
-        upstream_documents.find_document(r, repository.id, tag_key(image, tag)),
-    )
-
-
-def _is_former(repository: Repository, state: UpstreamDocument | None) -> bool:
-    """Whether a tag was confirmed by an upstream that the proxy does not have any more."""
-    return state is not None and not is_from(repository, state.route, state.url if state.route else "")
+    row = upstream_documents.find_document(r, repository.id, tag_key(image, tag))
+    if row is not None and row.url:
+        row = evolve(row, meta={"address": row.url, **row.meta})
+    return find_tagged(r, repository.storage_id, repository.id, image, tag), row
 
 
 def _has_manifests(r: Reader, repository_id: int, image: str) -> bool:
