@@ -231,6 +231,18 @@ class Access:
         await self.require(identity, action, repository, package)
         return identity
 
+    async def admit_known(self, request: Request, repository: Repository) -> Identity:
+        """
+        The caller, who may read the repository or do anything with a package in it, as with a token for one package.
+
+        For what says nothing of other packages; errors are those of L{require_permission} for reading.
+        """
+        request.repository = repository.path
+        identity = await self.identify(request)
+        if identity.anonymous or not repository.active or not await self.knows(identity, repository):
+            await self.require_permission(identity, Action.READ, repository)
+        return identity
+
 
 def actor_of(request: Request, identity: Identity) -> Actor:
     """The caller as an actor in events and the audit log."""

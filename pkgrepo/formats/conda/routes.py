@@ -77,9 +77,10 @@ async def _answer(context: Context[Caches], request: Request, parts: list[str]) 
     path = read_path(parts)
     if isinstance(path, PackagePath):
         return await get_file(context, request, path)
-    await context.admit(request, Action.READ)
-    if isinstance(path, RootPath):
+    if isinstance(path, RootPath):  # anaconda-client asks for it before an upload
+        await context.services.access.admit_known(request, context.repository)
         return text_response(f"This is the conda channel {context.repository.path}.\n")
+    await context.admit(request, Action.READ)
     if path == ChannelPath(UNCONVERTED):
         return await list_unconverted(context, request)
     if path == ChannelPath(NOTICES):
