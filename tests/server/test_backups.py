@@ -162,7 +162,7 @@ def test_postgresql_and_a_bucket(tmp_path: Path) -> None:
         url, empty = ("postgresql:///?" + urlencode(conninfo_to_dict(each)) for each in (database, other))
         settings = f"""
             database.url = "{url}"
-            backup = {{ destination = "s3://{BUCKET}/backups", endpoint = "{s3.endpoint}" }}
+            backup = {{ destination = "s3://{BUCKET}/backups", endpoint = "{s3.endpoint}", check = false }}
             [[bootstrap.storages]]
             name = "far"
             type = "S3"
@@ -173,7 +173,7 @@ def test_postgresql_and_a_bucket(tmp_path: Path) -> None:
         http = HttpClient(server.url, (USER, PASSWORD))
         assert npm.put("/demo", make_publish("demo", "1.0.0")).status == 201
         made = http.post("/api/system/backup?wait=true", b"")
-        assert (made.status, made.json["copied"], made.json["fetched"]) == (200, 1, 1), made.body
+        assert (made.status, made.json["copied"]) == (200, 1), made.body
         assert npm.put("/demo", make_publish("demo", "2.0.0")).status == 201
         made = http.post("/api/system/backup?wait=true", b"")
         assert (made.status, made.json["copied"], made.json["backups"]) == (200, 1, 2), made.body
