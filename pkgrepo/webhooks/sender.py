@@ -15,11 +15,11 @@ event log is the queue.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from attrs import Factory, define
+from attrs import Factory, define, frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
@@ -28,10 +28,11 @@ from twisted.python.failure import Failure
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.concurrency.services import Service
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages.events import Event, events_after, last_seq
+from pkgrepo.storage.catalog.rows import batches
 from pkgrepo.storage.catalog.server import webhook_deliveries, webhooks
 from pkgrepo.storage.catalog.server.webhook_deliveries import Attempt, Delivery, NewDelivery
 from pkgrepo.storage.catalog.server.webhooks import Webhook
@@ -70,6 +71,27 @@ class _Lane:
     busy: set[str] = Factory(set)
     seen: int = 0
     delivered: int = 0
+
+
+@frozen
+class _Due:
+    """Deliveries to begin now, and when the next one is due (ms), None if none is."""
+
+    deliveries: Sequence[Delivery]
+    next_ms: int | None
+
+
+def _read_due(r: Reader, busy: Mapping[int, Set[str]], now: datetime) -> _Due:
+    """What is due of webhooks, whose threads that are ``busy`` are given by their catalog keys."""
+    ids, later = list[int](), list[datetime]()
+    for hook_id in sorted(webhook_deliveries.with_pending(r) & busy.keys()):
+        heads = webhook_deliveries.pending_heads(r, hook_id, MOST_PENDING)
+        waiting = [each for each in heads if each.thread not in busy[hook_id]]
+        free = max(PARALLEL - len(busy[hook_id]), 0)
+        ids += [each.id for each in waiting if each.due_at <= now][:free]
+        later += [each.due_at for each in waiting if each.due_at > now]
+    found = [each for some in batches(ids) for each in webhook_deliveries.get_deliveries(r, some)]
+    return _Due(found, int(min(later).timestamp() * 1000) if later else None)
 
 
 class WebhookSender(Service):
@@ -158,10 +180,7 @@ class WebhookSender(Service):
         await self._registry.refresh()
         if await self._plan(hooks):
             self._again = True
-        pending = await self._catalog.scan(webhook_deliveries.with_pending)
-        for each in hooks:
-            if each.id in pending:
-                await self._begin(each)
+        await self._begin(hooks)
 
     # From events to deliveries
 
@@ -169,9 +188,8 @@ class WebhookSender(Service):
         """Make deliveries of some events. Returns whether there may be more events."""
         if await self._catalog.look(last_seq) <= min(self._cursor(each) for each in hooks):
             return False
-        open_hooks = [
-            each for each in hooks if await self._catalog.scan(webhook_deliveries.count_pending, each.id) < MOST_PENDING
-        ]
+        pending: Mapping[int, int] = await self._catalog.scan(webhook_deliveries.pending_counts)
+        open_hooks = [each for each in hooks if pending.get(each.id, 0) < MOST_PENDING]
         if not open_hooks:
             return False
         begin = min(self._cursor(each) for each in open_hooks)
@@ -180,15 +198,13 @@ class WebhookSender(Service):
             return False
         wanted = await self._wanted(open_hooks, found)
         last = found[-1].seq
-        for hook in open_hooks:
-            if last <= self._cursor(hook):
-                continue
-            if wanted[hook.id] or last - hook.cursor >= FAR:
-                await self._catalog.write(
-                    webhook_deliveries.add_deliveries, hook, last, wanted[hook.id], self._clock.now_ms()
-                )
-            # If it wants none of them, in memory only: after a crash they are looked at again.
-            self._lanes[hook.id].seen = last
+        behind = [each for each in open_hooks if last > self._cursor(each)]
+        new = [(each, wanted[each.id]) for each in behind if wanted[each.id] or last - each.cursor >= FAR]
+        if new:
+            await self._catalog.write(webhook_deliveries.add_all_deliveries, last, new, self._clock.now_ms())
+        for each in behind:
+            # One that wants none of them has come so far in memory only: after a crash they are looked at again.
+            self._lanes[each.id].seen = last
         return len(found) == EVENTS
 
     async def _wanted(self, hooks: Sequence[Webhook], found: Sequence[Event]) -> dict[int, list[NewDelivery]]:
@@ -223,21 +239,16 @@ class WebhookSender(Service):
 
     # From deliveries to requests
 
-    async def _begin(self, hook: Webhook) -> None:
+    async def _begin(self, hooks: Sequence[Webhook]) -> None:
         """Begin to send what is due, and note when the next delivery is."""
-        lane = self._lanes[hook.id]
-        heads = await self._catalog.scan(webhook_deliveries.pending_heads, hook.id, MOST_PENDING)
-        now = from_ms(self._clock.now_ms())
-        waiting = [each for each in heads if each.thread not in lane.busy]
-        free = max(PARALLEL - len(lane.busy), 0)
-        due = [each for each in waiting if each.due_at <= now][:free]
-        later = [each.due_at for each in waiting if each.due_at > now]
-        if later:
-            due_ms = int(min(later).timestamp() * 1000)
-            self._due_ms = due_ms if self._due_ms is None else min(self._due_ms, due_ms)
-        for delivery in await self._catalog.scan(webhook_deliveries.get_deliveries, [each.id for each in due]):
+        busy = {each.id: frozenset(self._lanes[each.id].busy) for each in hooks}
+        due: _Due = await self._catalog.scan(_read_due, busy, from_ms(self._clock.now_ms()))
+        self._due_ms = due.next_ms
+        by_id = {each.id: each for each in hooks}
+        for delivery in due.deliveries:
             if not self.running:
                 return
+            hook, lane = by_id[delivery.webhook_id], self._lanes[delivery.webhook_id]
             lane.busy.add(delivery.thread)
             sending = Deferred.fromCoroutine(self._send(hook, lane, delivery)).addErrback(self._report)
             self._sending.add(sending)

@@ -307,3 +307,44 @@ async def test_what_the_server_does_is_an_event_too(server: Stack, receiver: Rec
     assert sorted(found) == ["gc.finished", "repository.created", "repository.deleted", "token.created"]
     assert found["gc.finished"]["data"]["state"] == "done"
     assert found["repository.created"]["subject"] == "main/py"
+
+
+async def test_a_receiver_that_fails_for_five_days_is_switched_off_and_admins_are_told(
+    server: Stack, receiver: Receiver
+) -> None:
+    await add_repository(server)
+    await server.ok("POST", "/project", {"key": "core", "visibility": "public"})
+    await server.ok("POST", "/project/core/bindings", {"repository": "main/py", "pattern": "core-*"})
+    place = "/project/core/webhooks"
+    hook = await add(server, receiver, "/fails", place)
+    await add(server, receiver, "/told", events=["webhook.disabled"])
+    receiver.answer = lambda message: (500 if message.path == "/fails" else 200, {})
+    await server.publish("main/py", "core-x", "1.0")
+
+    async def tried(count: int) -> Any:
+        while True:
+            if [each["attempts"] for each in await deliveries(server, hook, place=place)] == [count]:
+                return await server.ok("GET", f"{place}/{hook['id']}")
+            await turn()
+
+    first = await tried(1)
+    assert (first["active"], first["failing_since"] is not None) == (True, True)
+    for count, days in ((2, 4.9), (3, 0.2)):
+        clock = server.assembly.core.clock
+        now = clock.now_ms
+        clock.now_ms = lambda now=now, days=days: now() + round(days * 86_400_000)
+        shown = await tried(count)
+        if count == 2:
+            assert shown["active"]
+    await until(lambda: bool(receiver.of("/told")))
+    [told] = receiver.of("/told")
+    assert (told.json["type"], told.json["data"]["name"]) == ("pkgrepo.webhook.disabled.v1", "hook /fails")
+    shown = await server.ok("GET", f"{place}/{hook['id']}")
+    reason = "every attempt has failed for 5 days; the last time it answers 500"
+    assert (shown["active"], shown["disabled_reason"]) == (False, reason)
+    [row] = await server.audited(action="webhook.disable")
+    assert row["detail"]["reason"] == reason
+    checks = (await server.call("GET", "/readyz")).json["checks"]
+    assert checks["webhooks"] == "switched off because their receivers failed: hook /fails"
+    [given_up] = await deliveries(server, hook, place=place)
+    assert given_up["state"] == "failed"

@@ -111,6 +111,14 @@ _HEAD, _head = rows(Head, "webhook_delivery d", of="d")
 _FILTERS = ("state = ?", "id < ?")
 
 
+def add_all_deliveries(
+    tx: Transaction, cursor: int, wanted: Sequence[tuple[Webhook, Sequence[NewDelivery]]], now_ms: int
+) -> None:
+    """Do for several webhooks what L{add_deliveries} does for one, in one transaction."""
+    for webhook, new in wanted:
+        add_deliveries(tx, webhook, cursor, new, now_ms)
+
+
 def add_deliveries(tx: Transaction, webhook: Webhook, cursor: int, new: Sequence[NewDelivery], now_ms: int) -> bool:
     """
     Add pending deliveries, and move the cursor of the webhook. Returns False, without a change, if it was moved or the
@@ -190,6 +198,11 @@ def with_pending(r: Reader) -> set[int]:
 def count_pending(r: Reader, webhook_id: int) -> int:
     """The number of pending deliveries of a webhook."""
     return number(r, "SELECT COUNT(*) FROM webhook_delivery WHERE webhook_id = ? AND state = 'pending'", (webhook_id,))
+
+
+def pending_counts(r: Reader) -> dict[int, int]:
+    """The numbers of pending deliveries by the catalog keys of the webhooks that have any."""
+    return dict(r.all("SELECT webhook_id, COUNT(*) FROM webhook_delivery WHERE state = 'pending' GROUP BY webhook_id"))
 
 
 def get_deliveries(r: Reader, ids: Sequence[int]) -> list[Delivery]:
