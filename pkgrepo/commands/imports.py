@@ -23,11 +23,9 @@ from pkgrepo.commands.settings import Sources
 from pkgrepo.commands.terminal import ask_secret, fail, make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.imports import make_importers
-from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.maven.format import NAME as MAVEN
-from pkgrepo.formats.maven.importing import Importer, ImportTarget
+from pkgrepo.errors import NotFound
 from pkgrepo.importing.kinds import KINDS
-from pkgrepo.model import SYSTEM, Repository, RepositoryType
+from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.web.rendering.filters import plural, size
 
@@ -93,7 +91,6 @@ def _run(
     username: str,
     password_file: IO[str] | None,
     on_server: bool,
-    follow_links: bool,
     profile: str,
     url: str,
     token_file: Path | None,
@@ -118,8 +115,6 @@ def _run(
         options = Options(profile=profile, url=url, token_file=token_file, ca_file=ca_file)
         target = checked(lambda: find_target(options, os.environ))
         run_with(target, Printer(as_json=as_json), lambda session: _ask(session, request, into))
-    elif kind == MAVEN:
-        _import_maven(sources, request.source, into, follow_links=follow_links)
     else:
         _import_folder(sources, request, into, as_json=as_json)
 
@@ -162,20 +157,10 @@ def _import_folder(sources: Sources, request: ImportRequest, into: str, *, as_js
 
     async def work(core: Core) -> None:
         await core.open_storages()
-        start = make_importers(core, config, None)
-        uid = await start(_find(core, into), request, SYSTEM)
-        progress = make_progress()
-        progress.begin("files", 0)
-        done = 0
-        while not (job := await core.jobs.wait(uid, POLL_S)).ended:
-            now = sum(each["done"] for each in job.progress)
-            progress.step(now - done)
-            done = now
-        progress.end()
-        if job.state != "done":
-            fail("; ".join(job.result["errors"]) or f"the job was {job.state}", 1)
+        importers = make_importers(core, config, None)
+        found = await importers.run(_find(core, into), request, SYSTEM, make_progress())
         await core.follower.catch_up()
-        _show(Printer(as_json=as_json), dict(job.result))
+        _show(Printer(as_json=as_json), dict(found))
 
     run_on_existing(config, work)
 
@@ -191,48 +176,14 @@ def _show(printer: Printer, found: dict[str, Any]) -> None:
         found,
     )
     for each in found["left_out"]:
-        name = " ".join(filter(None, (each["package"], each["item"])))
+        package, item = each["package"], each["item"]
+        name = item if item.startswith(f"{package}/") else " ".join(filter(None, (package, item)))
         printer.note(f"left out: {name}: {each['reason']}")
     more = found["left_out_count"] - len(found["left_out"])
     if more > 0:
         printer.note(f"and {more} more")
     if found["left_out_count"]:
         raise Unsound(found["left_out_count"])
-
-
-def _import_maven(sources: Sources, folder: str, into: str, *, follow_links: bool) -> None:
-    """Take in a folder that has the layout of a Maven repository."""
-
-    async def work(core: Core) -> None:
-        await core.open_storages()
-        repository = _find(core, into)
-        if repository.format != MAVEN or repository.type is not RepositoryType.HOSTED:
-            raise Invalid(f"{repository.path} is no hosted Maven repository")
-        target = ImportTarget(
-            repository=repository,
-            catalog=core.catalog,
-            publisher=core.publisher,
-            pools=core.pools,
-            indexer=core.formats[repository.format].index,
-        )
-        importer = Importer(
-            target,
-            folder,
-            follow_links=follow_links,
-            progress=make_progress(),
-            tell=lambda sentence: click.echo(sentence, err=True),
-        )
-        report = await importer.run()
-        await core.follower.catch_up()
-        click.echo(
-            f"took in {report.files} files of {report.size} bytes: {report.versions} versions, "
-            f"{report.plain_files} other files, metadata of {report.metadata} directories; {report.present} files were "
-            f"there already, {report.skipped} are left out, {report.problems} have problems"
-        )
-        if report.problems:
-            raise Unsound(report.problems)
-
-    run_on_existing(sources.read(), work)
 
 
 def _find(core: Core, path: str) -> Repository:
@@ -244,6 +195,5 @@ def _find(core: Core, path: str) -> Repository:
     return repository
 
 
-_add_command(MAVEN, "A folder with the layout of a Maven repository.")
 for _name, _kind in KINDS.items():
     _add_command(_name, _kind.about)

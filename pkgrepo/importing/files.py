@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
-from pkgrepo.errors import FileExists, SizeMismatch
+from pkgrepo.errors import FileBurned, FileExists, SizeMismatch
 from pkgrepo.importing.engine import Order, Taken, Tools
 from pkgrepo.importing.items import MARK, Bundle, Item, Taking
 from pkgrepo.interfaces import Reader, Transaction
@@ -41,11 +41,15 @@ class FileTaker:
         """Take in the missing files of a package, a batch at a time, and then its yanks, deprecations and tags."""
         repository, catalog = self.order.repository, self.tools.catalog
         settled: Bundle = await catalog.look(self.taking.settle, repository.id, bundle)
-        stored = await catalog.look(_find_files, repository.id, [each.path for each in settled.items])
+        stored, deleted = await catalog.look(_find_files, repository.id, [each.path for each in settled.items])
+        if self._reuses:
+            deleted = set()
         missing: list[Item] = []
         for item in settled.items:
             found = stored.get(item.path)
-            if found is None:
+            if found is None and item.path in deleted:
+                taken.refuse(item.name, FileBurned(filename(item.path)))
+            elif found is None:
                 missing.append(item)
             else:
                 await self._compare(item, found, taken)
@@ -84,32 +88,57 @@ class FileTaker:
         async with publisher.stage(order.repository, bundle.key, user_id=order.actor.user_id) as staged:
             releases: list[tuple[Item, Release]] = []
             for at in range(0, len(some), FETCHES):
-                group = some[at : at + FETCHES]
-                works = [Deferred.fromCoroutine(self._fetch(bundle, each, staged)) for each in group]
-                try:
-                    outcomes = await DeferredList(works, consumeErrors=True)
-                except BaseException:
-                    for each in works:
-                        each.cancel()
-                    await DeferredList(works, consumeErrors=True)
-                    raise
-                for item, (fetched, result) in zip(group, outcomes, strict=True):
-                    if fetched:
-                        releases.append((item, result))
-                    else:
-                        taken.refuse(item.name, _error_of(result))
+                releases += await self._fetch_some(bundle, some[at : at + FETCHES], staged, taken)
             if not releases:
                 return
+            groups = self._join(releases)
             published = await publisher.keep_together(
-                order.repository, [release for _, release in releases], staged, order.actor, self.indexer
+                order.repository, [release for _, release in groups], staged, order.actor, self.indexer
             )
-        for (item, release), outcome in zip(releases, published, strict=True):
-            if isinstance(outcome, Exception):
-                taken.refuse(item.name, outcome)
-            elif outcome.changed:
-                taken.count(1, release.files[0].blob.size)
+        sizes = {item.path: release.files[0].blob.size for item, release in releases}
+        for (items, _), outcome in zip(groups, published, strict=True):
+            for item in items:
+                if isinstance(outcome, Exception):
+                    taken.refuse(item.name, outcome)
+                elif outcome.changed:
+                    taken.count(1, sizes[item.path])
+                else:
+                    taken.count_present(1)
+
+    async def _fetch_some(
+        self, bundle: Bundle, some: Sequence[Item], staged: Staged, taken: Taken
+    ) -> list[tuple[Item, Release]]:
+        """The releases of files that are fetched at the same time; those that are refused are left out."""
+        works = [Deferred.fromCoroutine(self._fetch(bundle, each, staged)) for each in some]
+        try:
+            outcomes = await DeferredList(works, consumeErrors=True)
+        except BaseException:
+            for each in works:
+                each.cancel()
+            await DeferredList(works, consumeErrors=True)
+            raise
+        found: list[tuple[Item, Release]] = []
+        for item, (fetched, result) in zip(some, outcomes, strict=True):
+            if fetched:
+                found.append((item, result))
             else:
-                taken.count_present(1)
+                taken.refuse(item.name, _error_of(result))
+        return found
+
+    def _join(self, releases: Sequence[tuple[Item, Release]]) -> list[tuple[Sequence[Item], Release]]:
+        """The releases to be published, each with the items that it has."""
+        join = self.taking.join
+        if join is None:
+            return [([item], release) for item, release in releases]
+        groups: dict[tuple[str, str], list[tuple[Item, Release]]] = {}
+        for item, release in releases:
+            groups.setdefault((release.package_key, release.version_key), []).append((item, release))
+        return [([item for item, _ in some], join([each for _, each in some])) for some in groups.values()]
+
+    @property
+    def _reuses(self) -> bool:
+        """Whether the names of deleted files may be used again."""
+        return bool(self.order.repository.policy.get("reuse_deleted_names", False))
 
     async def _fetch(self, bundle: Bundle, item: Item, staged: Staged) -> Release:
         """The release of a file, whose bytes are staged. :raises Exception: it cannot be taken in"""
@@ -125,15 +154,16 @@ class FileTaker:
         if item.size is not None and blob.size != item.size:
             raise SizeMismatch(item.size, blob.size)
         release = await self.taking.take(bundle, item, staged, blob, self.tools.pools)
+        published_ms = item.place.modified_ms if item.published_ms is None else item.published_ms
         origin = {"from": self.order.place, "by": self.order.actor.name, "at_ms": self.tools.clock.now_ms()}
         return evolve(
             release,
             kind=MARK,
-            published_ms=item.published_ms,
+            published_ms=published_ms,
             publisher=item.publisher,
-            reuse=bool(self.order.repository.policy.get("reuse_deleted_names", False)),
+            reuse=self._reuses,
             files=tuple(
-                evolve(each, attrs={**each.attrs, MARK: origin}, created_ms=item.published_ms) for each in release.files
+                evolve(each, attrs={**each.attrs, MARK: origin}, created_ms=published_ms) for each in release.files
             ),
         )
 
@@ -148,8 +178,11 @@ def _batch(items: Sequence[Item]) -> Sequence[Item]:
     return items[:AT_ONCE]
 
 
-def _find_files(reader: Reader, repository_id: int, paths: Sequence[str]) -> dict[str, File]:
-    return dict(release_batches.find_files(reader, repository_id, dict.fromkeys(paths)))
+def _find_files(reader: Reader, repository_id: int, paths: Sequence[str]) -> tuple[dict[str, File], set[str]]:
+    """The files at these paths, and those of the paths whose files were deleted."""
+    found = release_batches.find_files(reader, repository_id, dict.fromkeys(paths))
+    free = [path for path in paths if path not in found]
+    return dict(found), release_batches.paths_with_tombstones(reader, repository_id, free)
 
 
 def _error_of(result: object) -> Exception:

@@ -16,7 +16,8 @@ from pkgrepo.importing.engine import Import, Order, TakeBundle, Tools
 from pkgrepo.importing.files import FileTaker
 from pkgrepo.importing.images import ImageSource, ImageTaker
 from pkgrepo.importing.items import Source
-from pkgrepo.importing.kinds import TAKINGS, Kind, find_kind
+from pkgrepo.importing.kinds import MAVEN, TAKINGS, Kind, find_kind
+from pkgrepo.importing.maven import MavenTaker
 from pkgrepo.importing.places import Folder, Site
 from pkgrepo.model import Actor, Repository, RepositoryType
 from pkgrepo.outbound.urls import Target, UserInfoError, parse_url
@@ -45,6 +46,26 @@ class Importers:
 
     async def __call__(self, repository: Repository, request: ImportRequest, actor: Actor) -> str:
         """Start an import as a job. Returns its id."""
+        order = await self._order(repository, request, actor)
+        data = {
+            "on": f"{order.place} into {repository.path}",
+            "repository": repository.uid,
+            "by": actor.name,
+            "kind": request.kind,
+            "source": order.place,
+            "dry_run": request.dry_run,
+            "only": list(request.only),
+        }
+        return await self._jobs.begin(KIND, repository.uid, data, partial(self._run, request, order))
+
+    async def run(
+        self, repository: Repository, request: ImportRequest, actor: Actor, progress: Progress
+    ) -> Mapping[str, Any]:
+        """Run an import in this process, which is no job; the same is raised as by a start, and by the engine."""
+        return await self._run(request, await self._order(repository, request, actor), progress)
+
+    async def _order(self, repository: Repository, request: ImportRequest, actor: Actor) -> Order:
+        """What the engine is to do. :raises Invalid, Forbidden, RepositoryInactive: see above"""
         if (
             repository.type is not RepositoryType.HOSTED
             or repository.parent is not None
@@ -54,26 +75,15 @@ class Importers:
         if not repository.active:
             raise RepositoryInactive(repository.path)
         kind = find_kind(request.kind, repository.format)
-        place = await self._place(kind, request, repository.format)
-        data = {
-            "on": f"{place} into {repository.path}",
-            "repository": repository.uid,
-            "by": actor.name,
-            "kind": request.kind,
-            "source": place,
-            "dry_run": request.dry_run,
-            "only": list(request.only),
-        }
-        order = Order(
+        return Order(
             kind=request.kind,
-            place=place,
+            place=await self._place(kind, request, repository.format),
             repository=repository,
             actor=actor,
             only=request.only,
             dry_run=request.dry_run,
             again=request.again,
         )
-        return await self._jobs.begin(KIND, repository.uid, data, partial(self._run, kind, request, order))
 
     async def _place(self, kind: Kind, request: ImportRequest, format_name: str) -> str:
         """The address or the folder of the source. :raises Invalid, Forbidden: see above"""
@@ -100,9 +110,10 @@ class Importers:
             raise Invalid("the source is no folder", "/source")
         return folder
 
-    async def _run(self, kind: Kind, request: ImportRequest, order: Order, progress: Progress) -> Mapping[str, Any]:
+    async def _run(self, request: ImportRequest, order: Order, progress: Progress) -> Mapping[str, Any]:
         """The work of the job."""
         format_name = order.repository.format
+        kind = find_kind(request.kind, format_name)
         if not request.is_remote:
             folder = Folder(order.place, self._tools.pools)
             source = await self._tools.pools.disk(kind.folders[format_name], folder, request)
@@ -121,6 +132,8 @@ class Importers:
         if isinstance(source, ImageSource):
             assert format_.images is not None, "sources of images are for repositories of images"
             taker = ImageTaker(tools=self._tools, order=order, store=source.store, images=format_.images)
+        elif format_.name == MAVEN:
+            taker = MavenTaker(tools=self._tools, order=order, indexer=format_.index)
         else:
             taker = FileTaker(tools=self._tools, order=order, taking=TAKINGS[format_.name], indexer=format_.index)
         return await Import(self._tools, order, source, taker).run(progress)

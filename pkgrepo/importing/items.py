@@ -18,7 +18,15 @@ State = tuple[VersionState, str]  # with the reason
 
 
 class Place(Protocol):
-    """Where the bytes of a file are."""
+    """
+    Where the bytes of a file are.
+
+    ``modified_ms`` is when they were changed there, if that is known once they were read; in ms since the epoch.
+    """
+
+    @property
+    def modified_ms(self) -> int | None:
+        """See above."""
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The bytes. :raises PkgrepoError, OSError: they cannot be read"""
@@ -95,8 +103,10 @@ class Taking:
 
     ``take`` makes releases. ``algorithms`` are the digests beside sha256 that the format needs of its files. ``settle``
     returns the bundle with the paths that its files have in a repository which has other files of their versions.
+    ``join`` makes one release of those of the files of a version; None: each file is a release.
     """
 
     take: Take
     algorithms: tuple[str, ...] = ()
     settle: Callable[[Reader, int, Bundle], Bundle] = _unchanged
+    join: Callable[[Sequence[Release]], Release] | None = None

@@ -12,11 +12,13 @@ from pkgrepo.importing import conda, npm, python, ruby
 from pkgrepo.importing.image_folders import open_images
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Source, Taking
+from pkgrepo.importing.maven import MavenFolder, MavenSite
 from pkgrepo.importing.places import Folder, Site
 from pkgrepo.importing.registry import Registry
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
-CONTAINER: Final = "docker"  # the name of the format
+CONTAINER: Final = "docker"  # names of formats
+MAVEN: Final = "maven"
 FromAddress = Callable[[Site, ImportRequest], Source]
 FromFolder = Callable[[Folder, ImportRequest], Source]
 
@@ -66,6 +68,11 @@ KINDS: Final[Mapping[str, Kind]] = {
         about="Container images: a registry, OCI layouts (zot, skopeo), or the storage folder of CNCF distribution.",
         addresses={CONTAINER: lambda site, request: ImageSource(Registry(site), request.renamed, request.names)},
         folders={CONTAINER: lambda folder, request: ImageSource(open_images(folder), request.renamed, request.names)},
+    ),
+    "maven": Kind(
+        about="Maven artifacts: a repository with listings, or a folder with the layout of one.",
+        addresses={MAVEN: lambda site, request: MavenSite(site, request.names)},
+        folders={MAVEN: lambda folder, request: MavenFolder(folder, follow_links=request.follow_links)},
     ),
     "ruby": Kind(
         about="Ruby gems: a gem server (compact or legacy index), or a folder of gems (geminabox, gemstash).",

@@ -6,10 +6,11 @@ import os
 import stat
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
-from attrs import frozen
+from attrs import define, frozen
 from twisted.internet.task import deferLater
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamLimited, UpstreamUnavailable
@@ -113,21 +114,28 @@ class Site:
                 await opened.__aexit__(None, None, None)
             return
 
+    async def has(self, url: str) -> bool:
+        """Whether there is something at a URL. :raises UpstreamFailed: that is not known"""
+        async with self.upstream.open("HEAD", url, subject=url) as response:
+            return response.status == 200
+
     def file(self, url: str) -> RemotePlace:
         """The place of a file."""
         return RemotePlace(self, url)
 
 
-@frozen
+@define
 class RemotePlace:
     """The bytes at a URL; see L{pkgrepo.importing.items.Place}."""
 
     site: Site
     url: str
+    modified_ms: int | None = None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes as they arrive."""
         async with self.site.open(self.url) as response:
+            self.modified_ms = read_date(response.headers.get("Last-Modified"))
             async for chunk in response:
                 yield chunk
 
@@ -157,7 +165,7 @@ class Folder:
 
     def __init__(self, root: str, pools: Pools) -> None:
         self.root = root
-        self._pools = pools
+        self.pools = pools
 
     async def read(self, path: str, limit: int) -> bytes:
         """
@@ -166,7 +174,7 @@ class Folder:
         :raises NotFound: there is none; :raises OSError: it cannot be read; :raises Invalid: it is too large
         """
         try:
-            content: bytes = await self._pools.disk(_read, os.path.join(self.root, path), limit)
+            content: bytes = await self.pools.disk(_read, os.path.join(self.root, path), limit)
         except FileNotFoundError:
             raise NotFound("file", path[-200:]) from None
         return content
@@ -180,33 +188,43 @@ class Folder:
 
     async def files(self, below: str = "") -> list[FoundFile]:
         """All regular files below a path, ordered by path; hidden ones are left out."""
-        found: list[FoundFile] = await self._pools.disk(_walk, self.root, below)
+        found: list[FoundFile] = await self.pools.disk(_walk, self.root, below)
         return found
 
     async def list(self, path: str = "") -> tuple[list[str], list[FoundFile]]:
         """The names of the folders in a folder, and its files. :raises OSError: it cannot be read"""
-        found: tuple[list[str], list[FoundFile]] = await self._pools.disk(_list, self.root, path)
+        found: tuple[list[str], list[FoundFile]] = await self.pools.disk(_list, self.root, path)
         return found
 
     def file(self, found: FoundFile) -> LocalPlace:
         """The place of a file."""
-        return LocalPlace(found.place, self._pools)
+        return LocalPlace(found.place, self.pools)
 
     def at(self, path: str) -> LocalPlace:
         """The place of a file at a path, which is none that leads out of the folder."""
-        return LocalPlace(os.path.join(self.root, path), self._pools)
+        return LocalPlace(os.path.join(self.root, path), self.pools)
+
+
+def read_date(text: str | None) -> int | None:
+    """The time in an HTTP date, in ms since the epoch; None if there is none."""
+    try:
+        return None if text is None else round(parsedate_to_datetime(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
 
 
 @frozen
 class LocalPlace:
-    """The bytes of a file on this machine; see L{pkgrepo.importing.items.Place}."""
+    """The bytes of a file on this machine; see L{pkgrepo.importing.items.Place}. ``follow``: it may be a link."""
 
     path: str
     pools: Pools
+    follow: bool = False
+    modified_ms: int | None = None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes, piece by piece. A small file takes one turn of a thread."""
-        content, descriptor = await self.pools.disk(_begin, self.path)
+        content, descriptor = await self.pools.disk(_begin, self.path, self.follow)
         if descriptor is None:
             yield content
             return
@@ -220,23 +238,23 @@ class LocalPlace:
             os.close(descriptor)
 
 
-def open_file(place: str) -> int:
+def open_file(place: str, *, follow: bool = False) -> int:
     """
     A descriptor of a regular file for reading; the caller closes it.
 
     :raises OSError: it cannot be read; :raises Invalid: it is no regular file any more
     """
     # Without O_NONBLOCK opening a FIFO would wait for its writer.
-    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise Invalid("it is no regular file")
     return descriptor
 
 
-def _begin(place: str) -> tuple[bytes, int | None]:
+def _begin(place: str, follow: bool) -> tuple[bytes, int | None]:
     """The first bytes of a file, and its descriptor if there are more."""
-    descriptor = open_file(place)
+    descriptor = open_file(place, follow=follow)
     content, more = b"", False
     try:
         content = os.pread(descriptor, PIECE, 0)

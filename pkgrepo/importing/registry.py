@@ -141,6 +141,7 @@ class RegistryBlob:
     image: Place
     digest: str
     largest: int
+    modified_ms: int | None = None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes as they arrive."""

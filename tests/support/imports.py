@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tests.support.http_client import HttpClient
@@ -17,3 +24,40 @@ def take(client: HttpClient, kind: str, source: object, into: str, **more: Any) 
 def counts(result: dict[str, Any]) -> tuple[int, int, int]:
     """The numbers of files that were taken in, that were there already, and of what was left out."""
     return result["files"], result["present"], result["left_out_count"]
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write files by path, which are some years old, and return the folder."""
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+        os.utime(folder / path, (1_400_000_000, 1_400_000_000))
+    return folder
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    lists = True
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def list_directory(self, path: Any) -> Any:
+        if self.lists:
+            return super().list_directory(path)
+        self.send_error(404)
+        return None
+
+
+@contextmanager
+def static(folder: Path, *, lists: bool = True) -> Iterator[str]:
+    """Serve a folder, with or without listings, and return its address."""
+    kind = type("Handler", (_Quiet,), {"lists": lists})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(kind, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -22,6 +22,7 @@ class ImportRequest:
     taken; none: all. ``names`` are those of packages, for a source that does not list them. ``renamed`` are pairs of
     the beginning of names there and of names here, for images. With ``again`` packages are compared with what is here
     although nothing has changed at the source. ``repositories`` are those of the source, where it has several.
+    ``follow_links``: symbolic links in a folder with Maven's layout are followed, also out of the folder.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class ImportRequest:
     names: Sequence[str] = ()
     renamed: Mapping[str, str] = field(factory=dict)
     repositories: Sequence[str] = ()
+    follow_links: bool = False
     dry_run: bool = False
     again: bool = False
 

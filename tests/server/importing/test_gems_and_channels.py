@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
-import os
-import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +11,7 @@ from tests.support.conda_packages import make_conda, make_tar_bz2
 from tests.support.configurations import hosted
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient
-from tests.support.imports import counts, take
+from tests.support.imports import counts, static, take, write
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, running
 
@@ -33,14 +29,6 @@ CHANNEL = {
     "linux-64/demo-0.9-py_0.tar.bz2": make_tar_bz2(version="0.9", subdir="linux-64"),
     "linux-64/demo-1.0-other_0.conda": b"damaged",
 }
-
-
-def write(folder: Path, files: dict[str, bytes]) -> Path:
-    for path, data in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
-        os.utime(folder / path, (1_400_000_000, 1_400_000_000))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -116,19 +104,3 @@ def test_a_channel_is_taken_in_from_a_folder_and_from_a_server(client, server, s
             for each in ("channel", "channel-again")
         )
         assert (there["packages"], there["packages.conda"]) == (here["packages"], here["packages.conda"])
-
-
-class static:
-    """Serve a folder, and return its address."""
-
-    def __init__(self, folder: Path) -> None:
-        handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-
-    def __enter__(self) -> str:
-        threading.Thread(target=self._server.serve_forever).start()
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()

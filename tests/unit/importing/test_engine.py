@@ -19,6 +19,8 @@ from tests.support.catalogs import add_repository
 class Nowhere:
     """A place without bytes."""
 
+    modified_ms = None
+
     async def chunks(self) -> AsyncIterator[bytes]:
         yield b""
 

@@ -5,7 +5,8 @@ import os
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.importing import open_source, walk
+from pkgrepo.importing.maven_folder import walk
+from pkgrepo.importing.places import open_file
 
 
 def make(root, *paths):
@@ -88,9 +89,9 @@ def test_a_source_is_a_regular_file_and_no_link(tmp_path):
     make(tmp_path, "file")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("file")
-    os.close(open_source(str(tmp_path / "file"), follow_links=False))
+    os.close(open_file(str(tmp_path / "file")))
     with pytest.raises(Invalid):
-        open_source(str(tmp_path / "pipe"), follow_links=False)
+        open_file(str(tmp_path / "pipe"))
     with pytest.raises(OSError, match="symbolic links"):
-        open_source(str(tmp_path / "link"), follow_links=False)
-    os.close(open_source(str(tmp_path / "link"), follow_links=True))
+        open_file(str(tmp_path / "link"))
+    os.close(open_file(str(tmp_path / "link"), follow=True))

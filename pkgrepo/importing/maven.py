@@ -1,0 +1,358 @@
+"""
+Maven repositories: folders with their layout, and addresses below which there are listings or metadata.
+
+What is taken in together is a directory: the files of a version in one transaction, of very many some at a time. Files
+that are of no version follow, and of metadata what they say beside versions, which follow from the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from html.parser import HTMLParser
+from typing import Final
+from urllib.parse import quote, unquote
+
+from attrs import evolve, frozen
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE, PushRules
+from pkgrepo.formats.maven.metadata.reading import LARGEST as METADATA_SIZE
+from pkgrepo.formats.maven.metadata.reading import read_metadata
+from pkgrepo.formats.maven.metadata.uploads import render_upload, store_metadata
+from pkgrepo.formats.maven.paths import (
+    ALGORITHMS,
+    ArtifactFile,
+    Checksum,
+    Directory,
+    FilePath,
+    Metadata,
+    media_type,
+    parse_text,
+)
+from pkgrepo.formats.maven.push_rules import check_push_policy
+from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum
+from pkgrepo.formats.maven.upload.pom import read_pom_file
+from pkgrepo.importing.engine import Order, Taken, Tools
+from pkgrepo.importing.files import FileTaker
+from pkgrepo.importing.items import MARK, Bundle, Item, Place, Taking
+from pkgrepo.importing.maven_folder import SourceDirectory, walk
+from pkgrepo.importing.places import Folder, LocalPlace, Site
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import BlobInfo, NewFile
+from pkgrepo.outbound.urls import parse_url, resolve_reference
+from pkgrepo.repositories.publish.index import Indexer
+from pkgrepo.repositories.publish.plain_files import put_plain_file
+from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.packages.tree import check_place
+from pkgrepo.storage.pools import Pools
+
+METADATA_NAME: Final = "maven-metadata.xml"
+LARGEST_LISTING: Final = 64 * 1024 * 1024  # bytes
+SUMS: Final = ("sha1", "md5")  # that are asked for at an address: every repository has these
+ENDINGS: Final = (".pom", ".jar", "-sources.jar", "-javadoc.jar", ".module", ".war", ".aar")  # of a version unlisted
+ODD: Final = "odd"  # the attribute with what is wrong with a POM
+
+
+class MavenFolder:
+    """A folder with the layout of a Maven repository. Symbolic links are problems, unless ``follow_links``."""
+
+    def __init__(self, folder: Folder, *, follow_links: bool) -> None:
+        self._folder = folder
+        self._follow_links = follow_links
+        self._found: dict[str, SourceDirectory] = {}
+
+    async def names(self) -> AsyncIterator[str]:
+        """The directories that have files, each after those below it."""
+        directories = walk(self._folder.root, follow_links=self._follow_links)
+        while (found := await self._folder.pools.disk(next, directories, None)) is not None:
+            if found.files or found.problems:
+                self._found[found.path] = found
+                yield found.path
+
+    async def bundle(self, name: str) -> Bundle:
+        """The files of a directory."""
+        found = self._found.pop(name)
+        items, left_out, mark = await self._folder.pools.disk(self._read, found)
+        return Bundle(name=name, key=_key(items), fingerprint=mark, items=items, left_out=left_out)
+
+    def _read(self, found: SourceDirectory) -> tuple[list[Item], list[tuple[str, str]], str]:
+        items: list[Item] = []
+        marks: list[str] = []
+        left_out = [_split(each, found.path) for each in found.problems]
+        for target, place in found.files:
+            try:
+                at = os.stat(place)
+                sums = {each: found.sums[target.path, each] for each in ALGORITHMS if (target.path, each) in found.sums}
+                digests = {each: parse_checksum(_read_sum(sums[each]), each) for each in sums}
+            except (OSError, Invalid) as error:
+                left_out.append((target.path, str(error.strerror if isinstance(error, OSError) else error)))
+                continue
+            marks.append(f"{place} {at.st_size} {at.st_mtime_ns} {sorted(digests.items())}")
+            where = LocalPlace(place, self._folder.pools, follow=self._follow_links)
+            items.append(_item(target, where, digests, at.st_size, at.st_mtime_ns // 1_000_000))
+        marks += [f"{item} {reason}" for item, reason in left_out]
+        return items, left_out, hashlib.sha256("\n".join(marks).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class MavenSite:
+    """
+    A Maven repository by its address, walked by its listings.
+
+    With ``artifacts`` (``group:artifact``) only these are taken, with the versions that their metadata name; where
+    versions are not listed either, the usual files are tried.
+    """
+
+    def __init__(self, site: Site, artifacts: Sequence[str] = ()) -> None:
+        self._site = site
+        self._artifacts = artifacts
+        self._listed: dict[str, tuple[str, list[str]]] = {}
+
+    async def names(self) -> AsyncIterator[str]:
+        """The directories that have files."""
+        for artifact in self._artifacts:
+            group, _, name = artifact.partition(":")
+            path = f"{group.replace('.', '/')}/{name}"
+            try:
+                content, _ = await self._site.read(self._url(f"{path}/{METADATA_NAME}"), largest=METADATA_SIZE)
+            except NotFound:
+                raise Invalid(f"the source has no metadata of {artifact}", "/names") from None
+            for version in read_metadata(content).versions:
+                yield f"{path}/{version}"
+        waiting = [] if self._artifacts else [""]
+        while waiting:
+            path = waiting.pop()
+            folders, names, mark = await self._list(path)
+            waiting += [f"{path}/{each}" if path else each for each in reversed(folders)]
+            if names:
+                self._listed[path] = mark, names
+                yield path
+
+    async def bundle(self, name: str) -> Bundle:
+        """The files of a directory."""
+        found = self._listed.pop(name, None)
+        if found is None:
+            found = await self._find(name)
+        mark, names = found
+        paths = [parse_text(f"{name}/{each}" if name else each) for each in names]
+        sums = {each.path for each in paths if isinstance(each, Checksum)}
+        targets = [each for each in paths if not isinstance(each, (Checksum, Directory))]
+        items, left_out = [], []
+        for target in targets:
+            try:
+                digests = await self._digests(target, sums or None)
+            except Invalid as error:
+                left_out.append((target.path, error.message))
+                continue
+            items.append(_item(target, self._site.file(self._url(target.path)), digests))
+        items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
+        said = f"{mark} {[sorted(each.digests.items()) for each in items]}"
+        fingerprint = hashlib.sha256(said.encode()).hexdigest()
+        return Bundle(name=name, key=_key(items), fingerprint=fingerprint, items=items, left_out=left_out)
+
+    async def _digests(self, target: FilePath, listed: set[str] | None) -> dict[str, str]:
+        """The digests beside a file; ``listed`` are the paths of checksums, None if they are not known."""
+        for algorithm in SUMS:
+            path = f"{target.path}.{algorithm}"
+            if listed is not None and path not in listed:
+                continue
+            try:
+                content, _ = await self._site.read(self._url(path), largest=CHECKSUM_SIZE)
+            except NotFound:
+                continue
+            return {algorithm: parse_checksum(content, algorithm)}
+        return {}
+
+    async def _find(self, path: str) -> tuple[str, list[str]]:
+        """The files of a version, by its listing, or else those of the usual names that are there."""
+        try:
+            _, names, mark = await self._list(path)
+        except (NotFound, Invalid):
+            names, mark = [], ""
+        if names:
+            return mark, names
+        _, artifact, version = path.rsplit("/", 2)
+        for ending in ENDINGS:
+            name = f"{artifact}-{version}{ending}"
+            if await self._site.has(self._url(f"{path}/{name}")):
+                names.append(name)
+        return path, names
+
+    async def _list(self, path: str) -> tuple[list[str], list[str], str]:
+        """Names of folders and of files in a listing, and a text that differs if it does. :raises Invalid: no page"""
+        url = f"{self._url(path)}/" if path else f"{self._site.url}/"
+        content, final = await self._site.read(url, "text/html", largest=LARGEST_LISTING)
+        base = parse_url(final if final.endswith("/") else f"{final}/").text
+        reader = _Links()
+        reader.feed(content.decode("utf-8", "replace"))
+        folders: list[str] = []
+        names: list[str] = []
+        for href in reader.found:
+            try:
+                link = resolve_reference(parse_url(base), href.encode().decode("latin-1")).text.partition("?")[0]
+            except ValueError:
+                continue
+            rest = link.removeprefix(base)
+            name = unquote(rest.removesuffix("/"))
+            if rest == link or not name or "/" in name or name.startswith(".") or not name.isprintable():
+                continue
+            (folders if rest.endswith("/") else names).append(name)
+        if not folders and not names and b"<" not in content:
+            raise Invalid(f"there is no listing at {path or 'the address'}: name artifacts (group:artifact)")
+        mark = hashlib.sha256("\n".join(reader.found).encode() + content).hexdigest()
+        return list(dict.fromkeys(folders)), list(dict.fromkeys(names)), mark
+
+    def _url(self, path: str) -> str:
+        return f"{self._site.url}/{quote(path)}"
+
+
+@frozen(kw_only=True)
+class MavenTaker:
+    """Takes in what is missing of directories; see ``pkgrepo.importing.engine``."""
+
+    tools: Tools
+    order: Order
+    indexer: Indexer
+
+    async def __call__(self, bundle: Bundle, taken: Taken) -> None:
+        """Take in the files of a version, then other files and metadata."""
+        rules = PushRules.of(self.order.repository)
+        artifacts: list[Item] = []
+        others: list[Item] = []
+        for item in bundle.items:
+            try:
+                check_push_policy(rules, item.about)
+            except Exception as error:  # noqa: BLE001 - a refusal of this file alone
+                taken.refuse(item.path, error)
+            else:
+                (artifacts if isinstance(item.about, ArtifactFile) else others).append(item)
+        taking = Taking(take=self._release, algorithms=ALGORITHMS, join=_join)
+        await FileTaker(tools=self.tools, order=self.order, taking=taking, indexer=self.indexer)(
+            evolve(bundle, items=artifacts), taken
+        )
+        for item in others:
+            try:
+                await self._take_other(item, taken)
+            except Exception as error:  # noqa: BLE001 - one bad file does not stop the others
+                taken.refuse(item.path, error)
+
+    async def _release(self, _bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+        """The release of a file of a version; a malformed POM describes nothing: builds may have lived with it."""
+        target: ArtifactFile = item.about
+        repository_id = self.order.repository.id
+        meta, more = None, {}
+        if target.extension == "pom" and not target.classifier:
+            try:
+                pom = await staged.inspect(pools.cpu, blob, read_pom_file, commit=False)
+                meta = None if pom is None else pom.meta()
+            except Invalid as error:
+                more = {ODD: error.message}
+
+        def guard(tx: Transaction) -> None:
+            if files.find_file(tx, repository_id, target.path) is None:
+                check_place(tx, repository_id, target.path)
+
+        return make_release(target.coordinates, [new_file(target, blob, **more)], meta, guard=guard)
+
+    async def _take_other(self, item: Item, taken: Taken) -> None:
+        """Take in a file that is of no version, or what metadata say beside versions."""
+        order, publisher = self.order, self.tools.publisher
+        if isinstance(item.about, Metadata):
+            await self._take_metadata(item, taken)
+            return
+        stored = await self.tools.catalog.look(files.find_file, order.repository.id, item.path)
+        if stored is not None or order.dry_run:
+            (taken.count_present if stored is not None else lambda count: taken.count(count, item.size or 0))(1)
+            return
+        async with publisher.stage(order.repository, user_id=order.actor.user_id) as staged:
+            blob = await staged.receive(
+                item.place.chunks(),
+                limit=self.tools.max_upload,
+                expect_size=item.size,
+                algorithms=ALGORITHMS,
+                expected=dict(item.digests) or None,
+            )
+            new = NewFile(path=item.path, blob=blob, media_type=media_type(item.path), attrs={MARK: self.order.place})
+            await publisher.change_with_blobs(
+                put_plain_file, order.repository, staged, [blob], new, False, order.actor, None
+            )
+        taken.count(1, blob.size)
+
+    async def _take_metadata(self, item: Item, taken: Taken) -> None:
+        """
+        Take in what metadata say beside versions, which follow from the files: plugins, and elements of extensions.
+
+        Their versions are not claimed: of those that are no more at the source, clients would find nothing.
+        """
+        content = b"".join([chunk async for chunk in item.place.chunks()])[: METADATA_SIZE + 1]
+        read = await self.tools.pools.cpu(read_metadata, content)
+        if self.order.dry_run or (not read.plugins and not read.others):
+            taken.progress.step()
+            return
+        said = render_upload(evolve(read, versions=(), latest="", release=""), read.plugins)
+        async with self.tools.publisher.stage(self.order.repository) as staged:
+            blob = await staged.store(said, ALGORITHMS)
+            new = await store_metadata(self.tools, self.order.repository, item.about, staged, blob, self.order.actor)
+        taken.report.facts += new
+        taken.progress.step()
+
+
+class _Links(HTMLParser):
+    """The targets of the links of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the target of a link."""
+        if tag == "a":
+            self.found += [value for key, value in attrs if key == "href" and value]
+
+
+def _item(
+    target: FilePath, place: Place, digests: Mapping[str, str], size: int | None = None, at_ms: int | None = None
+) -> Item:
+    return Item(
+        name=target.path,
+        path=target.path,
+        place=place,
+        version=target.coordinates.version if isinstance(target, ArtifactFile) else "",
+        size=size,
+        digests=digests,
+        published_ms=at_ms,
+        about=target,
+    )
+
+
+def _key(items: Sequence[Item]) -> str:
+    """The key of the package that the files of a directory are of; empty if they are of none."""
+    found = (each.about for each in items if isinstance(each.about, ArtifactFile))
+    return next((each.coordinates.package_key for each in found), "")
+
+
+def _join(releases: Sequence[Release]) -> Release:
+    """One release of all files of a version."""
+    first, described = releases[0], next((each for each in releases if each.describes), releases[0])
+    guards = [each.guard for each in releases if each.guard is not None]
+
+    def guard(tx: Transaction) -> None:
+        for each in guards:
+            each(tx)
+
+    joined = tuple(file for each in releases for file in each.files)
+    return evolve(first, files=joined, meta=described.meta, describes=described.describes, guard=guard)
+
+
+def _read_sum(place: str) -> bytes:
+    with open(place, "rb") as file:
+        return file.read(CHECKSUM_SIZE)
+
+
+def _split(problem: str, directory: str) -> tuple[str, str]:
+    """The item and the reason of a sentence about a file that is left out."""
+    item, _, reason = problem.partition(": ")
+    return (item, reason) if reason else (directory, problem)
