@@ -64,6 +64,7 @@ COMMANDS = {
     "publisher": ("remote.publishers", "publisher"),
     "quota": ("remote.lifecycle.quotas", "quota"),
     "advisories": ("remote.advisories", "advisories"),
+    "rehearse": ("remote.rehearsal", "rehearse"),
     "recall": ("remote.recall", "recall"),
     "stats": ("remote.server", "stats"),
     "jobs": ("remote.server", "jobs"),

@@ -23,6 +23,7 @@ from pkgrepo.management import (
     pins,
     quotas,
     recall,
+    rehearsal,
     retention,
     server,
     service_accounts,
@@ -109,6 +110,7 @@ ROOMS = (
     audit,
     recall,
     backups,
+    rehearsal,
 )
 TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table)
 # With those of handlers that are methods.

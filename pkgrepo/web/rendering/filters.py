@@ -44,6 +44,7 @@ JOB_KINDS: Final = {
     "verify": "verification",
     "retention": "retention",
     "backup": "backup",
+    "rehearsal": "rehearsal of rules",
 }
 WIDTH: Final = 720  # units of the picture, which is as wide as its place
 HEIGHT: Final = 96

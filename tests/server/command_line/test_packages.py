@@ -68,6 +68,11 @@ def test_a_file_goes_to_the_server_and_comes_back(admin, write, repository):
     assert admin("recall", f"main/{repository}", f"{name}@{version}", "--csv").splitlines()[1].startswith("admin,")
     shown = admin("recall", f"main/{repository}", name)
     assert shown.split()[:2] == ["USER", "TOKEN"]
+    rules = write("rules.json", json.dumps([{"name": "all of it", "match": {"packages": [name]}}]).encode())
+    tried = admin.json("rehearse", rules, "-r", f"main/{repository}")
+    ((refused, (user,)),) = [(each["version"], each["users"]) for each in tried["refused"]]
+    assert (refused, user.partition(" (token")[0]) == (version, "admin")
+    assert "all of it" in admin("rehearse", rules)
     assert "nothing of this name is stored here" in admin.refused(1, "recall", f"main/{repository}", f"{name}@7")
 
 

@@ -102,6 +102,7 @@ ROUTE_ACCESS = {
     "GET /audit": AUDITORS,
     "GET /auth/issuers": ACCOUNT_HOLDERS,
     "GET /recall": RECALLERS,
+    "POST /policy/rehearse": SYSTEM_MANAGERS,
     "GET /auth/token": PUBLIC,
     "GET /docs": PUBLIC,
     "GET /explain": VIEWERS,

@@ -1,0 +1,154 @@
+"""Rehearsals of rules about what is served, before they are saved."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pkgrepo.errors import Invalid
+from pkgrepo.http.responses import Response
+from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.names import get_repository
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
+from pkgrepo.model import RepositoryType
+from pkgrepo.repositories.policy.schema import Rules, check_rules
+from pkgrepo.repositories.rehearsal import KIND, Rehearsal
+
+table = Table("policy")
+DAYS = 30
+
+
+class RehearsalWish(Body):
+    """
+    Rules in the form of policy.rules, and for how many days of the log of downloads they are tried.
+
+    With a repository, its id or storage/name, only there; of a virtual one, on its members.
+    """
+
+    rules: Rules
+    days: Annotated[int, Meta(ge=1, le=366)] = DAYS
+    repository: str = ""
+
+
+class RefusedRecord(Record):
+    """
+    Fetches of a version that a rule would have refused, or held back.
+
+    users are at most 20, each with the name of the token; more_users if there were others; anonymous clients are in
+    requests alone. missing names the data that are not known and by which the rule decided.
+    """
+
+    rule: str
+    action: str
+    repository: str
+    package: str
+    version: str
+    requests: int
+    users: list[str]
+    more_users: bool
+    first_at: datetime
+    last_at: datetime
+    missing: str
+
+
+class RefusedVersionRecord(Record):
+    """A version that is stored and would be refused; opens_at is when that ends by itself, null for never."""
+
+    rule: str
+    action: str
+    repository: str
+    package: str
+    version: str
+    missing: str
+    opens_at: datetime | None
+
+
+class TriedRuleRecord(Record):
+    """How many fetches a rule would have matched, and how many stored versions; also those of rules that warn."""
+
+    rule: str
+    action: str
+    requests: int
+    versions: int
+
+
+class Rehearsed(Record):
+    """
+    What rules would have done with the requests of the last days, and would do with what is stored.
+
+    refused are the 200 versions with most requests of refused_versions, stored the first 200 of refused_stored.
+    packages and requests are what the rules were tried on. truncated: some could not be told apart, and are in the sums
+    alone. problem is a sentence if requests are not known.
+    """
+
+    job_id: str
+    refused: list[RefusedRecord]
+    refused_requests: int
+    refused_versions: int
+    stored: list[RefusedVersionRecord]
+    refused_stored: int
+    rules: list[TriedRuleRecord]
+    days: int
+    packages: int
+    requests: int
+    truncated: bool
+    problem: str
+
+
+@table.post(
+    "/policy/rehearse",
+    SYSTEM_MANAGERS,
+    "Try rules on what was fetched and on what is stored",
+    query=(WAIT,),
+    audit="policy.rehearse",
+    asks=True,
+    further=STILL_RUNNING,
+)
+async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
+    """
+    Nothing is refused. A job of the kind rehearsal reads the log of downloads and the catalog; one runs at a time.
+
+    A fetch is judged by the age that the version had then, and by what is known now of its licence, its advisories and
+    its digests. Of what is not stored any more only names and digests are known.
+    """
+    if not body.rules:
+        raise Invalid("name at least one rule", "/rules")
+    formats = call.services.formats
+    check_rules(
+        body.rules, [None if each.versions is None else each.versions.sort for each in formats.values()], "/rules"
+    )
+    everywhere = not body.repository
+    repositories = [each for each in call.registry.all() if each.stage is None]
+    if not everywhere:
+        chosen = await get_repository(call.registry, body.repository, "/repository")
+        repositories = [chosen]
+        if chosen.type is RepositoryType.VIRTUAL:
+            repositories = list(call.shared.proxy.resolver.flat_members(chosen))
+    downloads = call.shared.downloads
+    await downloads.flush()
+    work = Rehearsal(
+        call.services.maintenance,
+        call.shared.advisories,
+        body.rules,
+        repositories,
+        days=body.days,
+        everywhere=everywhere,
+    )
+    call.object = body.repository or "all repositories"
+    data = {"on": f"rules for {call.object}", "by": call.actor.name}
+    job = await answer_job(call, partial(call.services.jobs.begin, KIND, KIND, data, work.run))
+    if isinstance(job, Response):
+        return job
+    problem = ""
+    if not downloads.log_days:
+        problem = "this server logs no downloads (downloads.log_days is 0): only what is stored was looked at"
+    elif downloads.log_days < body.days:
+        problem = f"this server keeps its log of downloads for {downloads.log_days} days (downloads.log_days)"
+    return msgspec.convert({**job.result, "job_id": job.uid, "problem": problem}, Rehearsed)

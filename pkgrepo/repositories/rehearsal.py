@@ -1,0 +1,336 @@
+"""
+Rehearsals: what rules would have refused of what was fetched, and what they would refuse of what is stored.
+
+=============================  =====================================================================================
+what is looked at              facts
+=============================  =====================================================================================
+a version that is stored       those that the rules decide over when it is served
+a fetch of it                  the same, at the time of the first fetch of the day: it was younger then
+a fetch of what is gone        its names and its digest; nothing else is known, and the rules say what that means
+=============================  =====================================================================================
+
+Versions, packages and repositories are read a few at a time on a reader thread. Decisions of admins on what waits, and
+rules that hold already, are left out: the question is what the given rules do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import Factory, define, frozen
+
+from pkgrepo.concurrency.gil import GilReleaser
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.repositories.advisories.known import KnownAdvisories
+from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.facts import order_of, stored_facts
+from pkgrepo.repositories.policy.rules import (
+    CACHED,
+    DAY_MS,
+    HOSTED,
+    SERVER,
+    Facts,
+    PackageRules,
+    Placed,
+    RuleSet,
+)
+from pkgrepo.repositories.policy.schema import PolicyRule
+from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.storage.catalog.download_log import (
+    Requests,
+    clients_of_items,
+    requests_of_package,
+    requests_of_removed,
+)
+from pkgrepo.storage.catalog.images.first_sights import find_age
+from pkgrepo.storage.catalog.images.retained import manifest_ages, tag_ages
+from pkgrepo.storage.catalog.packages.retained import page_of_names
+
+KIND: Final = "rehearsal"  # of the job
+BATCH: Final = 50  # packages that are read together
+GONE: Final = 500  # items of the log that are looked at together
+MOST_ROWS: Final = 200  # of each list
+MOST_KEPT: Final = 50_000  # versions that are told apart; all are counted
+MOST_USERS: Final = 20  # of one row
+
+
+@define
+class Refused:
+    """The fetches of a version that a rule would have refused; ``items`` are those of the log."""
+
+    rule: PolicyRule
+    repository: str
+    package: str
+    version: str
+    missing: str
+    requests: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    items: set[int] = Factory(set)
+
+    def add(self, each: Requests) -> None:
+        """Count the fetches of a day."""
+        self.first_ms = min(self.first_ms, each.first_ms) if self.requests else each.first_ms
+        self.last_ms = max(self.last_ms, each.last_ms)
+        self.requests += each.count
+        self.items.add(each.item_id)
+
+
+@frozen
+class Stored:
+    """A version that is stored and would be refused; ``opens_ms`` is when that ends by itself."""
+
+    rule: PolicyRule
+    repository: str
+    package: str
+    version: str
+    missing: str
+    opens_ms: int | None
+
+
+@define
+class Found:
+    """What was found so far: sums by the names of rules, and the versions."""
+
+    requests: Counter[str] = Factory(Counter)
+    versions: Counter[str] = Factory(Counter)
+    refused: dict[tuple[str, int, str, str], Refused] = Factory(dict)
+    stored: list[Stored] = Factory(list)
+    refused_requests: int = 0
+    refused_stored: int = 0
+    packages: int = 0
+    checked_requests: int = 0
+    left_out: int = 0
+
+    def add_requests(self, each: Requests, rules: PackageRules | None, facts: Facts) -> None:
+        """Count the fetches of an item on a day."""
+        self.checked_requests += each.count
+        if rules is None:
+            return
+        for name in _matching(rules, facts, each.first_ms):
+            self.requests[name] += each.count
+        verdict = rules.decide(facts, each.first_ms)
+        if verdict.by is None:
+            return
+        self.refused_requests += each.count
+        rule = verdict.by.rule
+        key = rule.name, each.repository_id, each.package_key, each.version_key
+        if key not in self.refused:
+            if len(self.refused) >= MOST_KEPT:
+                self.left_out += 1
+                return
+            self.refused[key] = Refused(rule, each.repository, each.package, each.version, verdict.missing)
+        self.refused[key].add(each)
+
+    def add_version(
+        self, repository: Repository, package: str, version: str, rules: PackageRules, facts: Facts, now_ms: int
+    ) -> None:
+        """Count a version that is stored."""
+        for name in _matching(rules, facts, now_ms):
+            self.versions[name] += 1
+        verdict = rules.decide(facts, now_ms)
+        if verdict.by is None:
+            return
+        self.refused_stored += 1
+        if len(self.stored) < MOST_ROWS:
+            rule, missing = verdict.by.rule, verdict.missing
+            self.stored.append(Stored(rule, repository.path, package, version, missing, verdict.opens_ms))
+
+
+class Rehearsal(MaintenanceWork):
+    """Tries ``rules`` on the fetches of some days and on what ``repositories`` have stored."""
+
+    def __init__(
+        self,
+        context: MaintenanceContext,
+        advisories: KnownAdvisories,
+        rules: Sequence[PolicyRule],
+        repositories: Sequence[Repository],
+        *,
+        days: int,
+        everywhere: bool,
+    ) -> None:
+        super().__init__(context)
+        self._formats = context.formats
+        self._advisories = advisories
+        self._rules = rules
+        self._placed = [Placed(each, SERVER) for each in rules]
+        self._repositories = repositories
+        self._everywhere = everywhere
+        self._days = days
+
+    async def run(self, progress: Progress) -> Mapping[str, Any]:
+        """Do the work as a job; it may be cancelled at any await."""
+        now_ms = self._clock.now_ms()
+        from_day = now_ms // DAY_MS - self._days + 1
+        found = Found()
+        for repository in self._repositories:
+            format_ = self._formats[repository.format]
+            if repository.type is RepositoryType.VIRTUAL:
+                continue
+            complete = (
+                format_.ecosystem is not None and (await self._advisories.knowledge(format_.ecosystem.name)).complete
+            )
+            rules = RuleSet(self._placed, order_of(format_))
+            progress.begin(repository.path, repository.package_count)
+            after: str | None = ""
+            while after is not None:
+                trial = Trial(found, repository, format_, rules, from_day, now_ms, complete=complete)
+                after = await self._catalog.scan(trial.read_packages, after)
+                progress.step(BATCH)
+            progress.end()
+        if self._everywhere:
+            await self._try_removed(found, from_day)
+        refused = sorted(found.refused.values(), key=lambda each: (-each.requests, each.repository, each.package))
+        rows = await self._catalog.scan(_refused_rows, refused[:MOST_ROWS])
+        return _result(found, rows, len(refused), self._rules, self._days)
+
+    async def _try_removed(self, found: Found, from_day: int) -> None:
+        rules = {name: RuleSet(self._placed, order_of(each)) for name, each in self._formats.items()}
+        after: int | None = 0
+        while after is not None:
+            rows, after = await self._catalog.scan(requests_of_removed, after, from_day, GONE)
+            for each in rows:
+                if each.format in rules:
+                    found.add_requests(each, rules[each.format].of(each.package_key), _named(each, ""))
+                else:
+                    found.left_out += 1
+
+
+@frozen(eq=False)
+class Trial:
+    """Tries rules on the packages of one repository."""
+
+    found: Found
+    repository: Repository
+    format: StoredFormat
+    rules: RuleSet
+    from_day: int
+    now_ms: int
+    complete: bool
+
+    def read_packages(self, r: Reader, after: str) -> str | None:
+        """Try them on ``BATCH`` packages with keys above ``after``; the last of these keys, None at the end."""
+        gil = GilReleaser()
+        names = page_of_names(r, self.repository.id, after, BATCH)
+        for each in names:
+            self.found.packages += 1
+            rules = self.rules.of(each.key)
+            if rules is not None:
+                self._try(r, rules, each.id, each.key, each.name)
+            gil.release_if_due()
+        return names[-1].key if len(names) == BATCH else None
+
+    def _try(self, r: Reader, rules: PackageRules, package_id: int, key: str, name: str) -> None:
+        known: dict[str, Facts] = {}
+        for version, version_key, facts in self._versions(r, rules, package_id, key):
+            known[version_key] = facts
+            self.found.add_version(self.repository, name, version, rules, facts, self.now_ms)
+        for each in requests_of_package(r, self.repository.id, key, self.from_day):
+            digest = "" if each.sha256 is None else f"sha256:{each.sha256.hex()}"
+            facts = known.get(each.version_key) or known.get(digest) or _named(each, self._source)
+            self.found.add_requests(each, rules, facts)
+
+    @property
+    def _source(self) -> str:
+        return CACHED if self.repository.type is RepositoryType.PROXY else HOSTED
+
+    def _versions(self, r: Reader, rules: PackageRules, package_id: int, key: str) -> Iterator[tuple[str, str, Facts]]:
+        """The versions of a package, how the log names them, and what is known of them."""
+        if self.format.images is None:
+            found = stored_facts(r, self.format, self.repository, key, package_id, rules, complete=self.complete)
+            yield from ((version.text, version.key, facts) for version, _, facts in found)
+            return
+        tags: dict[str, list[str]] = {}
+        for each in tag_ages(r, package_id):
+            tags.setdefault(each.digest, []).append(each.name)
+        for digest in manifest_ages(r, package_id):
+            age = find_age(r, self.repository.id, key, digest)
+            names = tags.get(digest, [])
+            facts = Facts(
+                package=key,
+                versions=(*names, digest),
+                published_ms=0 if age.evidence else age.seen_ms,
+                source=self._source,
+                digests=frozenset({digest}),
+            )
+            yield names[0] if names else digest, digest, facts
+
+
+def _matching(rules: PackageRules, facts: Facts, now_ms: int) -> Iterator[str]:
+    """The names of all rules that are about something, also of those that do not decide."""
+    return (each.placed.rule.name for each in rules.rules if each.matches(facts, now_ms)[0])
+
+
+def _named(each: Requests, source: str) -> Facts:
+    """What is known of something that is not stored any more."""
+    digests = frozenset[str]() if each.sha256 is None else frozenset({f"sha256:{each.sha256.hex()}"})
+    return Facts(package=each.package_key, versions=(each.version,), source=source or HOSTED, digests=digests)
+
+
+def _refused_rows(r: Reader, refused: Iterable[Refused]) -> list[dict[str, Any]]:
+    rows = []
+    for each in refused:
+        days = each.first_ms // DAY_MS, each.last_ms // DAY_MS
+        users = clients_of_items(r, sorted(each.items)[:BATCH], *days, MOST_USERS + 1)
+        rows.append(
+            {
+                "rule": each.rule.name,
+                "action": each.rule.action,
+                "repository": each.repository,
+                "package": each.package,
+                "version": each.version,
+                "requests": each.requests,
+                "users": users[:MOST_USERS],
+                "more_users": len(users) > MOST_USERS,
+                "first_at": _text(each.first_ms),
+                "last_at": _text(each.last_ms),
+                "missing": each.missing,
+            }
+        )
+    return rows
+
+
+def _result(
+    found: Found, rows: list[dict[str, Any]], versions: int, rules: Sequence[PolicyRule], days: int
+) -> Mapping[str, Any]:
+    return {
+        "refused": rows,
+        "refused_requests": found.refused_requests,
+        "refused_versions": versions,
+        "stored": [
+            {
+                "rule": each.rule.name,
+                "action": each.rule.action,
+                "repository": each.repository,
+                "package": each.package,
+                "version": each.version,
+                "missing": each.missing,
+                "opens_at": None if each.opens_ms is None else _text(each.opens_ms),
+            }
+            for each in found.stored
+        ],
+        "refused_stored": found.refused_stored,
+        "rules": [
+            {
+                "rule": each.name,
+                "action": each.action,
+                "requests": found.requests[each.name],
+                "versions": found.versions[each.name],
+            }
+            for each in rules
+        ],
+        "days": days,
+        "packages": found.packages,
+        "requests": found.checked_requests,
+        "truncated": found.left_out > 0,
+    }
+
+
+def _text(ms: int) -> str:
+    return from_ms(ms).isoformat().replace("+00:00", "Z")

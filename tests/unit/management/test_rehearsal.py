@@ -1,0 +1,126 @@
+"""Rehearsals of rules: what they would have refused of what was fetched, and would refuse of what is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pkgrepo.storage.catalog.usage_counts import DAY_MS
+from tests.support.images import Registry, make_image
+from tests.support.memory_server import Stack
+
+PATH = "/policy/rehearse"
+
+
+async def fetch(stack: Stack, version: str, *people: str | None, repository: str = "py") -> str:
+    filename = await stack.publish(f"main/{repository}", "demo", version)
+    path = f"/repositories/main/{repository}/demo/{version}/{filename}"
+    for who in people:
+        assert (await stack.call("GET", path, who=who)).status == 200
+    return path
+
+
+async def rehearse(stack: Stack, *rules: dict[str, Any], **more: Any) -> Any:
+    found = await stack.ok("POST", f"{PATH}?wait=true", {"rules": list(rules), **more})
+    assert [each["rule"] for each in found["rules"]] == [each["name"] for each in rules]
+    return found
+
+
+async def move_back(stack: Stack, version: str, days: int) -> None:
+    """Have a version published, and fetched once, so many days ago."""
+
+    def move(tx: Any) -> None:
+        tx.execute("UPDATE version SET published_at = published_at - ? WHERE text = ?", (days * DAY_MS, version))
+        tx.execute(
+            "UPDATE download_log SET day = day - ?, first_at = first_at - ?, last_at = last_at - ? "
+            "WHERE item_id IN (SELECT id FROM download_item WHERE version = ?)",
+            (days, days * DAY_MS, days * DAY_MS, version),
+        )
+
+    await stack.assembly.core.downloads.flush()
+    await stack.assembly.core.catalog.write(move)
+
+
+async def test_rules_by_name_and_version_are_tried_on_requests_and_on_what_is_stored(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await fetch(stack, "1.0", "admin", None, None)
+    await fetch(stack, "2.0", await stack.token(name="ci"))
+    rules = (
+        {"name": "old ones", "match": {"packages": ["dem*"], "versions": "<2"}, "reason": "malware"},
+        {"name": "all", "match": {"packages": ["demo"]}, "action": "warn"},
+        {"name": "others", "match": {"packages": ["x*"]}},
+        {"name": "held back", "match": {"versions": "1.0"}, "action": "quarantine"},  # the block comes first
+    )
+    found = await rehearse(stack, *rules)
+    (row,) = found["refused"]
+    assert (row["rule"], row["repository"], row["package"], row["version"]) == ("old ones", "main/py", "demo", "1.0")
+    assert (row["requests"], row["users"], row["more_users"]) == (3, ["admin"], False)
+    assert row["first_at"] <= row["last_at"]
+    assert [(each["version"], each["opens_at"]) for each in found["stored"]] == [("1.0", None)]
+    assert [(each["requests"], each["versions"]) for each in found["rules"]] == [(3, 1), (4, 2), (0, 0), (3, 1)]
+    assert (found["packages"], found["requests"], found["refused_requests"], found["problem"]) == (1, 4, 3, "")
+    assert (await stack.call("GET", "/repositories/main/py/simple/demo/")).status == 200
+    found = await rehearse(stack, {"name": "new", "match": {"versions": ">=2"}}, repository="main/py", days=1)
+    assert [each["users"] for each in found["refused"]] == [["admin (token ci)"]]
+
+
+async def test_a_version_is_as_old_as_it_was_when_it_was_fetched(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await fetch(stack, "1.0", None)
+    await fetch(stack, "2.0", None, None)
+    await move_back(stack, "1.0", 20)
+    rule = {"name": "age", "match": {"age_days": 7}}
+    found = await rehearse(stack, rule, days=30)
+    assert {each["version"]: each["requests"] for each in found["refused"]} == {"1.0": 1, "2.0": 2}
+    (stored,) = found["stored"]
+    assert (stored["version"], stored["opens_at"] is None) == ("2.0", False)
+    found = await rehearse(stack, rule, days=10)
+    assert [each["version"] for each in found["refused"]] == ["2.0"]
+
+
+async def test_of_what_is_gone_only_the_names_are_known(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await fetch(stack, "1.0", None)
+    await stack.assembly.core.downloads.flush()
+    await stack.ok("DELETE", "/package/main%2Fpy/demo?confirm=demo")
+    found = await rehearse(stack, {"name": "age", "match": {"age_days": 7}})
+    (row,) = found["refused"]
+    assert (row["package"], row["version"], row["missing"]) == ("demo", "1.0", "the time of publication")
+    found = await rehearse(stack, {"name": "gpl", "match": {"licences": ["GPL*"]}})
+    assert (found["refused"], found["requests"]) == ([], 1)
+    assert (await rehearse(stack, {"name": "gpl", "match": {"licences": ["GPL*"]}}, repository="main/py"))[
+        "stored"
+    ] == []
+
+
+async def test_images_are_tried_by_tag_and_digest(stack: Stack) -> None:
+    await stack.add_repository("images", format="docker")
+    registry = Registry(stack)
+    image, other = make_image("one"), make_image("two")
+    await registry.push(image, "v1")
+    await registry.push(other, "v2")
+    for tag in ("v1", "v2"):
+        await stack.call("GET", f"/v2/main/images/app/manifests/{tag}")
+    found = await rehearse(stack, {"name": "tags", "match": {"versions": "v1"}})
+    assert [(each["version"], each["requests"]) for each in found["refused"]] == [("v1", 1)]
+    assert [each["version"] for each in found["stored"]] == ["v1"]
+    found = await rehearse(stack, {"name": "digest", "match": {"digests": [other.digest]}})
+    assert [each["version"] for each in found["refused"]] == ["v2"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"rules": []},
+        {"rules": [{"name": "x"}, {"name": "X"}]},
+        {"rules": [{"name": "x", "match": {"versions": "1||"}}]},
+        {"rules": [{"name": "x"}], "days": 0},
+        {"rules": [{"name": "x"}], "repository": "main/none"},
+        {"rules": [{"name": "x", "action": "refuse"}]},
+    ],
+    ids=["none", "names", "range", "days", "repository", "action"],
+)
+async def test_wrong_rules_are_refused(stack: Stack, body: Any) -> None:
+    assert (await stack.api("POST", PATH, body)).status == 422
+    assert (await stack.ok("GET", "/job"))["items"] == []
