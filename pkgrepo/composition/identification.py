@@ -80,7 +80,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         TokenChecker(catalog, clock=clock),
         SignedChecker(catalog, bearer, clock=clock),
         SessionChecker(sessions),
-        ProxiedChecker(catalog),
+        ProxiedChecker(catalog, clock=clock),
     ]
     uses = TokenUses(catalog, clock=clock)
     authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses, clock=clock)

@@ -19,7 +19,7 @@ from pkgrepo.errors import (
     SecondFactorRequired,
     TooManyAttempts,
 )
-from pkgrepo.http.responses import NO_STORE, Response
+from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.model import Action
 from pkgrepo.web.rendering.tokens import sentence_of
 from pkgrepo.web.tables import PageTable
@@ -29,6 +29,7 @@ from pkgrepo.web.visits import PREFIX, Form, Visit
 _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
 
 
+_NPM_LOGIN: Final = re.compile(r"/repositories/[\w.~%-]+/[\w.~%-]+/-/v1/login\?session=[\w.~%-]+", re.ASCII)
 WRONG: Final = "The name or the password is wrong."
 DEVICE: Final = "login/device.html"
 NOT_ASKING: Final[dict[str, Any]] = {"asking": None, "asked": "", "code": "", "done": "", "error": "", "target": ""}
@@ -63,7 +64,7 @@ async def log_in(visit: Visit, form: Form) -> Response:
     except TooManyAttempts as refused:
         error = str(refused)
     else:
-        return visit.redirect(_local(target), headers=_cookies(begun))
+        return _go_on(visit, target, _cookies(begun))
     return await _form_page(visit, target, username, error, 401)
 
 
@@ -96,7 +97,7 @@ async def end_at_provider(visit: Visit, provider: str) -> Response:
         return await _form_page(visit, "", "", str(error), 403)
     except IssuerUnavailable as error:
         return await _form_page(visit, "", "", str(error), 503)
-    return visit.redirect(_local(json.loads(ended.body)["next"]), headers=_cookies(ended))
+    return _go_on(visit, json.loads(ended.body)["next"], _cookies(ended))
 
 
 @pages.get("/device")
@@ -192,12 +193,16 @@ async def install(visit: Visit, form: Form) -> Response:
     return await log_in(visit, form)
 
 
-def _local(target: str) -> str:
-    """The page to show after a login, relative to the console; its first page if the target is none of its pages."""
+def _go_on(visit: Visit, target: str, cookies: Fields) -> Response:
+    """Show the page to which a login was to lead; the first page of the console if the target is no page of ours."""
     # Browsers resolve "." and "..", also encoded ones (URL Standard section 4.4).
     parts = unquote(target.partition("?")[0]).split("/")
-    is_here = _HERE.fullmatch(target) and "//" not in target and not {".", ".."} & set(parts)
-    return target.removeprefix(PREFIX) if is_here else "/"
+    if "//" in target or {".", ".."} & set(parts):
+        target = ""
+    if _NPM_LOGIN.fullmatch(target):
+        location = (visit.base_url + target).encode("ascii")
+        return Response(303, headers=((b"Location", location), *NO_STORE, *cookies))
+    return visit.redirect(target.removeprefix(PREFIX) if _HERE.fullmatch(target) else "/", headers=cookies)
 
 
 def _cookies(answer: Response) -> tuple[tuple[bytes, bytes], ...]:

@@ -29,7 +29,7 @@ from pkgrepo.auth.login.credentials import (
     ITokenCredentials,
 )
 from pkgrepo.auth.login.identities import identity_of, is_valid
-from pkgrepo.auth.login.passwords import Passwords, Verdict
+from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import Throttle
@@ -97,18 +97,9 @@ class PasswordChecker:
             log.info("wrong code of a second factor for {user} from {address}", user=user.username, address=address)
             raise UnauthorizedLogin
         self._throttle.succeeded(account, address)
-        await self._record_login(user, stored, verdict)
-        return identity_of(user, via="password")
-
-    async def _record_login(self, user: User, stored: str, verdict: Verdict) -> None:
-        now = self._clock()
-        recent = user.last_login_at is not None and now - user.last_login_at.timestamp() < LOGIN_RECORDED_S
-        if recent and verdict.rehashed is None:
-            return
         rehashed = None if verdict.rehashed is None else (stored, verdict.rehashed)
-        # a full disk must not prevent logins; a later login is recorded instead
-        with suppress(StorageFull, StorageFailed):
-            await self._catalog.write(record_login, user.id, now_ms=int(now * 1000), rehashed=rehashed)
+        await _record_login(self._catalog, user, self._clock(), rehashed)
+        return identity_of(user, via="password")
 
 
 @implementer(ICredentialsChecker)
@@ -199,8 +190,9 @@ class ProxiedChecker:
 
     credentialInterfaces = (IProxiedCredentials,)
 
-    def __init__(self, catalog: ICatalog) -> None:
+    def __init__(self, catalog: ICatalog, *, clock: Callable[[], float] = time.time) -> None:
         self._catalog = catalog
+        self._clock = clock
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
         """The identity. Fails with ``UnauthorizedLogin``."""
@@ -211,7 +203,18 @@ class ProxiedChecker:
         if user is None or not user.active or user.kind is not UserKind.PERSON:
             log.info("a trusted proxy names a user without an active account")
             raise UnauthorizedLogin
+        await _record_login(self._catalog, user, self._clock(), None)
         return identity_of(user, via="proxy")
+
+
+async def _record_login(catalog: ICatalog, user: User, now_s: float, rehashed: tuple[str, str] | None) -> None:
+    """Record a login, unless one was recorded recently and the hash stays; see the command of that name."""
+    recent = user.last_login_at is not None and now_s - user.last_login_at.timestamp() < LOGIN_RECORDED_S
+    if recent and rehashed is None:
+        return
+    # a full disk must not prevent logins; a later login is recorded instead
+    with suppress(StorageFull, StorageFailed):
+        await catalog.write(record_login, user.id, now_ms=int(now_s * 1000), rehashed=rehashed)
 
 
 def _read_account(r: Reader, username: str) -> tuple[User | None, str]:

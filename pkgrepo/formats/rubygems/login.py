@@ -2,7 +2,8 @@
 Answers ``gem signin`` and the requests of old clients for an API key.
 
 An API key is an access token for this repository. Its rights are those that the form asks for; a right is never added
-to a key later.
+to a key later. An access token as the password, which those have who log in at an identity provider, becomes the key
+itself if it has those rights.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Final
 
+from pkgrepo.auth.login.credentials import TokenCredentials, parse_authorization
+from pkgrepo.auth.tokens.limits import allows
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired
 from pkgrepo.formats.rubygems.changes import read_fields
 from pkgrepo.gateway.access import actor_of
@@ -53,6 +56,8 @@ async def create_key(context: Context[object], request: Request) -> Response:
     if not chosen:
         raise Refusal(422, _NO_RIGHT, "no_right")
     actions = {Action.READ}.union(*chosen)
+    if identity.limits is not None:
+        return text_response(_own_token(context, request, identity, actions), headers=NO_STORE)
     return text_response(await _issue(context, request, identity, fields.get("name", ""), actions), headers=NO_STORE)
 
 
@@ -76,19 +81,42 @@ async def extend_key(context: Context[object], request: Request) -> Response:
     raise Refusal(403, "A key gets no further rights later: sign in again for a key that has them.", "forbidden")
 
 
+def _own_token(context: Context[object], request: Request, identity: Identity, actions: Set[Action]) -> str:
+    """
+    The access token that came as the password.
+
+    :raises AuthenticationFailed: it was a token of another kind; :raises Refusal: it lacks a right
+    """
+    credentials = parse_authorization(request.header(b"authorization") or b"")
+    if not isinstance(credentials, TokenCredentials) or identity.limits is None:
+        raise AuthenticationFailed
+    changes = actions - {Action.READ}  # it may read certain packages only, which its use decides
+    lacking = [each for each in changes if not allows(identity.limits, each, context.repository.path, None)]
+    if lacking:
+        words = ", ".join(sorted(lacking))
+        raise Refusal(
+            403, f"This access token does not allow {words} here: make one that does, or ask for less.", "forbidden"
+        )
+    return credentials.text
+
+
 async def _personal_key(context: Context[object], request: Request) -> str:
     # This GET changes something: Access.check_origin lets every GET pass, and browsers send no Origin with it.
     if request.method == b"HEAD" or request.header(b"sec-fetch-site") not in (None, b"none", b"same-origin"):
         raise Refusal(403, "an API key is asked for by a program, with GET or POST", "cross_site")
-    return await _issue(context, request, await _identify(context, request), "gem", PERSONAL)
+    identity = await _identify(context, request)
+    if identity.limits is not None:
+        return _own_token(context, request, identity, {Action.READ})
+    return await _issue(context, request, identity, "gem", PERSONAL)
 
 
 async def _identify(context: Context[object], request: Request) -> Identity:
-    if request.header(b"authorization") is None:
+    header = request.header(b"authorization")
+    if header is None:
         raise AuthenticationRequired("sign in with your name and password")
     identity = await context.services.access.identify(request)
-    if identity.limits is not None:
-        raise AuthenticationFailed  # a token makes no others
+    if identity.limits is not None and not header[:6].lower() == b"basic ":
+        raise AuthenticationFailed  # a key makes no others
     return identity
 
 

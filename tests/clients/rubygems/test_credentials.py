@@ -62,6 +62,14 @@ def test_signin_saves_a_key_that_pushes(bench):
     assert "Successfully registered gem: inside (1.1.0)" in pushed
 
 
+def test_signin_with_a_token_as_the_password_saves_it(bench):
+    token = bench.environ.pop("GEM_HOST_API_KEY")
+    answers = {"mail:": "anybody", "Password:": token, "API Key name": ""}
+    assert "Signed in with API key:" in bench.converse(answers, "signin", environ={"RUBYGEMS_HOST": bench.url})
+    pushed = bench.gem("push", "--host", bench.url, bench.build("inside", "1.2.0"))
+    assert "Successfully registered gem: inside (1.2.0)" in pushed
+
+
 def test_signin_with_a_wrong_password_is_denied(make_bench):
     bench = make_bench("rb")
     del bench.environ["GEM_HOST_API_KEY"]

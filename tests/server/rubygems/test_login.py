@@ -73,6 +73,16 @@ def test_a_token_makes_no_other_tokens(rb, token_texts):
     assert rb.as_user().ask("GET", PATH, None, field).status == 401
 
 
+def test_a_token_as_the_password_becomes_the_key(rb, token_texts):
+    everything = rb.as_user("admin", token_texts["all"])
+    assert everything.post(PATH, "name=x&push_rubygem=true").text == token_texts["all"]
+    assert everything.get(PATH).text == token_texts["all"]
+    reader = rb.as_user("admin", rb.post(PATH, "name=x&index_rubygems=true").text)
+    assert token_kind(reader.post(PATH, "name=x&index_rubygems=true").text)
+    refused = reader.post(PATH, "name=x&push_rubygem=true")
+    assert (refused.status, "does not allow write here" in refused.text) == (403, True)
+
+
 def test_rights_are_not_added_later(rb):
     key = rb.post(PATH, "name=x&index_rubygems=true").text
     reply = rb.ask("PUT", PATH, f"api_key={key}&push_rubygem=true")

@@ -24,6 +24,7 @@ async def test_a_trusted_proxy_names_the_user_and_nobody_else_does(tmp_path: Pat
             counts = networks == [PROXY] and bool(header)
             me = await stack.api("GET", "/user/whoami", who=None, headers=USER)
             assert (me.status, me.json["username"]) == (200, "bob" if counts else "")
+            assert (await stack.ok("GET", "/users/bob"))["last_login_at"] is not None or not counts
             page = "/repositories/main/py/simple/demo/"
             for _ in range(3):  # also from memory, beside anonymous refusals from there
                 assert (await stack.call("GET", page, who=None)).status == 401

@@ -57,12 +57,25 @@ async def test_a_login_leads_back_to_the_page_that_needed_it(browser: Browser) -
     [
         *("//evil.example", "/ui//evil.example", "https://evil.example", "/ui/\\evil", "/ui/../x\r\nA: b", "/uix"),
         *("/ui/../api", "/ui/%2e%2e/api", "/ui/.%2E/api", "/ui/x/./y", "/ui/\u00e9", "/ui/%5c..%5c..\\x"),
+        *("/repositories/main/npm/x", "/repositories/main/../-/v1/login?session=x", "/repositories/a/b/-/v1/login"),
+        *("/repositories//b/-/v1/login?session=x", "/repositories/a/b/-/v1/login?session=x&y=//evil.example"),
     ],
 )
 async def test_a_login_leads_to_no_other_site(browser: Browser, target: str) -> None:
     form = {"next": target, "username": "admin", "password": browser.stack.password("admin")}
     reply = await browser.raw("POST", "/ui/login", form)
     assert reply.headers["location"] == "http://registry.example/ui/"
+
+
+async def test_a_login_for_npm_goes_back_to_the_page_of_npm(browser: Browser) -> None:
+    await browser.stack.add_repository("node", format="npm")
+    begun = await browser.stack.call("POST", "/repositories/main/node/-/v1/login", {}, who=None)
+    page = await browser.get(begun.json["loginUrl"].removeprefix("http://registry.example"))
+    [link] = [each for each in page.links if "/ui/login" in each]
+    page = await browser.send(
+        await browser.get(link), "/ui/login", username="admin", password=browser.stack.password("admin")
+    )
+    assert "Go on as admin" in page.text
 
 
 async def test_a_form_needs_the_value_of_its_session_and_the_origin_of_the_server(browser: Browser) -> None:

@@ -22,7 +22,7 @@ import hmac
 import secrets
 from html import escape
 from typing import Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.login.sessions import csrf_of
@@ -103,7 +103,7 @@ async def login_form(context: Context[object], request: Request) -> Response:
         identity = await context.services.access.session_identity(request, secret)
         if not identity.anonymous:
             return _consent(context, identity.username, csrf_of(secret))
-    return _page(context)
+    return _page(context, request)
 
 
 async def approve_login(context: Context[object], request: Request) -> Response:
@@ -119,17 +119,17 @@ async def approve_login(context: Context[object], request: Request) -> Response:
     if request.csrf:
         return await _approve_in_session(context, request, digest, until_ms)
     if not username or not password:
-        return _page(context, "Type your user name and your password.", username)
+        return _page(context, request, "Type your user name and your password.", username)
     try:
         identity = await authenticate(context, request, username, password, code)
     except SecondFactorRequired:
-        return _page(context, "Type the one-time password of your app, too.", username, status=401)
+        return _page(context, request, "Type the one-time password of your app, too.", username, status=401)
     except (Refusal, SecondFactorMissing, NotFound) as error:
         sentence = error.sentence if isinstance(error, Refusal) else str(error)
         status = 404 if isinstance(error, NotFound) else 401
-        return _page(context, f"{sentence[:1].upper()}{sentence[1:]}.", username, status=status)
+        return _page(context, request, f"{sentence[:1].upper()}{sentence[1:]}.", username, status=status)
     if identity.limits is not None:
-        return _page(context, "Log in with the password, not with a token.", username, status=403)
+        return _page(context, request, "Log in with the password, not with a token.", username, status=403)
     return await _approve(context, identity, digest, until_ms)
 
 
@@ -137,7 +137,7 @@ async def _approve_in_session(context: Context[object], request: Request, digest
     """Approve the login for the person who is logged in to the console, whose form repeats the session's value."""
     identity = await context.services.access.identify(request)
     if identity.via != "session":
-        return _page(context, "Your login in this browser has ended.", status=401)
+        return _page(context, request, "Your login in this browser has ended.", status=401)
     if not await context.services.access.knows(identity, context.repository):
         raise unknown(identity, context.repository.path)
     return await _approve(context, identity, digest, until_ms)
@@ -187,7 +187,10 @@ def _consent(context: Context[object], username: str, csrf: str) -> Response:
     )
 
 
-def _page(context: Context[object], problem: str = "", username: str = "", *, status: int = 200) -> Response:
+def _page(
+    context: Context[object], request: Request, problem: str = "", username: str = "", *, status: int = 200
+) -> Response:
+    here = quote(request.uri.decode("ascii", "replace"), safe="")
     problem_line = f'<p class="wrong">{escape(problem)}</p>' if problem else ""
     return _html(
         f"{_asking(context)}{problem_line}"
@@ -195,8 +198,8 @@ def _page(context: Context[object], problem: str = "", username: str = "", *, st
         f'value="{escape(username)}"></label><label>Password<input name="password" type="password" '
         'autocomplete="current-password" required></label><label>One-time password, if you have a second factor'
         '<input name="code" autocomplete="one-time-code" maxlength="64"></label><button>Log in</button></form>'
-        f'<p>Without a password here: <a href="{CONSOLE}/login" target="_blank" rel="noopener">log in to the '
-        "console</a>, then load this page again.</p>",
+        f'<p>Without a password here: <a href="{CONSOLE}/login?next={escape(here)}">log in to the console</a>, which '
+        "comes back to this page.</p>",
         status,
     )
 
