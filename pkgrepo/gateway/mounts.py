@@ -32,6 +32,7 @@ from .services import Services
 from .tokens import TAKEN
 
 PREFIX = b"/repositories/"
+TICKETS: Final = b"/api/conda/uploads/"  # of the server at every host: anaconda-client sends files there with a ticket
 MOST_REFUSALS: Final = 1000  # kept in memory; about 2 MB
 LONGEST_KEPT: Final = 210  # bytes of storage and repository, none of which has a longer name
 
@@ -137,7 +138,7 @@ class Mounts:
         if path is not None:
             asked = request.asked_host
             bound = self._registry.find_path(path)
-            if bound is not None and bound.format == IMAGES:
+            if (bound is not None and bound.format == IMAGES) or raw.startswith(TICKETS):
                 path = None
         if path is None:
             base, path = addresses.of_path(raw) or ("", None)

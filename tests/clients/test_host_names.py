@@ -15,7 +15,8 @@ import pytest
 import requests
 from attrs import frozen
 
-from tests.support.client_programs import client
+from tests.support.client_programs import client, client_environment, run_client
+from tests.support.conda_packages import make_installable
 from tests.support.configurations import hosted
 from tests.support.container_clients import ContainerClients
 from tests.support.images import make_image, write_layout
@@ -36,6 +37,7 @@ NAMES = """
 "gems.corp.example" = "main/rb"
 "maven.corp.example" = "main/java"
 "images.corp.example" = "main/images"
+"conda.corp.example" = "main/ch"
 [aliases]
 "/artifactory/api/npm/npm-all/" = "main/npm"
 "/repository/pypi-all/" = "main/py"
@@ -43,7 +45,7 @@ NAMES = """
 "/artifactory/libs-release/" = "main/java"
 "/v2/docker-local/" = "main/images"
 """
-KINDS = {"npm": "npm", "py": "python", "rb": "ruby", "java": "maven", "images": "docker"}
+KINDS = {"npm": "npm", "py": "python", "rb": "ruby", "java": "maven", "images": "docker", "ch": "conda"}
 UNBLOCKED = "<mirror><id>maven-default-http-blocker</id><mirrorOf>none</mirrorOf><url>http://none</url></mirror>"
 LINES = 'visibility = "public"'
 
@@ -170,6 +172,24 @@ def test_maven_deploys_and_resolves(names: Names, tmp_path: Path, place: str) ->
     jar = bench.jar(coordinates)
     bench.deploy_file("maven-3.9", coordinates, jar)
     assert bench.dependencies("maven-3.9", coordinates)["app-1.0.jar"] == jar.read_bytes()
+
+
+def test_anaconda_uploads_and_conda_finds(names: Names, tmp_path: Path) -> None:
+    file = tmp_path / "by-host-1.0-h0_0.conda"
+    file.write_bytes(make_installable("by-host", "1.0", "h0_0", {"share/x.txt": b"x"}))
+    folder = tmp_path / "home" / ".continuum" / "anaconda-client"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("url: http://conda.corp.example\n")
+    environ = client_environment(
+        tmp_path / "home",
+        ANACONDA_CLIENT_FORCE_STANDALONE="1",
+        OTEL_SDK_DISABLED="true",  # it reports to its makers otherwise
+        XDG_CONFIG_DIRS=str(tmp_path / "none"),
+        ANACONDA_API_TOKEN=names.token(),
+    )
+    command = [client("anaconda"), "upload", file]
+    run_client(command, environ={**environ, **names.environ}, folder=tmp_path)
+    assert "by-host-1.0-h0_0.conda" in names.get("http://conda.corp.example/noarch/repodata.json").text
 
 
 def test_crane_pushes_to_a_host_and_pulls_by_a_prefix(names: Names, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from twisted.application.service import IService
 from twisted.web.resource import IResource
@@ -108,8 +109,8 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
 
 
 def _path_of(url: str) -> str:
-    """The storage and name of the repository with a URL."""
-    return "/".join(url.rsplit("/", 2)[1:])
+    """The storage and name of the repository with a URL; empty at its own host."""
+    return "/".join(urlsplit(url).path.split("/")[-2:])
 
 
 def _package_key(name: str) -> str:

@@ -11,10 +11,15 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def snippets(base_url: str, path: str) -> Sequence[Snippet]:
-    """One entry for each tool; ``base_url`` is the server's address, ``path`` the repository's storage and name."""
-    parts, path = urlsplit(base_url), image_path(path)
+    """
+    One entry for each tool.
+
+    ``base_url`` is the server's address, ``path`` the repository's storage and name, or empty at its own host.
+    """
+    parts = urlsplit(base_url)
     host, plain = parts.netloc, parts.scheme == "http"
-    image = f"{host}/{path}/IMAGE:TAG"
+    place = f"{host}/{image_path(path)}".rstrip("/")
+    image = f"{place}/IMAGE:TAG"
     unverified, plain_http = (" --tls-verify=false", " --plain-http") if plain else ("", "")
     # docker takes this machine for trusted, and podman, skopeo and the rest do not.
     trusting = f'# in /etc/docker/daemon.json: {{"insecure-registries": ["{host}"]}}\n'
@@ -46,7 +51,7 @@ def snippets(base_url: str, path: str) -> Sequence[Snippet]:
         entry(
             "helm",
             "Push a chart with helm",
-            f"helm registry login{plain_http} {host}\nhelm push{plain_http} CHART.tgz oci://{host}/{path}/charts\n",
+            f"helm registry login{plain_http} {host}\nhelm push{plain_http} CHART.tgz oci://{place}/charts\n",
         ),
     ]
 
@@ -59,6 +64,7 @@ def image_path(path: str) -> str:
 def install_snippets(base_url: str, path: str, name: str, version: str) -> Sequence[Snippet]:
     """How to pull an image; ``version`` is a tag or a digest."""
     parts = urlsplit(base_url)
-    image = f"{parts.netloc}/{image_path(path)}/{name}{'@' if ':' in version else ':'}{version}"
+    place = f"{parts.netloc}/{image_path(path)}".rstrip("/")
+    image = f"{place}/{name}{'@' if ':' in version else ':'}{version}"
     unverified = ["--tls-verify=false"] if parts.scheme == "http" else []
     return [command("docker", "docker", "pull", image), command("podman", "podman", "pull", *unverified, image)]

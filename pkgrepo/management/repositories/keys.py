@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.format import Format
@@ -101,19 +102,31 @@ async def validate(call: Call, body: Any, key: str) -> Validation:
 )
 async def show_setup(call: Call) -> list[Snippet]:
     """
-    Snippets for each client; they use the address under which the caller reached the server.
+    Snippets for each client; they use the host name of the repository, if it has one, or the address under which the
+    caller reached the server.
 
     With package and version they install that version, which is not looked for.
     """
     client = call.query("client").lower()
     format_ = call.format
     name, version = call.query("package"), call.query("version")
-    url = f"{call.base_url}/repositories/{call.repository.path}"
+    url = _url(call)
     if name and version:
         found = format_.install(url, name, version)
     else:
         found = format_.setup(url, publishes=publishes(call.repository))
     return [Snippet(**snippet) for snippet in found if not client or snippet["client"] == client]
+
+
+def _url(call: Call) -> str:
+    """The address of the repository for its clients: at its host name, if it has one."""
+    hosts, _ = call.registry.addresses.names_of(call.repository.path)
+    if not hosts or call.repository.parent is not None:
+        return f"{call.base_url}/repositories/{call.repository.path}"
+    parts = urlsplit(call.base_url)
+    # a name without a port counts for each port, such as that by which the caller came
+    port = "" if ":" in hosts[0] or parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{hosts[0]}{port}"
 
 
 def _find(call: Call, key: str) -> tuple[Format, str | None]:

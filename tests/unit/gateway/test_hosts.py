@@ -96,6 +96,21 @@ async def test_a_private_repository_is_refused_as_one_that_does_not_exist(stack:
     assert shown["missing"] == ["/nexus/secret/", "gone.corp.example", "secret.corp.example"]
 
 
+async def test_set_up_lines_have_the_host_of_a_repository(stack: Stack) -> None:
+    async def lines(path: str, host: str = "registry.example", **query: str) -> str:
+        asked = "&".join(f"{name}={value}" for name, value in query.items())
+        found = await stack.ok("GET", f"/repository/{path.replace('/', '%2f')}/setup?{asked}", headers={"Host": host})
+        return "\n".join(each["text"] for each in found)
+
+    assert "registry=http://npm.corp.example/\n//npm.corp.example/:_authToken=" in await lines("main/npm")
+    assert "registry=http://npm.corp.example:8081/" in await lines("main/npm", "registry.example:8081")
+    assert "docker push images.corp.example/IMAGE:TAG" in await lines("main/images")
+    assert "docker pull images.corp.example/app:1" in await lines("main/images", package="app", version="1")
+    await set_names(stack, hosts={"npm.corp.example": None})
+    assert "registry=http://registry.example/repositories/main/npm/" in await lines("main/npm")
+    assert "helm push --plain-http CHART.tgz oci://images.corp.example/charts" in await lines("main/images")
+
+
 async def test_other_hosts_are_for_the_server(stack: Stack) -> None:
     for host in (
         *("evil.example", "npm.corp.example.evil.example", "x.npm.corp.example", "npm.corp.example@evil.example"),
