@@ -1,0 +1,67 @@
+"""Logins in a real browser: what needs its scripts, its redirects and its policies."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.chromium import WIDE, Chromium, chromium
+from tests.support.command_line import PROGRAM, Program
+from tests.support.configurations import hosted
+from tests.support.container_clients import ADMIN
+from tests.support.http_client import HttpClient
+from tests.support.server_process import ServerProcess
+from tests.support.timeouts import TIMEOUT_S
+
+CONFIG = hosted("python", py="")
+NEW = "a door that opens inwards"
+
+
+@pytest.fixture
+def window(server: ServerProcess, tmp_path: Path) -> Iterator[Chromium]:
+    """A browser in which nobody has logged in."""
+    with chromium(server.url, tmp_path / "profile") as found:
+        found.look(dark=False, width=WIDE)
+        yield found
+
+
+def test_a_one_time_link_leaves_its_secret_in_no_address(window: Chromium, wire: HttpClient) -> None:
+    assert wire.post_json("/api/users", {"username": "ann"}).status == 201
+    link = wire.post_json("/api/users/ann/password-link", {}).json["url"]
+    window.driver.get(link)
+    window.wait_for("Choose a password")
+    assert not window.find("input[name=secret]").is_displayed()
+    assert window.driver.current_url == f"{window.url}/ui/password-link"
+    window.fill("/ui/password-link", password=NEW, repeated=NEW)
+    window.wait_for("Your user name is ann")
+    assert requests.get(f"{window.url}/api/user/me", auth=("ann", NEW), timeout=TIMEOUT_S).status_code == 200
+
+
+def test_an_approval_comes_back_to_the_program_on_the_same_machine(window: Chromium, tmp_path: Path) -> None:
+    window.log_in(*ADMIN)
+    person = Program(tmp_path, window.url)
+    address = tmp_path / "address"
+    script = tmp_path / "browser"
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > {address}.part && mv {address}.part {address}\n')
+    script.chmod(0o755)
+    environ = person.environ(BROWSER=f"{script} %s")
+    process = subprocess.Popen([PROGRAM, "login", window.url], env=environ, stdout=subprocess.PIPE, text=True)
+    try:
+        written = threading.Event()
+        while not address.exists():
+            assert process.poll() is None
+            written.wait(0.1)
+        window.driver.get(address.read_text())
+        window.wait_for("Log in a program?")
+        window.find("button[name=approve]").click()
+        window.wait_for("You are logged in")
+        assert window.driver.current_url.startswith("http://127.0.0.1:")
+        said, _ = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+    assert said == f"logged in to {window.url} as {ADMIN[0]} (profile default)\n"
