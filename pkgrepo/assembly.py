@@ -11,7 +11,7 @@ from twisted.application.service import IService
 from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
-from pkgrepo.composition.advisories import Mirror, make_known, make_refresh
+from pkgrepo.composition.advisories import Mirror, make_refresh
 from pkgrepo.composition.backups import make_runs
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.events import make_events
@@ -149,6 +149,7 @@ class Assembly:
             core.downloads,
             core.jobs,
             self._proxies.counters,
+            self._proxies.rule_matches,
             *flushers(identification, reactor),
             *(service for each in formats for service in each.running()),
             lag,
@@ -246,13 +247,15 @@ class Assembly:
                 transfers=proxies.transfers,
                 negative_cache=proxies.negative_cache,
                 counters=proxies.counters,
+                judges=proxies.judges,
+                matches=proxies.rule_matches,
                 fetching=proxies.fetching,
                 package_files=proxies.package_files,
                 settle=proxies.settle,
             ),
             formats=core.formats,
             pipelines=identification.pipelines,
-            advisories=make_known(core, config),
+            advisories=core.advisories,
             max_upload=config.server.max_upload,
             public_url=config.server.public_url.rstrip("/"),
         )

@@ -17,7 +17,6 @@ from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.response import UpstreamResponse
 from pkgrepo.proxy.upstream.routes import Route
-from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, Downloaded
 from pkgrepo.storage.pools import Pools
 
@@ -84,12 +83,6 @@ class Mirror:
             raise
         finally:
             await disk(file.close)
-
-
-def make_known(core: Core, config: Config) -> KnownAdvisories:
-    """What is known of vulnerabilities."""
-    settings = config.advisories
-    return KnownAdvisories(core.catalog, core.clock, source=settings.source, max_age_s=settings.max_age_s)
 
 
 def make_refresh(core: Core, config: Config, mirror: Mirror) -> AdvisoryRefresh:

@@ -22,6 +22,7 @@ from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.process.workers.peers import NoPeers, Peers
 from pkgrepo.repositories.addresses import AddressTable
+from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
@@ -83,6 +84,8 @@ class Core:
         self.exclusive_since: dict[int, datetime] = {}
         self._buckets: list[BucketBlobStore] = []
         self._process_locks: dict[Path, ProcessLock] = {}
+        known = config.advisories
+        self.advisories = KnownAdvisories(self.catalog, self.clock, source=known.source, max_age_s=known.max_age_s)
         self.downloads = DownloadRecorder(
             catalog=self.catalog,
             clock=self.clock,

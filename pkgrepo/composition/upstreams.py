@@ -35,12 +35,14 @@ from pkgrepo.proxy.remote_files import Keeper
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
-from pkgrepo.proxy.resolving.rules import FileRules
+from pkgrepo.proxy.resolving.rules import FileRules, PolicyJudges
+from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
+from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.storage.catalog.server.upstream_states import is_down, note_upstream
 
 from .core import Core
@@ -119,6 +121,8 @@ class ProxyParts:
             clock=core.clock,
             counters=self.counters,
         )
+        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories)
+        self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.resolver = Resolver(
             catalog=core.catalog,
             registry=core.registry,
@@ -126,6 +130,9 @@ class ProxyParts:
             pools=core.pools,
             clock=core.clock,
             formats=formats,
+            orders={name: order_of(each) for name, each in core.formats.items()},
+            judges=judges,
+            on_held=self.rule_matches.hold,
         )
         self._publisher = core.publisher
         self.transfers = Transfers(
@@ -162,7 +169,8 @@ class ProxyParts:
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
     def _make_files(self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, Proxied]) -> PackageFiles:
-        rules = FileRules(core.catalog, core.clock)
+        declares = {name: each.declares for name, each in formats.items() if each.declares is not None}
+        rules = FileRules(core.catalog, self.judges, declares, self.rule_matches.add)
         context = AddressedContext(
             catalog=core.catalog,
             publisher=core.publisher,

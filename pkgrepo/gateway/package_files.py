@@ -48,7 +48,7 @@ async def answer_file(
     ``identity``, unless the file is a companion of another.
 
     :raises BlobMissing: the storage has lost the bytes; :raises NotFound: an upstream does not have it
-    :raises UpstreamFailed: it cannot be had from there; :raises TooYoung: a rule refuses it until later
+    :raises UpstreamFailed: it cannot be had from there; :raises RuleRefused: a rule refuses it
     """
     generation = services.catalog.generation()
     want = Want.HEAD if request.method == b"HEAD" else Want.BYTES
@@ -161,7 +161,17 @@ async def find_package_file(
     services: Services, repository: Repository, package: str, path: str, want: Want
 ) -> FoundFile | None:
     """The file of a package (a key) at a path, or None in a hosted repository without it; see L{PackageFiles.find}."""
+    package_files = services.proxy.package_files
     if repository.type is not RepositoryType.HOSTED:
-        return await services.proxy.package_files.find(repository, package, path, want=want)
+        found = await package_files.find(repository, package, path, want=want)
+        remote = found.file
+        if isinstance(remote, RemoteFile) and found.content is None and package_files.must_verify(repository, remote):
+            await services.proxy.fetching.finish(remote)  # a rule asks for digests that are not announced
+            found = await package_files.find(repository, package, path, want=want)
+        return found
     file = await services.catalog.look(files.find_file, repository.id, path)
-    return None if file is None else FoundFile(file, same_file(file))
+    if file is None:
+        return None
+    if services.proxy.resolver.flat_member(repository, repository).policy is not None:
+        return await package_files.find(repository, package, path, want=want)
+    return FoundFile(file, same_file(file))

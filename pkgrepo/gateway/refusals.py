@@ -12,7 +12,7 @@ from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, TEXT, Refusal, Response, error_response
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
-from pkgrepo.proxy.resolving.rules import TooYoung
+from pkgrepo.repositories.policy.refusals import RuleRefused, TooYoung
 
 Statuses = Mapping[type[Exception], tuple[int, str]]
 
@@ -42,6 +42,7 @@ STATUSES: Statuses = {
     errors.IssuerUnavailable: (503, "issuer_unavailable"),
     errors.IdentityRefused: (422, "identity_refused"),
     TooYoung: (403, "too_young"),
+    RuleRefused: (403, "policy"),
     NormalisingFailed: (503, "not_processed"),
     errors.UpstreamFailed: (502, "upstream_failed"),
     errors.UpstreamDenied: (403, "upstream_denied"),

@@ -21,6 +21,8 @@ from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
+from pkgrepo.proxy.resolving.rules import PolicyJudges
+from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.advisories.known import KnownAdvisories
@@ -49,6 +51,8 @@ class Proxying:
     counters: CacheCounters
     fetching: Fetching
     package_files: PackageFiles
+    judges: PolicyJudges
+    matches: RuleMatches
     settle: Callable[[], Awaitable[None]]  # have what proxies have served stored, before something of it is removed
 
 

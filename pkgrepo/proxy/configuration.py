@@ -29,23 +29,6 @@ T = TypeVar("T")
 
 
 @frozen
-class ReleaseAge:
-    """Versions are hidden until they were published ``days`` ago, except those of exempt names."""
-
-    days: int
-    exempt: tuple[str, ...] = ()
-
-    @property
-    def ms(self) -> int:
-        """The age in milliseconds."""
-        return self.days * 86_400_000
-
-    def exempts(self, name: str) -> bool:
-        """Whether all versions of a package are served, whatever their age."""
-        return _matching(name, self.exempt) is not None
-
-
-@frozen
 class Rules:
     """
     Which packages of upstreams are served.
@@ -59,7 +42,6 @@ class Rules:
     """
 
     reserved_names: tuple[str, ...] = ()
-    minimum_release_age: ReleaseAge | None = None
     pass_searches: bool | None = None
     refuse_upstream_names: bool = False
     keep_removed: bool = False
@@ -72,11 +54,6 @@ class Rules:
     def reserved_by(self, name: str) -> str | None:
         """The glob that keeps a package name (its key) from being asked of an upstream, or None."""
         return _matching(_SEPARATORS.sub("-", name), self.reserved_names)
-
-    def age_for(self, name: str) -> ReleaseAge | None:
-        """The minimum age of the versions of a package; None if every version is served."""
-        age = self.minimum_release_age
-        return None if age is None or age.exempts(name) else age
 
 
 @frozen
@@ -218,10 +195,8 @@ def _route(given: RouteConfig | str) -> Route:
 
 def _rules(repository: Repository) -> Rules:
     policy = repository.policy
-    age = policy.get("minimum_release_age")
     return Rules(
         reserved_names=_globs(_SEPARATORS.sub("-", each) for each in policy.get("reserved_names", ())),
-        minimum_release_age=None if age is None else ReleaseAge(age["days"], _globs(age.get("exempt", ()))),
         pass_searches=policy.get("pass_searches"),
         refuse_upstream_names=bool(policy.get("refuse_upstream_names", False)),
         keep_removed=policy.get("keep_removed", False),

@@ -13,10 +13,11 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, Version
 from pkgrepo.proxy.format import Latest, Proxied
 from pkgrepo.proxy.kept_states import FAILURES
-from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import NameReserved, NameRetired
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.policy.refusals import RuleRefused, TooYoung, refusal
+from pkgrepo.repositories.policy.rules import SERVED, Verdict
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.pools import Pools
@@ -37,6 +38,7 @@ class Outcome(StrEnum):
     RESERVED = "reserved"  # as not_found: the name is reserved
     RETIRED = "retired"  # as not_found: a hosted repository had it
     TOO_YOUNG = "too_young"
+    BLOCKED = "blocked"  # a rule refuses it, or holds it in quarantine
     INACTIVE = "inactive"  # the members that have it are switched off
     DENIED = "denied"  # an upstream refuses it
     FAILED = "failed"  # an upstream failed, and there is nothing from before
@@ -47,6 +49,7 @@ OUTCOMES: Mapping[type[PkgrepoError], Outcome] = {
     NameRetired: Outcome.RETIRED,
     NotFound: Outcome.NOT_FOUND,
     TooYoung: Outcome.TOO_YOUNG,
+    RuleRefused: Outcome.BLOCKED,
     RepositoryInactive: Outcome.INACTIVE,
     UpstreamDenied: Outcome.DENIED,
     **dict.fromkeys(FAILURES, Outcome.FAILED),
@@ -59,16 +62,25 @@ class FoundVersion:
     """
     A version that a member has. Times are in milliseconds since the epoch.
 
-    ``first_seen``: the upstream does not say when it was published, and this is when it was first seen. If it is too
-    young, it is ``hidden``, for ever if ``opens_ms`` is None.
+    ``first_seen``: the upstream does not say when it was published, and this is when it was first seen. ``verdict`` is
+    what rules say of it.
     """
 
     text: str
     repository: Repository
     published_ms: int | None
     first_seen: bool = False
-    hidden: bool = False
-    opens_ms: int | None = None
+    verdict: Verdict = SERVED
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a rule hides it."""
+        return not self.verdict.served
+
+    @property
+    def opens_ms(self) -> int | None:
+        """When it will be served; None: never, as things are."""
+        return self.verdict.opens_ms
 
 
 @frozen
@@ -154,7 +166,7 @@ class Explainer:
             parts = await self._resolver.parts(members, key, format_.latest_form, trace)
             found = evolve(found, latest=await self._pools.cpu(format_.latest, key, parts))
             if version_key is not None:
-                found = await self._with_version(found, members, key, version_key)
+                found = await self._with_version(repository, found, members, key, version_key)
         except REFUSALS as error:
             found = found.refused(error)
         return evolve(found, steps=trace.steps)
@@ -171,7 +183,9 @@ class Explainer:
             found = found.refused(error)
         return evolve(found, steps=trace.steps)
 
-    async def _with_version(self, found: Explanation, members: Members, key: str, version_key: str) -> Explanation:
+    async def _with_version(
+        self, repository: Repository, found: Explanation, members: Members, key: str, version_key: str
+    ) -> Explanation:
         """The version of the first member that shows it, else of the first that hides it."""
         hidden: FoundVersion | None = None
         for member in members.serving:
@@ -181,25 +195,34 @@ class Explainer:
             hidden = hidden or version
         if hidden is None:
             raise NotFound("version", version_key)
-        return evolve(found, version=hidden, outcome=Outcome.TOO_YOUNG)
+        error = refusal(f"{key} {hidden.text}", hidden.verdict, repository, hidden.repository)
+        refused = evolve(found.refused(error), version=hidden)
+        return evolve(refused, why="") if isinstance(error, TooYoung) else refused
 
     async def _find_version(self, member: Member, key: str, version_key: str) -> FoundVersion | None:
         repository = member.repository
         if isinstance(member, HostedMember):
-            kept: Version | None = await self._catalog.look(_find_hosted, repository.id, key, version_key)
+            package = self._formats[repository.format].package_of(key)
+            kept: Version | None = await self._catalog.look(_find_hosted, repository.id, package, version_key)
             if kept is None:
                 return None
-            return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000))
+            verdict = SERVED
+            if member.judge is not None:
+                hidden, _ = await self._catalog.scan(member.judge.hidden_files, kept.package_id)
+                verdict = hidden.get(kept.text, SERVED)
+            return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000), verdict=verdict)
         find = _find_entry(self._version_keys[repository.format], member.request.section, version_key)
         entry = await self._resolver.read(member, find)
         return None if entry is None else self._version_of(member, entry)
 
     def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
-        published_ms, age = entry.published_ms, member.age
-        version = FoundVersion(entry.version, member.repository, published_ms, entry.first_seen)
-        if age is None or not age.hides(published_ms, self._clock.now_ms()):
-            return version
-        return evolve(version, hidden=True, opens_ms=age.opening_ms(published_ms))
+        verdict = SERVED
+        if member.judge is not None:
+            declares = self._formats[member.repository.format].declares
+            read = declares is not None and member.judge.rules.reads_metadata
+            meta = declares.read(entry.fragments) if read and declares is not None else None
+            verdict = member.judge.of_entry(entry, member.held.document.route, meta)
+        return FoundVersion(entry.version, member.repository, entry.published_ms, entry.first_seen, verdict)
 
 
 def _serving(member: Member) -> Serving:
@@ -224,7 +247,7 @@ def _find_entry(key_of: Callable[[str], str], section: bytes, version_key: str) 
     """A query for the oldest entry of a version, which may have several."""
 
     def find(parts: PartsFile) -> Entry | None:
-        found = [each for each in parts.entries((), section) if key_of(each.version) == version_key]
+        found = [each for each in parts.entries(None, section) if key_of(each.version) == version_key]
         return min(found, key=lambda each: (each.published_ms is None, each.published_ms or 0), default=None)
 
     return find

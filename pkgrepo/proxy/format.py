@@ -18,6 +18,14 @@ from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
 from pkgrepo.repositories.publish.splicing import Spliced
 
 
+@frozen
+class Declares:
+    """The kinds of fragments that have the metadata of a version, and how these are read of those that an entry has."""
+
+    kinds: tuple[str, ...]
+    read: Callable[[Mapping[str, bytes]], Mapping[str, Any]]
+
+
 class LatestReason(StrEnum):
     """Why a version is the latest one. The values are in the API."""
 
@@ -117,6 +125,9 @@ class Proxied:
 
     ``file_request`` is how upstreams are asked for a file by its path, whether or not a document lists it; the key is
     empty for a file of no package. It raises ``NotFound`` if no upstream is asked for it.
+
+    ``version_of`` is the only version that a document is about, by its key; empty if it is about all. ``declares`` is
+    where documents have the metadata of a version, such as its licence; None if none has any.
     """
 
     document_request: Callable[[str], DocumentRequest]
@@ -130,3 +141,5 @@ class Proxied:
     document_of: Callable[[str, str], str] = lambda package_key, _path: package_key
     file_request: Callable[[str, str], FileRequest] | None = None
     containers: Containers | None = None
+    version_of: Callable[[str], str] = lambda _key: ""
+    declares: Declares | None = None

@@ -14,6 +14,7 @@ from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.outbound.urls import UserInfoError, parse_url
 from pkgrepo.repositories.configuration import RepositoryConfig, Retention, check_retention
+from pkgrepo.repositories.policy.schema import ServingPolicy
 from pkgrepo.untrusted.text import END, ONE_LINE, quoted, seconds_of
 
 MOST_ROUTES = 32
@@ -191,7 +192,7 @@ class ReleaseAge(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     exempt: Annotated[Patterns, meaning("Patterns of names whose versions are never hidden.")] = []
 
 
-class UpstreamPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+class UpstreamPolicy(ServingPolicy, frozen=True, omit_defaults=True):
     """
     Rules for packages of upstreams.
 

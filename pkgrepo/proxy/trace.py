@@ -38,17 +38,19 @@ class StepKind(StrEnum):
     CACHED = "cached"  # the kept response is used, since it is fresh
     GONE = "gone"  # the kept response is used, although no route has it any more
     # of versions and files
-    HIDDEN = "hidden"  # versions are younger than a rule allows
+    HIDDEN = "hidden"  # versions are younger than policy.minimum_release_age allows
+    BLOCKED = "blocked"  # a rule or a block refuses versions
+    QUARANTINED = "quarantined"  # a rule holds versions back until an admin approves them
     FILE_KEPT = "file_kept"
     FILE_LISTED = "file_listed"  # an upstream lists it; it is fetched when a client asks for it
     FILE_UNLISTED = "file_unlisted"
     FILE_REMOVED = "file_removed"  # it is kept and served, although the upstream does not list it any more
-    FILE_REFUSED = "file_refused"  # it is younger than a rule allows
+    FILE_REFUSED = "file_refused"  # a rule refuses it
     UNSIGNED = "unsigned"  # readers do not see it before a trusted key has signed it
 
 
 class HiddenVersion(msgspec.Struct, frozen=True, array_like=True):
-    """A version that is too young; at ``opens_ms`` it is old enough, never if its publication date is not known."""
+    """A version that a rule refuses, until ``opens_ms``; None: until something changes."""
 
     version: str
     published_ms: int | None
@@ -61,8 +63,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``repository`` is the path of the one that it is about, ``rule`` that of the one whose rule decided. ``at_ms`` is
     when an upstream said it. ``fetched_ms`` is when a kept response was fetched, ``fresh_until_ms`` when it is asked
-    for again. ``why`` is a sentence without addresses. ``pattern`` and ``days`` are parts of the rule. ``what`` the
-    step is about, if not the package; ``digest`` is that of a manifest.
+    for again. ``why`` is a sentence without addresses. ``pattern`` and ``days`` are parts of the rule, ``named`` is its
+    name. ``what`` the step is about, if not the package; ``digest`` is that of a manifest.
     """
 
     step: StepKind
@@ -79,6 +81,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: str = ""
     what: str = ""
     digest: str = ""
+    named: str = ""
 
 
 def owner_step(owned: int | None, *, active: bool, merges: bool = False) -> StepKind:
@@ -102,6 +105,7 @@ class Trace:
     """A list of steps, in the order in which they were made."""
 
     _steps: list[Step | tuple[str, Mapping[str, Any]]] = Factory(list)
+    counted: bool = False  # whether a rule counts each request for what was found
 
     @property
     def steps(self) -> list[Step]:

@@ -11,8 +11,10 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.repositories.addresses import AddressTable, stored_addresses
+from pkgrepo.storage.catalog.advisories import find_load
 from pkgrepo.storage.catalog.rows import load
 from pkgrepo.storage.catalog.server import quotas, repositories, settings, storages
+from pkgrepo.storage.catalog.server.policy import StoredPolicy, read_policy
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
 
@@ -30,6 +32,7 @@ class _Configuration:
     configured: AddressTable = Factory(AddressTable)
     addresses: AddressTable = Factory(AddressTable)
     retention: Mapping[str, Any] | None = None
+    policy: StoredPolicy = Factory(StoredPolicy)
 
 
 class Registry:
@@ -81,6 +84,11 @@ class Registry:
     def retention(self) -> Mapping[str, Any] | None:
         """The rules of retention that hold for every repository, in the form of a configuration; None without any."""
         return self._snapshot.latest().retention
+
+    @property
+    def policy(self) -> StoredPolicy:
+        """The rules of the server, blocks, and decisions on what is in quarantine."""
+        return self._snapshot.latest().policy
 
     def find(self, storage: str, name: str) -> Repository | None:
         """Return the repository at ``storage/name``, or None."""
@@ -135,6 +143,7 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
     if serial == before.serial:
         return before
     every, retention = repositories.all_repositories(reader), settings.get(reader, settings.RETENTION)
+    loaded = find_load(reader)
     return _Configuration(
         serial=serial,
         repositories={(r.storage_name.casefold(), r.name.casefold()): r for r in every},
@@ -146,4 +155,5 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         configured=before.configured,
         addresses=stored_addresses(reader).joined(before.configured),
         retention=None if retention is None else load(retention),
+        policy=read_policy(reader, 0 if loaded is None else loaded.exported_ms),
     )

@@ -14,9 +14,10 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.proxy.configuration import VirtualConfig, virtual_config_of
 from pkgrepo.repositories import configuration
+from pkgrepo.repositories.policy.schema import ServingPolicy
 
 
-class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Policy(ServingPolicy, frozen=True):
     """
     Rules for what is published.
 

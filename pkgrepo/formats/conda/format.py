@@ -9,6 +9,7 @@ from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
 from pkgrepo.formats.conda.index.documents import ChannelSource
 from pkgrepo.formats.conda.index.packages import VERSIONS, index_package, latest, read_parts
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
+from pkgrepo.formats.conda.proxied.members import RECORDS, read_record
 from pkgrepo.formats.conda.proxied.restoring import (
     channel_probes,
     explain_package,
@@ -21,7 +22,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document
-from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.format import Declares, Proxied
 from pkgrepo.repositories.format import Companion, Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
@@ -40,6 +41,7 @@ def conda() -> Format:
         document_request=package_question,
         make_release=make_release,
         kinds=lambda _form: (),  # clients ask for documents of folders
+        declares=Declares(RECORDS, read_record),
         read_parts=lambda reader, repository_id, key, _form: read_parts(reader, repository_id, _package_of(key)),
         latest_form=VERSIONS,
         latest=lambda _key, members: latest(members),

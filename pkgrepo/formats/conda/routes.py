@@ -98,7 +98,12 @@ async def take_file(context: Context[Caches], request: Request, sent: SentFile) 
 async def _index(context: Context[Caches], request: Request, path: ChannelPath | SubdirPath | ShardPath) -> Response:
     services, repository, caches = context.services, context.repository, context.caches
     hosted, members = Context(services, repository, caches.hosted), Context(services, repository, caches.channels)
-    is_hosted = repository.type is RepositoryType.HOSTED
+    own = (
+        services.proxy.resolver.flat_member(repository, repository)
+        if repository.type is RepositoryType.HOSTED
+        else None
+    )
+    is_hosted = own is not None and own.policy is None  # else its documents lack what rules hide
     if isinstance(path, ShardPath):
         found = find_shard(hosted, path) if is_hosted else find_member_shard(members, request, path)
         return await get_shard(context, request, path, found)

@@ -32,8 +32,12 @@ async def get_blob(
     generation = services.catalog.generation()
     digest = parse_known(text)
     found = await _find_blob(context, target, digest)
+    client = None
     if request.method == b"HEAD":
         client = await context.authorization.pushing_client(request, identity, target)
+    if repository.type is RepositoryType.HOSTED and client is None:  # who pushes asks for what need not be sent again
+        await context.images.rules.check_blob(target, str(digest))
+    if request.method == b"HEAD":
         content = f"sha256:{found.sha256}"
         if not await renew_lease(services, repository, lease_blob, found.package_id, content, found.touched_ms, client):
             raise unknown_blob(str(digest))

@@ -14,6 +14,7 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.images.push import fixed_tags
+from pkgrepo.repositories.policy.schema import ServingPolicy
 from pkgrepo.untrusted.public_keys import KeyInvalid, parse_key
 
 # Tags that cosign and oras move with each signature or referrer.
@@ -34,7 +35,7 @@ class PushRules(configuration.PushRules, frozen=True):
     require_content_trust: Annotated[bool, meaning("Readers see an image only after it has a valid signature.")] = False
 
 
-class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Policy(ServingPolicy, frozen=True):
     """
     Rules for stored images.
 

@@ -59,7 +59,7 @@ async def fetch_manifest(
         if holder.is_hosted:
             return await get_manifest(context, request, image, identity, reference)
         found = await context.images.manifests.ensure(image, reference, trace, revalidate=request.revalidates)
-        chosen = await context.images.ages.choose(holder, reference, trace)
+        chosen = await context.images.rules.choose(image, reference, trace)
         return await get_manifest(
             context,
             request,
@@ -70,6 +70,7 @@ async def fetch_manifest(
             more_headers=STALE if found.stale else (),
             ends_s=min(filter(None, (found.ends_s, chosen.ends_s)), default=0),
             counted=found.outcome is not Outcome.MISS,
+            cacheable=not chosen.counted,
         )
 
     async def read_again(holder: Holder) -> Response:
@@ -99,10 +100,9 @@ async def fetch_blob(
     async def read(holder: Holder) -> Response:
         repository, image = holder.target.repository, holder.target.image
         shown, upstream = holder.target.shown, context.images.blobs
-        if not holder.is_hosted:
-            await context.images.ages.check_blob(holder, str(digest))
         if holder.is_hosted:
             return await get_blob(context, request, holder.target, identity, text)
+        await context.images.rules.check_blob(holder.target, str(digest))
         if await upstream.find(repository, image, digest) is not None:
             try:
                 return await get_blob(context, request, holder.target, identity, text)

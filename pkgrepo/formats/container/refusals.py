@@ -15,9 +15,9 @@ from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.reading.body import BodyLost, BodyTooLarge
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response, json_response
-from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.repositories.images.blobs import StillNeeded
 from pkgrepo.repositories.images.push import TagConditionFailed
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.upload_leases import UploadUnknown
 
 from .names import DigestInvalid, NameInvalid, TagInvalid
@@ -87,7 +87,7 @@ ERRORS = ErrorTable(
         errors.AuthenticationRequired: (401, "UNAUTHORIZED"),
         errors.TooManyAttempts: (429, "TOOMANYREQUESTS"),
         errors.Forbidden: (403, "DENIED"),
-        TooYoung: (403, "DENIED"),
+        RuleRefused: (403, "DENIED"),
         errors.RepositoryInactive: (503, "UNAVAILABLE"),
         errors.ReadOnly: (405, "UNSUPPORTED"),
         errors.TooLarge: (413, "SIZE_INVALID"),

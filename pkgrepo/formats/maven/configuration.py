@@ -12,6 +12,7 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories import configuration
+from pkgrepo.repositories.policy.schema import ServingPolicy
 
 CHECKSUM_SIZE: Final = 4096  # bytes of a checksum file, which may also have the name of its file
 PLUGIN_SIZE: Final = 4 * 1024 * 1024  # bytes of a plugin's descriptor, which describes each parameter of each goal
@@ -72,6 +73,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     deploy: Annotated[
         DeployRequirements | None, meaning("What every version in a bundle must have beside its POM.")
     ] = None
+    policy: Annotated[ServingPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
     def normalised(self) -> Self:
         """See L{RepositoryConfig.normalised}: the keys are readable."""

@@ -10,9 +10,10 @@ from pkgrepo.model import Repository
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
+from pkgrepo.repositories.policy.schema import ServingPolicy
 
 
-class Policy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class Policy(ServingPolicy, frozen=True):
     """
     Rules for publishing.
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pkgrepo.formats.npm import paths
 from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.document_requests import take_file
-from pkgrepo.formats.npm.packument.document import SHORT
+from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, splice
-from pkgrepo.formats.npm.proxied.upstream import packument_question, release_of, restore_packument
+from pkgrepo.formats.npm.proxied.upstream import packument_question, read_manifest, release_of, restore_packument
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.pipelines import NPM_EXCHANGE
 from pkgrepo.gateway.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
-from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.format import Declares, Proxied
 from pkgrepo.repositories.format import Layout, VersionKinds
 
 from .configuration import CONFIGURATIONS
@@ -59,6 +59,7 @@ def npm() -> Format:
             document_request=packument_question,
             make_release=release_of,
             kinds=KINDS.__getitem__,
+            declares=Declares((FULL,), read_manifest),
             read_parts=read_parts,
             splice=splice,
             latest_form=SHORT,

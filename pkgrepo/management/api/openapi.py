@@ -62,6 +62,8 @@ PATH_PARAMETERS = {
     "storage": "The name of a storage.",
     "name": "The name of a repository or of a group; a group is also found by its id.",
     "token": "The id of a token.",
+    "block": "The id of a block.",
+    "quarantined": "The id of a version in quarantine.",
     "session": "The id of a browser session.",
     "format": "The name of a format.",
     "provider": "The name of an identity provider in auth.oidc.",

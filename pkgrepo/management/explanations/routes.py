@@ -27,6 +27,7 @@ from pkgrepo.proxy.format import Latest, LatestReason
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.policy.rules import SERVER
 
 MOST_HIDDEN = 50  # versions in an answer
 
@@ -181,7 +182,8 @@ class _Writer:
             fetched_at=_time(step.fetched_ms),
             fresh_until=_time(step.fresh_until_ms),
             reason=step.why or None,
-            rule=self._label(step.rule) if step.rule else None,
+            rule=(SERVER if step.rule == SERVER else self._label(step.rule)) if step.rule else None,
+            rule_name=step.named or None,
             pattern=step.pattern or None,
             days=step.days,
             hidden=[
@@ -274,6 +276,8 @@ _STEPS = {
     StepKind.FAILED: "route {route} of {repository} failed at {at}: {reason}",
     StepKind.DENIED: "route {route} of {repository} refused {package} at {at}, and nothing else is asked: {reason}",
     StepKind.HIDDEN: "{hidden_count} versions of {repository} are younger than the {days:g} days that {rule} asks for",
+    StepKind.BLOCKED: "{hidden_count} versions of {repository} are blocked by {rule_name!r} of {rule}",
+    StepKind.QUARANTINED: "{hidden_count} versions of {repository} are held in quarantine by {rule_name!r} of {rule}",
     StepKind.FILE_KEPT: "{repository} keeps the file",
     StepKind.GONE: "no route of {repository} has {package} any more; what is kept of it is served until {fresh_until}",
     StepKind.FILE_LISTED: "route {route} of {repository} has the file; it is fetched when a client asks for it",
@@ -287,6 +291,8 @@ _MANIFESTS = {  # of steps about a manifest
     StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}, which is {digest}",
     StepKind.CONFIRMED: "route {route} of {repository} said at {at} that {package} is {digest}, which is kept",
     StepKind.FILE_KEPT: "{repository} keeps {package}",
+    StepKind.BLOCKED: "{package} of {repository} is {digest}, which is blocked by {rule_name!r} of {rule}",
+    StepKind.QUARANTINED: "{package} of {repository} is {digest}, held in quarantine by {rule_name!r} of {rule}",
     StepKind.HIDDEN: "{package} of {repository} is {digest}, known for less than the {days:g} days of {rule}",
 }
 _KEPT = {  # by whether an upstream has the package
@@ -297,7 +303,7 @@ _KEPT = {  # by whether an upstream has the package
 }
 _LATEST = {
     LatestReason.TAG: "{repository} tags {version} as latest",
-    LatestReason.REPLACED: "{repository} tags {hidden} as latest, which is too young; {version} is the next one below",
+    LatestReason.REPLACED: "{repository} tags {hidden} as latest, which a rule hides; {version} is the next one below",
     LatestReason.HIGHEST: "{version} is the highest final version that is not withdrawn, if there is one",
 }
 

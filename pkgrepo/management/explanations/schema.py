@@ -11,7 +11,7 @@ from pkgrepo.proxy.trace import StepKind
 
 
 class HiddenVersionRecord(Record):
-    """A version that is too young. opens_at is null if its time of publication is not known: then it stays hidden."""
+    """A version that a rule hides. opens_at is null if it stays hidden until something changes."""
 
     version: str
     published_at: datetime | None
@@ -24,9 +24,9 @@ class StepRecord(Record):
 
     repository is the member that it is about. at is when an upstream said it, which is before the request if a kept
     answer was used. fetched_at is when a kept answer was fetched, fresh_until when it is asked for again. rule is the
-    repository whose policy decided, pattern or days are from that policy. hidden are the newest hidden versions,
-    hidden_count is the number of all. what is the tag or digest of an image as the route calls it, digest that of a
-    manifest. Repositories that the caller may not know are called member 1 and so on.
+    repository whose policy decided, or the server; pattern, days or rule_name are from that policy. hidden are the
+    newest hidden versions, hidden_count is the number of all. what is the tag or digest of an image as the route calls
+    it, digest that of a manifest. Repositories that the caller may not know are called member 1 and so on.
     """
 
     step: StepKind
@@ -38,6 +38,7 @@ class StepRecord(Record):
     fresh_until: datetime | None = None
     reason: str | None = None
     rule: str | None = None
+    rule_name: str | None = None
     pattern: str | None = None
     days: float | None = None
     hidden: list[HiddenVersionRecord] = []
@@ -69,7 +70,7 @@ class LatestRecord(Record):
     """
     The version that clients take for the latest, and why.
 
-    tag: repository says so. replaced: repository says hidden, which is too young, and this is the next lower one.
+    tag: repository says so. replaced: repository says hidden, which a rule hides, and this is the next lower one.
     highest: it follows from the order of versions, pre-releases and withdrawn versions last.
     """
 

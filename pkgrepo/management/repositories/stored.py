@@ -19,6 +19,7 @@ from pkgrepo.proxy.checks import route_warnings
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.definitions import ca_files, configure_repository, seal_credentials, shown_config, with_member_ids
 from pkgrepo.proxy.virtual import exposure_warnings, targets_in
+from pkgrepo.repositories.policy.facts import check_own_rules
 
 # Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {
@@ -38,6 +39,7 @@ def validated(format_: Format, config: Mapping[str, Any], pointer: str) -> tuple
     """
     with pointing_into(pointer):
         fixed, settings = format_.configurations.validate(config)
+        check_own_rules(format_, settings)
     return fixed, settings
 
 

@@ -29,9 +29,10 @@ from pkgrepo.proxy.addressed.mutable import MutableFile, MutableFiles
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.kept_states import FAILURES
+from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.rules import FileRules
+from pkgrepo.proxy.resolving.rules import FileRules, must_verify
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import MemberInactive, NameReserved, StepKind, Trace, owner_step
@@ -61,7 +62,7 @@ class AddressedMembers:
         The file at a path; what arrives of it with it, unless only its ``HEAD`` is wanted.
 
         :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known, since an upstream failed
-        :raises TooYoung: a rule refuses it until later; :raises RepositoryInactive: see L{Resolver.state}
+        :raises RuleRefused: a rule refuses it; :raises RepositoryInactive: see L{Resolver.state}
         """
         places = self._places(repository)
         merges = bool(request.package_key) and self._resolver.merges(repository, request.package_key)
@@ -69,6 +70,8 @@ class AddressedMembers:
         for each in places.hosted:
             kept: File | None = await self._catalog.look(files.find_file, each.id, request.path)
             if kept is not None:
+                flat = self._resolver.flat_member(repository, each)
+                await self._rules.check_kept(repository, flat, request.package_key, request.path, kept, trace)
                 trace.add(StepKind.FILE_KEPT, repository=each.path, path=request.path)
                 same = same_file(kept, partial(places.unchanged, request, each))
                 return FoundFile(kept, same, mutable=not request.lasting)
@@ -153,22 +156,28 @@ class AddressedMembers:
         if kept is None and only_kept:
             trace.add(StepKind.WITHHELD, repository=proxy.path)
             return None
+        if kept is None and must_verify(flat, request.package_key, {}):
+            verified = await self.files.fetch_digests(proxy, request, trace)
+            if isinstance(verified, File):
+                kept = verified
+            else:
+                await self._check(search, flat, verified)
         if kept is None and want is Want.HEAD:
             remote = await self.files.look(proxy, request, trace)
-            self._check_age(search, flat, remote.entry.published_ms)
+            await self._check(search, flat, remote)
             if remote.source.size is not None:
                 return FoundFile(remote)
         if kept is None and want is Want.DIGESTS:
             found = await self.files.fetch_digests(proxy, request, trace)
             if isinstance(found, RemoteFile):
-                self._check_age(search, flat, found.entry.published_ms)
+                await self._check(search, flat, found)
                 return FoundFile(found)
             kept = found
         if kept is None:
             arriving, content = await self.files.fetch(proxy, request, trace)
             if not isinstance(content, File):
                 assert arriving is not None, "only a kept file has none"
-                self._check_arriving(search, flat, arriving, content)
+                await self._check_arriving(search, flat, arriving, content)
                 return FoundFile(arriving, content=content)
             kept = content
         return await self._kept(search, flat, kept, same_file(kept))
@@ -181,29 +190,37 @@ class AddressedMembers:
             return None
         if kept is None and want is Want.HEAD:
             remote = await self.files.look(proxy, request, trace)
-            self._check_age(search, flat, remote.entry.published_ms)
+            await self._check(search, flat, remote)
             if remote.source.size is not None:
                 return FoundFile(remote, mutable=True)
         if kept is None or not (only_kept or kept.state.suffices):
             found = await self._mutable.fetch(proxy, request, trace, recorded=want is not Want.BYTES)
             if not isinstance(found, MutableFile):
                 arriving, content = found
-                self._check_arriving(search, flat, arriving, content)
+                await self._check_arriving(search, flat, arriving, content)
                 return FoundFile(arriving, mutable=True, content=content)
             kept = found
-        self._check_age(search, flat, kept.published_ms)
+        await self._check_mutable(search, flat, kept)
         trace.add(StepKind.FILE_KEPT, repository=proxy.path, path=request.path)
         return FoundFile(kept.file, _same_document(kept), kept.fresh_until_ms // 1000, mutable=True, stale=kept.stale)
 
-    def _check_age(self, search: _Search, flat: FlatMember, published_ms: int | None) -> None:
-        request = search.request
-        self._rules.check_age(search.repository, flat, request.package_key, request.path, published_ms, search.trace)
+    async def _check(self, search: _Search, flat: FlatMember, remote: RemoteFile) -> None:
+        key = search.request.package_key
+        await self._rules.check_listed(search.repository, flat, key, remote, search.trace)
 
-    def _check_arriving(
+    async def _check_mutable(self, search: _Search, flat: FlatMember, kept: MutableFile) -> None:
+        request, file = search.request, kept.file
+        digests = {**file.digests, "sha256": file.sha256}
+        source = FileSource(request.path, "", file.size, digests, file.media_type, {})
+        entry = Entry(request.sort, request.version_key, request.version_text, kept.published_ms, False, {}, [])
+        remote = RemoteFile(flat.repository, request.package_key, kept.document.route, source, entry)
+        await self._check(search, flat, remote)
+
+    async def _check_arriving(
         self, search: _Search, flat: FlatMember, remote: RemoteFile, content: ArrivingBody | bytes
     ) -> None:
         try:
-            self._check_age(search, flat, remote.entry.published_ms)
+            await self._check(search, flat, remote)
         except PkgrepoError:
             if isinstance(content, ArrivingBody):
                 content.close()

@@ -8,6 +8,8 @@ from attrs import evolve, frozen
 
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import Rules, rules_of, virtual_config_of
+from pkgrepo.repositories.policy.effective import rule_set
+from pkgrepo.repositories.policy.rules import Order, RuleSet
 from pkgrepo.repositories.registry import Registry
 
 
@@ -17,11 +19,12 @@ class FlatMember:
     A hosted or proxy repository as it is reached from another one.
 
     ``repository`` is not active if it is switched off, or virtual repositories on each way to it are. ``around`` are
-    all virtual repositories on all ways, the outermost first.
+    all virtual repositories on all ways, the outermost first. ``policy`` are the rules about what is served of it.
     """
 
     repository: Repository
     around: Sequence[Repository] = ()
+    policy: RuleSet | None = None
 
     @property
     def rules(self) -> list[tuple[Repository, Rules]]:
@@ -34,10 +37,11 @@ class FlatMember:
 
 
 class FlatMembers:
-    """The flat members of all repositories, found once for each state of the configuration."""
+    """The flat members of all repositories, found once for each state of the configuration; ``orders`` by format."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, orders: Mapping[str, Order]) -> None:
         self._registry = registry
+        self._orders = orders
         self._serial = -1
         self._known: dict[int, tuple[Repository, Mapping[int, FlatMember]]] = {}
 
@@ -62,7 +66,7 @@ class FlatMembers:
 
     def _find(self, repository: Repository) -> Mapping[int, FlatMember]:
         if repository.type is not RepositoryType.VIRTUAL:
-            return {repository.id: FlatMember(repository)}
+            return {repository.id: self._with_policy(FlatMember(repository))}
         found: dict[int, FlatMember] = {}
         for member in self.members(repository):
             for flat in self._of(member).values():
@@ -74,7 +78,11 @@ class FlatMembers:
                 found[flat.repository.id] = FlatMember(
                     _switched(flat.repository, active=active), tuple(around.values())
                 )
-        return {key: evolve(flat, around=(repository, *flat.around)) for key, flat in found.items()}
+        return {key: self._with_policy(evolve(flat, around=(repository, *flat.around))) for key, flat in found.items()}
+
+    def _with_policy(self, flat: FlatMember) -> FlatMember:
+        order = self._orders.get(flat.repository.format, Order(None))
+        return evolve(flat, policy=rule_set(self._registry.policy, flat.repository, flat.around, order))
 
 
 def _switched(repository: Repository, *, active: bool) -> Repository:

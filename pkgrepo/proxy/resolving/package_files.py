@@ -18,7 +18,7 @@ from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile, is_former
-from pkgrepo.proxy.resolving.rules import FileRules
+from pkgrepo.proxy.resolving.rules import FileRules, must_verify
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.trace import NameRetired, StepKind, Trace
 from pkgrepo.storage.catalog import upstream_documents
@@ -60,13 +60,16 @@ class PackageFiles:
         more. If the document that clients have says that it is another one by now, that one is found.
 
         :raises NotFound: there is no such file; :raises UpstreamFailed, RepositoryInactive: see L{Resolver.state}
-        :raises TooYoung: a rule refuses it until later
+        :raises RuleRefused: a rule refuses it
         """
         trace = trace or Trace()
         file_request = self._formats[repository.format].file_request
         if repository.type is not RepositoryType.HOSTED and file_request is not None:
-            return await self._addressed.find(repository, file_request(key, path), trace, want)
-        return await self._find_listed(repository, key, path, trace)
+            found = await self._addressed.find(repository, file_request(key, path), trace, want)
+        else:
+            found = await self._find_listed(repository, key, path, trace)
+        # each request is counted of what a rule warns of
+        return evolve(found, fresh=None) if trace.counted else found
 
     def forget(self, repository: Repository) -> None:
         """Forget what is only in the memory of processes about the files of a proxy; what is kept stays."""
@@ -81,6 +84,11 @@ class PackageFiles:
         """Have the document asked for again that lists a file: the upstream has another file there by now."""
         for request in self._requests(remote.repository, remote.key, remote.source.path):
             await self._documents.expire(remote.repository, request, remote.checked_ms)
+
+    def must_verify(self, repository: Repository, remote: RemoteFile) -> bool:
+        """Whether a rule asks for digests of a file that are known only when all of it is there."""
+        flat = self._resolver.flat_member(repository, remote.repository)
+        return must_verify(flat, remote.key, remote.source.digests)
 
     async def _find_listed(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile:
         """The file, if it is kept or an upstream's document lists it."""
@@ -173,9 +181,8 @@ class PackageFiles:
         for holder in holders:
             file: File | None = await self._catalog.look(files.find_file, holder.id, path)
             if file is not None:
-                if holder.type is RepositoryType.PROXY:
-                    flat = self._resolver.flat_member(repository, holder)
-                    await self._rules.check_kept(repository, flat, key, path, file, trace)
+                flat = self._resolver.flat_member(repository, holder)
+                await self._rules.check_kept(repository, flat, key, path, file, trace)
                 trace.add(StepKind.FILE_KEPT, repository=holder.path, path=path)
                 return file
         return None
@@ -217,7 +224,7 @@ class PackageFiles:
         if kept is not None and remote.is_kept_as(kept):
             return FoundFile(kept)
         flat = self._resolver.flat_member(repository, proxy)
-        self._rules.check_age(repository, flat, key, path, remote.entry.published_ms, trace)
+        await self._rules.check_listed(repository, flat, key, remote, trace)
         trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=path)
         return FoundFile(remote)
 

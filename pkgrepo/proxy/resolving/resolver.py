@@ -30,27 +30,32 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import Documents
-from pkgrepo.proxy.format import MemberParts, Proxied
+from pkgrepo.proxy.format import Declares, MemberParts, Proxied
 from pkgrepo.proxy.kept_states import STALE_RETRY_MS
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
-from pkgrepo.proxy.resolving.rules import AgeRule, find_age_rule
+from pkgrepo.proxy.resolving.rules import Judge, PolicyJudges, note_hidden
 from pkgrepo.proxy.resolving.serving import PackageState
-from pkgrepo.proxy.trace import HiddenVersion, MemberInactive, NameRetired, StepKind, Trace, owner_step
+from pkgrepo.proxy.trace import MemberInactive, NameRetired, Trace, owner_step
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.policy.rules import Order, Verdict
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
+from pkgrepo.storage.catalog.packages.versions import list_versions, sorted_texts
+from pkgrepo.storage.catalog.rows import to_ms
 from pkgrepo.storage.pools import Pools
 
 from .serving import HostedMember, Member, Members, UpstreamMember
 from .upstream_members import Found, UpstreamMembers
 
 FEW = 200  # fragments, which are joined at once: 100 us, as a thread costs
+MOST_HELD = 50  # versions of a document, the newest, that are noted as waiting in quarantine
 MOST_TIMES = 512  # packages whose publication times are kept in memory
 
 T = TypeVar("T")
+Hidden = tuple[Verdict, int | None]  # why a version is hidden, and when it was published
 
 
 class Resolver:
@@ -65,10 +70,15 @@ class Resolver:
         pools: Pools,
         clock: Clock,
         formats: Mapping[str, Proxied],
+        orders: Mapping[str, Order],
+        judges: PolicyJudges,
+        on_held: Callable[[Repository, str, Verdict], None] = lambda *_: None,
     ) -> None:
+        self._on_held = on_held
         self._catalog = catalog
         self._registry = registry
-        self._flat = FlatMembers(registry)
+        self._flat = FlatMembers(registry, orders)
+        self._judges = judges
         self._documents = documents
         self._upstreams = UpstreamMembers(documents=documents, flat=self._flat, clock=clock, formats=formats)
         self._pools = pools
@@ -92,7 +102,13 @@ class Resolver:
             serial: int | None = await self._catalog.look(packages.package_serial, repository.id, package)
             if serial is None:
                 raise NotFound("package", package)
-            return self._hosted_state(repository, key, serial, None)
+            flat = self._flat.of(repository)[repository.id]
+            judge = None if flat.policy is None else await self._judges.of(flat, package)
+            if judge is None:
+                return self._hosted_state(repository, key, serial, None)
+            config_serial = self._registry.serial
+            member = await self._judged(HostedMember(repository, serial, judge), package)
+            return self._merged_state(repository, key, Members([member], (), config_serial))
         members = await self.members(repository, key, trace or Trace(), revalidate=revalidate)
         return self._merged_state(repository, key, members)
 
@@ -124,6 +140,7 @@ class Resolver:
         """
         package = self._package_key(repository, key)
         config_serial = self._registry.serial  # before the configuration is read
+        flat = self._flat.of(repository)
         hosted = [each for each in self.flat_members(repository) if each.type is RepositoryType.HOSTED]
         owners: list[HostedMember] = []
         retired, merges = False, self.merges(repository, package)
@@ -133,7 +150,8 @@ class Resolver:
             if serial == RETIRED:
                 retired = True
             elif serial is not None:
-                owners.append(HostedMember(each, serial))
+                judge = await self._judges.of(flat[each.id], package)
+                owners.append(await self._judged(HostedMember(each, serial, judge), package))
         if owners:
             active = [each for each in owners if each.repository.active]
             if not active:
@@ -143,12 +161,12 @@ class Resolver:
             beside = Found((), None, partial=False)
             if merges:
                 beside = await self._find_beside(repository, key, trace, revalidate=revalidate)
-            upstreams = await self._with_ages(repository, beside)
+            upstreams = await self._with_rules(repository, beside)
             return Members([*active, *upstreams], without, config_serial, beside.recheck_ms, beside.partial)
         if retired and not merges:
             raise NameRetired("package", package)
         found = await self._upstreams.find(repository, key, trace, revalidate=revalidate)
-        serving = await self._with_ages(repository, found)
+        serving = await self._with_rules(repository, found)
         return Members(serving, hosted, config_serial, found.recheck_ms, found.partial)
 
     def merges(self, repository: Repository, package: str) -> bool:
@@ -164,9 +182,9 @@ class Resolver:
         except UpstreamFailed:
             return Found((), self._clock.now_ms() + STALE_RETRY_MS, partial=True)
 
-    async def _with_ages(self, repository: Repository, found: Found) -> list[UpstreamMember]:
+    async def _with_rules(self, repository: Repository, found: Found) -> list[UpstreamMember]:
         flat = self._flat.of(repository)
-        return [await self._with_age(flat[each.repository.id], each) for each in found.serving]
+        return [await self._with_judge(flat[each.repository.id], each) for each in found.serving]
 
     @property
     def config_serial(self) -> int:
@@ -180,6 +198,13 @@ class Resolver:
         One is not active, either, if the virtual repositories between are not.
         """
         return [each.repository for each in self._flat.of(repository).values()]
+
+    def reads_catalog(self, repository: Repository, package: str) -> bool:
+        """Whether a package (a key) is served as it is in the catalog: it is hosted, and no rule is about it."""
+        if repository.type is not RepositoryType.HOSTED:
+            return False
+        policy = self._flat.of(repository)[repository.id].policy
+        return policy is None or policy.of(package) is None
 
     def ways(self, repository: Repository) -> Collection[FlatMember]:
         """The same with the virtual repositories around them."""
@@ -195,13 +220,19 @@ class Resolver:
         package: str = self._formats[repository.format].package_of(key)
         return package
 
-    async def _with_age(self, flat: FlatMember, member: UpstreamMember) -> UpstreamMember:
-        age = find_age_rule(flat, member.request.package_key)
-        if age is None:
+    async def _judged(self, member: HostedMember, package: str) -> HostedMember:
+        """The member with the time at which its rules decide otherwise."""
+        if member.judge is None or not member.judge.rules.changes:
             return member
-        now_ms = self._clock.now_ms()
-        times = await self._published_times(member)
-        return evolve(member, age=age, opens_ms=age.next_opening_ms(times, now_ms))
+        times = await self._catalog.look(_hosted_times, member.repository.id, package)
+        return evolve(member, opens_ms=member.judge.rules.next_change_ms(times, member.judge.now_ms))
+
+    async def _with_judge(self, flat: FlatMember, member: UpstreamMember) -> UpstreamMember:
+        judge = await self._judges.of(flat, member.request.package_key)
+        if judge is None:
+            return member
+        times = await self._published_times(member) if judge.rules.changes else ()
+        return evolve(member, judge=judge, opens_ms=judge.rules.next_change_ms(times, judge.now_ms))
 
     async def _published_times(self, member: UpstreamMember) -> Sequence[int | None]:
         section = member.request.section
@@ -269,14 +300,52 @@ class Resolver:
         repository = member.repository
         format_ = self._formats[repository.format]
         if isinstance(member, HostedMember):
-            hosted: tuple[MemberParts, Package] = await self._catalog.scan(format_.read_parts, repository.id, key, form)
-            return hosted[0]
-        kinds, age, now_ms = format_.kinds(form), member.age, self._clock.now_ms()
-        section = member.request.section
-        parts, hidden = await self.read(member, lambda file: _upstream_parts(file, section, kinds, age, now_ms))
-        if trace is not None and age is not None and hidden:
-            trace.add(StepKind.HIDDEN, repository=repository.path, rule=age.repository, days=age.days, hidden=hidden)
+            hosted, hidden = await self._catalog.scan(lambda r: _hosted_parts(r, format_, member, key, form))
+            self._note_hidden(repository, key, hidden, trace)
+            return hosted
+        read_kinds, judge = format_.kinds(form), member.judge
+        section, route = member.request.section, member.held.document.route
+        declares = format_.declares if judge is not None and judge.rules.reads_metadata else None
+        parts, hidden = await self.read(
+            member, lambda file: _upstream_parts(file, section, read_kinds, judge, route, declares)
+        )
+        self._note_hidden(repository, key, hidden, trace)
         return parts
+
+    def _note_hidden(self, repository: Repository, key: str, hidden: Mapping[str, Hidden], trace: Trace | None) -> None:
+        note_hidden(trace, repository, hidden)
+        held = [verdict for verdict, _ in hidden.values() if verdict.waits]
+        for each in held[-MOST_HELD:]:
+            self._on_held(repository, self._package_key(repository, key), each)
+
+
+def _hosted_times(reader: Reader, repository_id: int, package: str) -> list[int | None]:
+    found = packages.find_package(reader, repository_id, package)
+    return [] if found is None else [to_ms(each.published_at) for each in list_versions(reader, found.id)]
+
+
+def _hosted_parts(
+    reader: Reader, format_: Proxied, member: HostedMember, key: str, form: str
+) -> tuple[MemberParts, Mapping[str, Hidden]]:
+    """What a hosted repository has for a document, without what rules hide, and that."""
+    parts, package = format_.read_parts(reader, member.repository.id, key, form)
+    judge = member.judge
+    if judge is None:
+        return parts, {}
+    versions, files = judge.hidden_files(reader, package.id)
+    if not versions and not files:
+        return parts, {}
+    if format_.version_of(key) in versions:
+        raise NotFound("version", key)
+    texts = {*versions, *(path.rpartition("/")[2] for path in files)}
+    fragments = {
+        kind: [each for each in found if each.key not in texts and each.key not in files]
+        for kind, found in parts.fragments.items()
+    }
+    every = parts.versions or sorted_texts(reader, package.id)
+    shown = [pair for pair in every if pair[1] not in versions]
+    hidden = {text: (verdict, None) for text, verdict in versions.items()}
+    return evolve(parts, fragments=fragments, versions=shown, hidden=frozenset(versions)), hidden
 
 
 def _published_times(parts: PartsFile, section: bytes) -> list[int | None]:
@@ -284,22 +353,30 @@ def _published_times(parts: PartsFile, section: bytes) -> list[int | None]:
 
 
 def _upstream_parts(
-    parts: PartsFile, section: bytes, kinds: Sequence[str], age: AgeRule | None, now_ms: int
-) -> tuple[MemberParts, Sequence[HiddenVersion]]:
-    """What an upstream's response has for some kinds of fragments, without versions that are too young, and these."""
+    parts: PartsFile,
+    section: bytes,
+    kinds: Sequence[str],
+    judge: Judge | None,
+    route: str,
+    declares: Declares | None,
+) -> tuple[MemberParts, Mapping[str, Hidden]]:
+    """What an upstream's response has for some kinds of fragments, without versions that rules hide, and these."""
     fragments: dict[str, list[Fragment]] = {kind: [] for kind in kinds}
     versions: dict[str, bytes] = {}
-    hidden: dict[str, HiddenVersion] = {}
-    for entry in parts.entries(kinds, section):
-        if age is not None and age.hides(entry.published_ms, now_ms):
-            opens_ms = age.opening_ms(entry.published_ms)
-            hidden.setdefault(entry.version, HiddenVersion(entry.version, entry.published_ms, opens_ms))
-            continue
+    hidden: dict[str, Hidden] = {}
+    read = kinds if declares is None else {*kinds, *declares.kinds}
+    for entry in parts.entries(read, section):
+        if judge is not None:
+            meta = None if declares is None else declares.read(entry.fragments)
+            verdict = judge.of_entry(entry, route, meta)
+            if not verdict.served:
+                hidden.setdefault(entry.version, (verdict, entry.published_ms))
+                continue
         versions.setdefault(entry.version, entry.sort)
         for kind in kinds:
             body = entry.fragments.get(kind)
             if body is not None:
                 fragments[kind].append(Fragment(entry.sort, entry.key, body))
     shown = [(sort, text) for text, sort in versions.items()]
-    young = [each for text, each in hidden.items() if text not in versions]
-    return MemberParts(parts.top, fragments, shown, frozenset(each.version for each in young)), young
+    unseen = {text: each for text, each in hidden.items() if text not in versions}
+    return MemberParts(parts.top, fragments, shown, frozenset(unseen)), unseen

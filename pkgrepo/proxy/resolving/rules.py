@@ -1,100 +1,225 @@
 """
-The rules that decide whether a file or a release of an upstream is served: reserved names, and a minimum age.
+The rules that decide what of a package is served: names that are reserved, and the rules of policies.
 
-A release is served only some time after its publication, when others have had time to look at it.
+=====================  ============================================================================================
+place                  what the rules see
+=====================  ============================================================================================
+documents of packages  each version that a member has, or each file where a document lists files; see ``hides``
+files by their path    the file that is kept or fetched, with the version that it belongs to; see ``FileRules``
+images                 manifests with their tags, and blobs by the manifests that refer to them; see the format
+=====================  ============================================================================================
+
+A rule set holds for a repository as it is reached from another one (L{FlatMember}): with the rules of every virtual
+repository on the way. Sets are made once for each state of the configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from attrs import define, frozen
+import msgspec
+from attrs import define, evolve, frozen
 
-from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import File, Repository
+from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.format import Declares
+from pkgrepo.proxy.parts.values import Entry
+from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.trace import NameReserved, StepKind, Trace
+from pkgrepo.proxy.trace import HiddenVersion, NameReserved, StepKind, Trace
+from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.packages import files
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.facts import (
+    advisories_on,
+    declared,
+    digests_of,
+    facts_of_version,
+    stored_facts,
+    with_advisories,
+)
+from pkgrepo.repositories.policy.refusals import refusal
+from pkgrepo.repositories.policy.rules import CACHED, HOSTED, Facts, PackageRules, Verdict
+from pkgrepo.storage.catalog.packages import files, versions
 
 
-@define
-class TooYoung(PkgrepoError):  # noqa: N818 - named for what happened
-    """A release is younger than the repository serves it; ``opens_ms`` is None if its date is not known."""
+@frozen(eq=False)
+class Judge:
+    """
+    The rules about a package of one member, ready to be asked.
 
-    name: str
-    repository: str
-    days: float
-    opens_ms: int | None
+    ``known`` are the advisories on the package, if the rules ask for them; ``complete``: none is missing.
+    """
 
-    @property
-    def header_reason(self) -> str:
-        """The reason for the header of a response."""
-        return str(self)
+    format: StoredFormat
+    rules: PackageRules
+    member: Repository
+    now_ms: int
+    known: Any = None
+    complete: bool = False
 
-    def __str__(self) -> str:
-        rule = f"the {self.days:g} days that policy.minimum_release_age of {self.repository} asks for"
-        if self.opens_ms is None:
-            return f"{self.name} has no publication date, so it may be younger than {rule}"
-        try:
-            opens = datetime.fromtimestamp(self.opens_ms / 1000, UTC)
-        except (ValueError, OverflowError):  # after the year 9999: upstreams choose the dates
-            return f"{self.name} has a publication date in the future, so it is younger than {rule}"
-        return f"{self.name} is younger than {rule}: it will be served from {opens:%Y-%m-%d %H:%M:%S} UTC"
+    def of_entry(self, entry: Entry, route: str, meta: Mapping[str, Any] | None = None) -> Verdict:
+        """The verdict on what an upstream lists; ``meta`` is what the document says of it, if that was read."""
+        digests = frozenset[str]().union(*(digests_of(each.digests) for each in entry.files))
+        paths = [each.path for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
+        facts = Facts(
+            package=self.rules.package,
+            versions=(entry.version,) if entry.version else (),
+            published_ms=entry.published_ms,
+            source=CACHED,
+            route=route,
+            digests=digests,
+            **declared(self.format, meta or {}, paths),
+        )
+        return self._decide(facts)
 
+    def of_kept(self, reader: Reader, file: File) -> Verdict:
+        """The verdict on a file that is stored."""
+        main = file
+        if file.role is not None:  # it is as old as the file that it belongs to, and goes with that
+            main = files.find_file(reader, file.repository_id, file.path.removesuffix(file.role)) or file
+        found = [] if main.version_id is None else versions.versions_by_id(reader, [main.version_id])
+        if found:
+            facts = facts_of_version(self.format, self.member, self.rules.package, found[0], [main])
+        else:
+            facts = self._of_no_version(main)
+        return self._decide(evolve(facts, digests=facts.digests | digests_of(file.digests, file.sha256)))
 
-@frozen
-class AgeRule:
-    """The minimum age of the releases of one package, as ``repository`` (a path) asks for it."""
+    def _of_no_version(self, file: File) -> Facts:
+        origin = file.origin
+        cached = self.member.type is RepositoryType.PROXY
+        return Facts(
+            package=self.rules.package,
+            published_ms=origin.published_ms if origin is not None else None,
+            source=CACHED if cached else HOSTED,
+            route="" if origin is None else origin.route,
+            digests=digests_of(file.digests, file.sha256),
+        )
 
-    age_ms: int
-    days: float
-    repository: str
-
-    def hides(self, published_ms: int | None, now_ms: int) -> bool:
-        """Whether a release of this time is too young; one of an unknown time is."""
-        return published_ms is None or published_ms + self.age_ms > now_ms
-
-    def opening_ms(self, published_ms: int | None) -> int | None:
-        """When a release is old enough; None, which is never, if its time is not known."""
-        return None if published_ms is None else published_ms + self.age_ms
-
-    def next_opening_ms(self, times: Iterable[int | None], now_ms: int) -> int | None:
-        """When the next of the releases of these times is old enough; None if none is too young."""
-        openings = (opening for time in times if (opening := self.opening_ms(time)) is not None)
-        return min((opening for opening in openings if opening > now_ms), default=None)
-
-    def check(self, name: str, published_ms: int | None, now_ms: int, asked: Repository) -> None:
+    def hidden_files(self, reader: Reader, package_id: int) -> tuple[dict[str, Verdict], dict[str, Verdict]]:
         """
-        Check the age of a release that the repository ``asked`` is to serve.
+        What a stored package has that is not served: versions by text, and files by path.
 
-        :raises TooYoung: it is refused; the error names no other repository, which the client may not know
+        A version is not served if it has files and none of them is.
         """
-        if self.hides(published_ms, now_ms):
-            raise self.refusal(name, published_ms, asked)
+        hidden_versions: dict[str, Verdict] = {}
+        hidden_files: dict[str, Verdict] = {}
+        rules = self.rules
+        for version, stored, facts in stored_facts(
+            reader, self.format, self.member, rules.package, package_id, rules, complete=self.complete
+        ):
+            main = [each for each in stored if each.role is None]
+            verdicts = {
+                each.path: rules.decide(
+                    evolve(
+                        facts_of_version(self.format, self.member, rules.package, version, [each]),
+                        advisories=facts.advisories,
+                    ),
+                    self.now_ms,
+                )
+                for each in main
+            }
+            hidden_files |= {path: each for path, each in verdicts.items() if not each.served}
+            if verdicts and not any(each.served for each in verdicts.values()):
+                hidden_versions[version.text] = next(iter(verdicts.values()))
+            elif not verdicts and not (verdict := rules.decide(facts, self.now_ms)).served:
+                hidden_versions[version.text] = verdict
+        return hidden_versions, hidden_files
 
-    def refusal(self, name: str, published_ms: int | None, asked: Repository) -> TooYoung:
-        """The error for a release of this time, see ``check``."""
-        where = asked.path if asked.path == self.repository else f"a member of {asked.path}"
-        return TooYoung(name, where, self.days, self.opening_ms(published_ms))
+    def _decide(self, facts: Facts) -> Verdict:
+        return self.rules.decide(with_advisories(facts, self.format, self.known, complete=self.complete), self.now_ms)
 
 
-def find_age_rule(flat: FlatMember, key: str) -> AgeRule | None:
-    """The strictest rule for a package (a key) of a repository and those around it, or None."""
-    found = [
-        AgeRule(age.ms, age.days, owner.path) for owner, rules in flat.rules if (age := rules.age_for(key)) is not None
-    ]
-    return max(found, key=lambda rule: rule.age_ms, default=None)
+class PolicyJudges:
+    """Makes judges; ``formats`` are by name. ``known`` is None where no advisories are known."""
 
-
-class FileRules:
-    """Checks files of proxies on behalf of the repositories that they are asked of."""
-
-    def __init__(self, catalog: ICatalog, clock: Clock) -> None:
+    def __init__(
+        self, catalog: ICatalog, clock: Clock, formats: Mapping[str, StoredFormat], known: KnownAdvisories | None = None
+    ) -> None:
         self._catalog = catalog
         self._clock = clock
+        self._formats = formats
+        self._known = known
+
+    async def of(self, flat: FlatMember, package: str) -> Judge | None:
+        """The judge of a package (a key) of a member; None if no rule is about it."""
+        policy = flat.policy
+        rules = None if policy is None else policy.of(package)
+        if rules is None:
+            return None
+        format_ = self._formats[flat.repository.format]
+        judge = Judge(format_, rules, flat.repository, self._clock.now_ms())
+        if "advisories" not in rules.needs or format_.ecosystem is None or self._known is None:
+            return judge
+        state = await self._known.knowledge(format_.ecosystem.name)
+        if not state.loaded:
+            return judge
+        known = await self._catalog.scan(advisories_on, format_, package)
+        return evolve(judge, known=known, complete=state.complete)
+
+
+def note_hidden(
+    trace: Trace | None, repository: Repository, hidden: Mapping[str, tuple[Verdict, int | None]], **more: str
+) -> None:
+    """
+    Add a step for each rule that hides versions; these are by text, with the time of their publication.
+
+    ``more`` are further fields of the steps.
+    """
+    if trace is None:
+        return
+    groups: dict[tuple[str, str], list[tuple[str, Verdict, int | None]]] = {}
+    for text, (verdict, published_ms) in hidden.items():
+        if verdict.by is not None:
+            groups.setdefault((verdict.by.owner, verdict.by.rule.name), []).append((text, verdict, published_ms))
+    for found in groups.values():
+        placed = found[0][1].by
+        assert placed is not None
+        versions_ = [HiddenVersion(text, published_ms, each.opens_ms) for text, each, published_ms in found]
+        owner = placed.owner or repository.path
+        if placed.short:
+            days = placed.rule.match.age_days
+            trace.add(StepKind.HIDDEN, repository=repository.path, rule=owner, days=days, hidden=versions_, **more)
+        else:
+            kind = StepKind.QUARANTINED if found[0][1].waits else StepKind.BLOCKED
+            why = _why(found[0][1])
+            trace.add(
+                kind,
+                repository=repository.path,
+                rule=owner,
+                named=placed.rule.name,
+                hidden=versions_,
+                why=why,
+                **more,
+            )
+
+
+def _why(verdict: Verdict) -> str:
+    assert verdict.by is not None
+    missing = f"{verdict.missing} is not known" if verdict.missing else ""
+    return ": ".join(filter(None, (verdict.by.rule.reason, missing)))
+
+
+def must_verify(flat: FlatMember, key: str, announced: Mapping[str, str]) -> bool:
+    """Whether a rule about a package (a key) of a member asks for digests that the upstream has not announced."""
+    rules = None if flat.policy is None else flat.policy.of(key)
+    return rules is not None and not rules.algorithms <= announced.keys()
+
+
+@define(eq=False)
+class FileRules:
+    """
+    Checks files on behalf of the repositories that they are asked of.
+
+    ``declares`` are by format, see L{Proxied}. ``on_match`` is told each verdict of a rule, with the repository and the
+    key of the package.
+    """
+
+    _catalog: ICatalog
+    _judges: PolicyJudges
+    _declares: Mapping[str, Declares]
+    _on_match: Callable[[Repository, str, Verdict], None] = lambda *_: None
 
     async def check_kept(
         self, repository: Repository, flat: FlatMember, key: str, path: str, file: File, trace: Trace
@@ -102,11 +227,14 @@ class FileRules:
         """
         Check that a kept file may be served, whose name may have been reserved later.
 
-        :raises NameReserved: it is reserved; :raises TooYoung: a rule refuses it until later
+        :raises NameReserved: it is reserved; :raises RuleRefused: a rule refuses it
         """
-        self.check_reserved(flat, key, trace)
-        published_ms = await self._catalog.look(_find_published, file)
-        self.check_age(repository, flat, key, path, published_ms, trace)
+        if flat.repository.type is RepositoryType.PROXY:
+            self.check_reserved(flat, key, trace)
+        judge = await self._judges.of(flat, key)
+        if judge is not None:
+            verdict: Verdict = await self._catalog.look(judge.of_kept, file)
+            self._conclude(repository, flat, key, path, verdict, trace)
 
     def check_reserved(self, flat: FlatMember, key: str, trace: Trace) -> None:
         """Check the name of a package. :raises NameReserved: no upstream is asked for it"""
@@ -116,24 +244,30 @@ class FileRules:
                 trace.add(StepKind.RESERVED, repository=flat.repository.path, pattern=pattern, rule=owner.path)
                 raise NameReserved("package", key, pattern)
 
-    def check_age(
-        self, repository: Repository, flat: FlatMember, key: str, path: str, published_ms: int | None, trace: Trace
+    async def check_listed(
+        self, repository: Repository, flat: FlatMember, key: str, remote: RemoteFile, trace: Trace
     ) -> None:
-        """Check the age of a file of a package. :raises TooYoung: a rule refuses it until later"""
-        rule = find_age_rule(flat, key) if key else None
-        if rule is None:
+        """Check a file that an upstream has. :raises RuleRefused: a rule refuses it"""
+        judge = await self._judges.of(flat, key)
+        if judge is None:
             return
-        try:
-            rule.check(path.rsplit("/", 1)[-1], published_ms, self._clock.now_ms(), repository)
-        except TooYoung as error:
-            proxy = flat.repository.path
-            trace.add(StepKind.FILE_REFUSED, repository=proxy, rule=rule.repository, path=path, why=str(error))
-            raise
+        meta = None
+        if self._declares.get(flat.repository.format) is not None and judge.rules.reads_metadata:
+            meta = self._declares[flat.repository.format].read(remote.entry.fragments)
+        entry, source = remote.entry, remote.source
+        if source not in entry.files:
+            entry = msgspec.structs.replace(entry, files=[*entry.files, source])
+        self._conclude(repository, flat, key, source.path, judge.of_entry(entry, remote.route, meta), trace)
 
-
-def _find_published(reader: Reader, file: File) -> int | None:
-    """When the upstream published a kept file; of a companion that was found in another file, when that was."""
-    found: File | None = file
-    if file.origin is None and file.role is not None:
-        found = files.find_file(reader, file.repository_id, file.path.removesuffix(file.role))
-    return None if found is None or found.origin is None else found.origin.published_ms
+    def _conclude(
+        self, repository: Repository, flat: FlatMember, key: str, path: str, verdict: Verdict, trace: Trace
+    ) -> None:
+        if verdict.by is None and not verdict.warned:
+            return
+        self._on_match(flat.repository, key, verdict)
+        trace.counted = trace.counted or bool(verdict.warned)
+        if verdict.by is not None:
+            error = refusal(path.rsplit("/", 1)[-1], verdict, repository, flat.repository)
+            proxy, rule = flat.repository.path, verdict.by.owner or flat.repository.path
+            trace.add(StepKind.FILE_REFUSED, repository=proxy, rule=rule, path=path, why=str(error))
+            raise error

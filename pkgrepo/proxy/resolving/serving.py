@@ -12,7 +12,7 @@ from pkgrepo.model import File, Repository
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.kept_states import fresh_until_ms
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.resolving.rules import AgeRule
+from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import upstream_documents
@@ -23,15 +23,26 @@ from pkgrepo.storage.catalog.server import repositories
 
 @frozen(eq=False)
 class HostedMember:
-    """A package of a hosted repository at one serial."""
+    """
+    A package of a hosted repository at one serial.
+
+    At ``opens_ms`` (None: never) its ``judge``, which are the rules about it if there are any, decides otherwise.
+    """
 
     repository: Repository
     serial: int
+    judge: Judge | None = None
+    opens_ms: int | None = None
 
     @property
-    def stamp(self) -> tuple[int, int]:
-        """Differs whenever the package has changed."""
-        return self.repository.id, self.serial
+    def stamp(self) -> tuple[Hashable, ...]:
+        """Differs whenever what is shown has changed."""
+        return self.repository.id, self.serial, *_stamp(self.judge, self.opens_ms)
+
+    @property
+    def expires_ms(self) -> int | None:
+        """When it must be decided again; None for never."""
+        return self.opens_ms
 
 
 @frozen(eq=False)
@@ -39,14 +50,15 @@ class UpstreamMember:
     """
     A package of a proxy as its upstream last described it.
 
-    At ``opens_ms`` (None: never) a version that is too young now will be shown. ``age`` is the rule that hides it.
+    At ``opens_ms`` (None: never) a version that a rule hides now will be shown. ``judge`` are the rules, if any are
+    about the package.
     ``request`` is how the upstream was asked.
     """
 
     repository: Repository
     request: DocumentRequest
     held: Held
-    age: AgeRule | None = None
+    judge: Judge | None = None
     opens_ms: int | None = None
 
     @property
@@ -55,9 +67,9 @@ class UpstreamMember:
         return self.held.document.fetched_ms
 
     @property
-    def stamp(self) -> tuple[int, int, int, int | None]:
+    def stamp(self) -> tuple[Hashable, ...]:
         """Differs whenever what is shown has changed."""
-        return self.repository.id, self.serial, 0 if self.age is None else self.age.age_ms, self.opens_ms
+        return self.repository.id, self.serial, *_stamp(self.judge, self.opens_ms)
 
     @property
     def expires_ms(self) -> int:
@@ -70,6 +82,10 @@ class UpstreamMember:
 
 
 Member = HostedMember | UpstreamMember
+
+
+def _stamp(judge: Judge | None, opens_ms: int | None) -> tuple[Hashable, ...]:
+    return () if judge is None else (judge.rules.stamp, opens_ms)
 
 
 @frozen(eq=False)
@@ -96,7 +112,7 @@ class Members:
     @property
     def expires_s(self) -> int:
         """When upstreams must be asked again, in Unix seconds; 0 for never."""
-        expiries = [each.expires_ms for each in self.serving if isinstance(each, UpstreamMember)]
+        expiries = [each.expires_ms for each in self.serving if each.expires_ms is not None]
         if self.recheck_ms is not None:
             expiries.append(self.recheck_ms)
         return min(expiries) // 1000 if expiries else 0

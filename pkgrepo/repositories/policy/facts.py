@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from attrs import evolve
 
 from pkgrepo.errors import Invalid
@@ -17,6 +18,7 @@ from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
 from .rules import CACHED, HOSTED, Facts, Order, PackageRules
+from .schema import ServingPolicy, check_rules
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 
@@ -24,6 +26,12 @@ NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 def order_of(format_: StoredFormat) -> Order:
     """What rules need of a format."""
     return Order.of(None if format_.versions is None else format_.versions.sort, format_.package_key)
+
+
+def check_own_rules(format_: StoredFormat, settings: Mapping[str, Any]) -> None:
+    """Check the rules in the settings of a repository. :raises Invalid: they cannot be meant; with the JSON pointer"""
+    found = msgspec.convert({"rules": (settings.get("policy") or {}).get("rules", [])}, ServingPolicy)
+    check_rules(found.rules, [None if format_.versions is None else format_.versions.sort], "/policy/rules")
 
 
 def digests_of(digests: Mapping[str, str], sha256: str = "") -> frozenset[str]:

@@ -91,7 +91,8 @@ class Verdict:
 
     ``by`` is the rule that refuses it, None if it is served. It ``waits`` if an admin may approve it. ``missing`` names
     the data that are not known and by which the rule decided. ``opens_ms`` is when it will be served without any
-    change: None for never, and if it is served. ``warned`` are the rules that count it.
+    change: None for never, and if it is served. ``warned`` are the rules that count it. ``version`` is what it is
+    called.
     """
 
     by: Placed | None = None
@@ -100,6 +101,7 @@ class Verdict:
     missing: str = ""
     opens_ms: int | None = None
     warned: tuple[Placed, ...] = ()
+    version: str = ""
 
     @property
     def served(self) -> bool:
@@ -232,7 +234,7 @@ class CompiledRule:
     def _fits_names(self, facts: Facts) -> bool:
         """Whether it is about these versions, digests and this source."""
         match = self.placed.rule.match
-        if match.versions and not any(test(each) for test in self._versions for each in facts.versions):
+        if not self.fits_versions(facts):
             return False
         if self._digests and self._digests.isdisjoint(facts.digests):
             return False
@@ -241,6 +243,11 @@ class CompiledRule:
         name = self.order.folded(facts.package)
         exempt = [version for glob, version in self._exempt if version and fnmatchcase(name, glob)]
         return not any(fnmatchcase(each, glob) for glob in exempt for each in facts.versions)
+
+    def fits_versions(self, facts: Facts) -> bool:
+        """Whether it is about these versions."""
+        wanted = self.placed.rule.match.versions
+        return not wanted or any(test(each) for test in self._versions for each in facts.versions)
 
     def _fits_licence(self, facts: Facts) -> bool | None:
         globs = self.placed.rule.match.licences
@@ -292,14 +299,19 @@ class CompiledRule:
         return lambda version: matches(version) or (sort is not None and key == _sort_or_none(sort, version))
 
 
-@define(eq=False)
+@frozen(eq=False, slots=False)
 class PackageRules:
-    """The rules that may be about a package; ``rulings`` are the decisions of admins, by version."""
+    """
+    The rules that may be about a package; ``rulings`` are the decisions of admins, by version.
+
+    ``stamp`` is the same for rules that decide alike.
+    """
 
     package: str
     rules: Sequence[CompiledRule]
     rulings: Mapping[str, Ruling]
     needs: frozenset[Datum]
+    stamp: str
 
     def decide(self, facts: Facts, now_ms: int) -> Verdict:
         """What they say, see the table above."""
@@ -315,19 +327,37 @@ class PackageRules:
         if ruling is not None and ruling.approved:
             refusing = [each for each in refusing if each[0].action != "quarantine"]
         if ruling is not None and not ruling.approved and all(each[0].action != "block" for each in refusing):
+            version = facts.versions[0] if facts.versions else ""
             named = PolicyRule(name="quarantine", reason=ruling.reason)
-            return Verdict(by=Placed(named, ""), denied=ruling, warned=tuple(warned))
+            return Verdict(by=Placed(named, ""), denied=ruling, warned=tuple(warned), version=version)
         if not refusing:
             return Verdict(warned=tuple(warned)) if warned else SERVED
         first, missing, _ = max(refusing, key=_weight)
         opens = [each[2] for each in refusing]
         return Verdict(
+            version=facts.versions[0] if facts.versions else "",
             by=first.placed,
             waits=first.action == "quarantine",
             missing=missing,
             opens_ms=None if None in opens else max(each for each in opens if each is not None),
             warned=tuple(warned),
         )
+
+    @cached_property
+    def algorithms(self) -> frozenset[str]:
+        """The algorithms of the digests that they name."""
+        named = (digest for each in self.rules for digest in each.placed.rule.match.digests)
+        return frozenset(each.partition(":")[0].lower() for each in named)
+
+    @property
+    def changes(self) -> bool:
+        """Whether time alone changes verdicts, as things get older."""
+        return "age" in self.needs
+
+    @property
+    def reads_metadata(self) -> bool:
+        """Whether they ask for what only metadata tell."""
+        return bool(self.needs & {"licences", "install_scripts"})
 
     def next_change_ms(self, published: Iterable[int | None], now_ms: int) -> int | None:
         """When time alone changes a verdict next, of things that were published then; None: never."""
@@ -349,7 +379,7 @@ class RuleSet:
     """
     The rules that hold for a repository, in one format; ``rulings`` are by package key and version.
 
-    ``stamp`` is the same for sets that decide alike. There is no empty set: a repository without rules has none.
+    ``data`` differs whenever other advisories are known. There is no empty set: a repository without rules has none.
     """
 
     def __init__(
@@ -357,41 +387,54 @@ class RuleSet:
         rules: Sequence[Placed],
         order: Order,
         rulings: Mapping[tuple[str, str], Ruling] | None = None,
+        data: int = 0,
     ) -> None:
         self.rules = [CompiledRule(each, order) for each in rules]
         self._rulings: dict[str, dict[str, Ruling]] = {}
         for (package, version), ruling in (rulings or {}).items():
             self._rulings.setdefault(package, {})[version] = ruling
         self._kept: dict[str, PackageRules | None] = {}
-        said = [
-            *((each.owner, each.rule) for each in rules),
-            *sorted((rulings or {}).items(), key=lambda each: each[0]),
-        ]
-        self.stamp = hashlib.sha256(msgspec.json.encode(said, enc_hook=_encode)).hexdigest()[:16]
+        self._data = data
+
+    @property
+    def reads_metadata(self) -> bool:
+        """Whether any rule asks for what only metadata tell."""
+        return any(each.needs & {"licences", "install_scripts"} for each in self.rules)
 
     def of(self, package: str) -> PackageRules | None:
-        """The rules that may be about a package (a key); None if none is."""
+        """
+        The rules that may be about a package (a key); None if none is.
+
+        Of what belongs to no package, which has an empty key, only digests are asked for.
+        """
         if package in self._kept:
             return self._kept[package]
-        found = [each for each in self.rules if each.takes_package(package)]
+        if package:
+            found = [each for each in self.rules if each.takes_package(package)]
+        else:
+            found = [each for each in self.rules if "digests" in each.needs]
         rulings = self._rulings.get(package, {})
         made = None
         if found or any(not each.approved for each in rulings.values()):
             needs = frozenset[Datum]().union(*(each.needs for each in found))
-            made = PackageRules(package, found, rulings, needs)
+            made = PackageRules(package, found, rulings, needs, self._stamp(found, rulings, needs))
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
         self._kept[package] = made
         return made
 
+    def _stamp(self, rules: Sequence[CompiledRule], rulings: Mapping[str, Ruling], needs: frozenset[Datum]) -> str:
+        said = [
+            [(each.placed.owner, each.placed.rule) for each in rules],
+            sorted((version, ruling.approved, ruling.reason) for version, ruling in rulings.items()),
+            self._data if "advisories" in needs else 0,
+        ]
+        return hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
+
     def decide(self, facts: Facts, now_ms: int) -> Verdict:
         """What the rules say of something; see ``PackageRules.decide``."""
         rules = self.of(facts.package)
         return SERVED if rules is None else rules.decide(facts, now_ms)
-
-
-def _encode(value: object) -> object:
-    return [value.approved, value.reason] if isinstance(value, Ruling) else str(value)
 
 
 def _sort_or_none(sort: Sort, version: str) -> bytes | None:

@@ -111,8 +111,11 @@ def find_load(r: Reader) -> AdvisoryLoad | None:
 
 
 def put_load(tx: Transaction, loaded: AdvisoryLoad) -> None:
-    """Note that a load is complete."""
+    """Note that a load is complete. Of another export, rules decide anew: documents may change."""
+    before = find_load(tx)
     settings.put(tx, LOAD, dump(loaded))
+    if before is None or before.exported_ms != loaded.exported_ms:
+        settings.bump_config_serial(tx)
 
 
 def modified_of(r: Reader, records: Sequence[str]) -> dict[str, str]:

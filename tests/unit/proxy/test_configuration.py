@@ -12,7 +12,6 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import (
     DEFAULT_NEGATIVE_TTL_S,
     DEFAULT_TTL_S,
-    ReleaseAge,
     Rules,
     proxy_config_of,
     virtual_config_of,
@@ -129,11 +128,3 @@ def test_a_configuration_is_parsed_once_until_it_changes() -> None:
 def test_reserved_names_match_in_any_spelling(name: str, glob: str | None) -> None:
     config = proxy_config_of(proxy("http://a.example/", policy={"reserved_names": ["@Acme/*", "Acme_*"]}))
     assert config.rules.reserved_by(name) == glob
-
-
-def test_a_release_age_has_exempt_names() -> None:
-    policy = {"minimum_release_age": {"days": 7, "exempt": ["@acme/*"]}}
-    rules = proxy_config_of(proxy("http://a.example/", policy=policy)).rules
-    assert rules.age_for("left") == ReleaseAge(7, ("@acme/*",))
-    assert rules.age_for("left").ms == 7 * 24 * 60 * 60 * 1000  # type: ignore[union-attr]
-    assert rules.age_for("@acme/x") is None

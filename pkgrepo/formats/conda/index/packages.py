@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, Final
 
@@ -177,6 +177,12 @@ class FolderRecords:
     records: Mapping[str, bytes]
     exports: Mapping[str, bytes]
 
+    def without(self, files: Set[str]) -> FolderRecords:
+        """The same without some files, by their names."""
+        if not files:
+            return self
+        return FolderRecords(self.name, _without(self.records, files), _without(self.exports, files))
+
     @cached_property
     def digest(self) -> bytes:
         """The sha256 of all records and entries."""
@@ -196,6 +202,16 @@ class PackageRecords:
     name: str
     folders: Mapping[str, FolderRecords]
     about: bytes
+
+    def without(self, paths: Set[str]) -> PackageRecords:
+        """The same without some files, by their paths; folders without any file are left out."""
+        folders = {
+            subdir: each.without({path.rpartition("/")[2] for path in paths if path.startswith(f"{subdir}/")})
+            for subdir, each in self.folders.items()
+        }
+        return PackageRecords(
+            self.name, {key: each for key, each in folders.items() if any(each.records.values())}, self.about
+        )
 
 
 def read_all(reader: Reader, repository_id: int) -> list[tuple[str, PackageRecords]]:
@@ -235,6 +251,17 @@ def _join(
         subdir: FolderRecords(name, _joined(some), _joined(exports_texts[subdir])) for subdir, some in texts.items()
     }
     return PackageRecords(name, folders, about[0].body if about else b"{}")
+
+
+def _without(texts: Mapping[str, bytes], files: Set[str]) -> dict[str, bytes]:
+    """Members of JSON objects, a comma before each, by the ending of the files, without those of some names."""
+    made = {}
+    for ending, text in texts.items():
+        members = msgspec.json.decode(b"{%b}" % text[1:], type=dict[str, msgspec.Raw])
+        made[ending] = b"".join(
+            b',"%b":%b' % (name.encode(), bytes(value)) for name, value in members.items() if name not in files
+        )
+    return made
 
 
 def _joined(texts: Mapping[str, Sequence[bytes]]) -> dict[str, bytes]:

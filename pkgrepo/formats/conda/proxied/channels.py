@@ -12,7 +12,7 @@ take 40 MB of disk, 15 MB of memory and 3 s, and 1.2 s when few have changed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Final
 
@@ -31,18 +31,20 @@ from pkgrepo.formats.conda.index.documents import (
     StoredDocument,
     store,
 )
-from pkgrepo.formats.conda.index.packages import make_index
+from pkgrepo.formats.conda.index.packages import PackageRecords, make_index
 from pkgrepo.formats.conda.index.requests import document_response, in_coding_for, shards_index
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
-from pkgrepo.formats.conda.proxied.members import Hidden, Selection, find_hidden, has_age_rules
+from pkgrepo.formats.conda.proxied.members import STEP_MS, Hidden, Selection, find_hidden, shown_records
 from pkgrepo.gateway.response_cache import CachedResponse
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.storage.catalog.packages import packages
 
 from .members import ChannelState, Upstream, find_members
@@ -198,13 +200,25 @@ class _Writing:
     async def _write_hosted(self) -> tuple[Hashable, Part]:
         stamp = (self.services.registry.serial, self.state.hosted_stamp)
         known = None if self.before is None else self.before.parts.get(_HOSTED)
-        if known is not None and known[0] == stamp:
+        now_ms = self.services.clock.now_ms()
+        if known is not None and known[0] == stamp and known[1].is_current(now_ms):
             return known
-        active = [each.id for each in self.state.hosted if each.active]
+        resolver = self.services.proxy.resolver
+        active = [resolver.flat_member(self.repository, each) for each in self.state.hosted if each.active]
         plan = self._plan(_HOSTED)
-        part = await self.services.catalog.scan(
-            lambda reader: plan.write_hosted(channel.read_all(reader, each) for each in active)
-        )
+        opens: set[int] = set()
+
+        def read(reader: Reader, member: FlatMember) -> Iterator[tuple[str, PackageRecords]]:
+            for name, records in channel.read_all(reader, member.repository.id):
+                if member.policy is None:
+                    yield name, records
+                    continue
+                shown, opens_ms = shown_records(self.services, member, reader, records)
+                opens.update(opens_ms)
+                yield name, shown
+
+        part = await self.services.catalog.scan(lambda reader: plan.write_hosted(read(reader, each) for each in active))
+        part.opens_ms = max(min(opens), now_ms + STEP_MS) if opens else None
         return stamp, part
 
     async def _write_upstream(
@@ -220,9 +234,9 @@ class _Writing:
         if not upstream.document.held.document.found:
             return stamp, Part()
         hidden = Hidden()
-        if has_age_rules(upstream.member) and self.subdir:
+        if upstream.member.policy is not None and self.subdir:
             records = upstream.records
-            find = find_hidden(upstream.member, now_ms)
+            find = find_hidden(services, upstream.member, records.held.document.route)
             hidden = await services.proxy.documents.read(proxy, records.question, records.held, find)
         plan = self._plan(proxy.id, shared)
 

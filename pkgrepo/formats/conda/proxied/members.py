@@ -6,14 +6,17 @@ What a repository shows of the records of an upstream channel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from attrs import define, frozen
 
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, RUN_EXPORTS
-from pkgrepo.formats.conda.proxied.normaliser import name_in
+from pkgrepo.formats.conda.index.packages import PackageRecords
+from pkgrepo.formats.conda.names import ENDINGS
+from pkgrepo.formats.conda.proxied.normaliser import RECORD, name_in
 from pkgrepo.formats.conda.proxied.restoring import channeldata_question, exports_question, repodata_question
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
@@ -22,9 +25,10 @@ from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.rules import AgeRule, find_age_rule
+from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog import upstream_documents
+from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.server import repositories
 
 STEP_MS: Final = 300_000  # of time after which files are looked at again: large channels have one in every few seconds
@@ -33,7 +37,7 @@ STEP_MS: Final = 300_000  # of time after which files are looked at again: large
 @frozen(eq=False)
 class Hidden:
     """
-    The files that a rule hides since they are too young.
+    The files that rules hide.
 
     At ``opens_ms`` (None: never) the next of them is shown, which may be ``STEP_MS`` after it is old enough.
     """
@@ -75,32 +79,56 @@ class Selection:
         return [rules for _, rules in self.member.rules if rules.reserved_names]
 
 
-def has_age_rules(member: FlatMember) -> bool:
-    """Whether a rule hides files of an upstream that are too young."""
-    return any(rules.minimum_release_age is not None for _, rules in member.rules)
-
-
-def find_hidden(member: FlatMember, now_ms: int) -> Callable[[PartsFile], Hidden]:
-    """A function that finds, in the records of an upstream, the files that are too young now. Blocks."""
+def find_hidden(services: Services, member: FlatMember, route: str) -> Callable[[PartsFile], Hidden]:
+    """A function that finds, in the records of an upstream, the files that rules hide now. Blocks."""
+    format_, now_ms, policy = services.formats[member.repository.format], services.clock.now_ms(), member.policy
 
     def find(parts: PartsFile) -> Hidden:
         files: set[str] = set()
         opens: set[int] = set()
-        name, age = "", None
-        for entry in parts.entries(()):
+        name, rules = "", None
+        reads = policy is not None and policy.reads_metadata
+        for entry in parts.entries(RECORDS if reads else ()):
             if (its := name_in(entry.sort)) != name:
-                name, age = its, find_age_rule(member, its)
-            if age is not None and age.hides(entry.published_ms, now_ms):
+                name, rules = its, None if policy is None else policy.of(its)
+            if rules is None:
+                continue
+            meta = read_record(entry.fragments) if reads else None
+            verdict = Judge(format_, rules, member.repository, now_ms).of_entry(entry, route, meta)
+            if not verdict.served:
                 files.add(entry.key)
-                opens |= _opening(age, entry.published_ms)
+                opens |= set() if verdict.opens_ms is None else {verdict.opens_ms}
         return Hidden(frozenset(files), max(min(opens), now_ms + STEP_MS) if opens else None)
 
     return find
 
 
-def _opening(age: AgeRule, published_ms: int | None) -> set[int]:
-    opens_ms = age.opening_ms(published_ms)
-    return set() if opens_ms is None else {opens_ms}
+RECORDS: Final = tuple(f"{RECORD}{ending}" for ending in ENDINGS)
+
+
+def read_record(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
+    """The record of a file in its fragment, which has a comma and the name of the file before it."""
+    body = next((fragments[kind] for kind in RECORDS if kind in fragments), b"")
+    try:
+        found: dict[str, Any] = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return {}
+    return found
+
+
+def shown_records(
+    services: Services, member: FlatMember, reader: Reader, package: PackageRecords
+) -> tuple[PackageRecords, set[int]]:
+    """What a hosted channel shows of a package, without the files that rules hide, and when these are shown (ms)."""
+    rules = None if member.policy is None else member.policy.of(package.name)
+    found = None if rules is None else find_package(reader, member.repository.id, package.name)
+    if rules is None or found is None:
+        return package, set()
+    format_ = services.formats[member.repository.format]
+    judge = Judge(format_, rules, member.repository, services.clock.now_ms())
+    _, files = judge.hidden_files(reader, found.id)
+    opens = {each.opens_ms for each in files.values() if each.opens_ms is not None}
+    return (package.without(set(files)) if files else package), opens
 
 
 @frozen(eq=False)

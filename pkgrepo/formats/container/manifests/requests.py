@@ -16,7 +16,8 @@ from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_con
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity, Repository
+from pkgrepo.model import Identity, Repository, RepositoryType
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.downloads import ImagePull
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, lease_manifest
 from pkgrepo.repositories.images.push import TagImmutable
@@ -35,20 +36,26 @@ async def get_manifest(
     more_headers: Fields = (),
     ends_s: int = 0,
     counted: bool = True,
+    cacheable: bool = True,
 ) -> Response:
     """
     A manifest, or its headers for HEAD. The Accept header is ignored, since manifests are not converted.
 
     With ``served`` that digest is served for a tag instead of the one to which it points. With ``ends_s`` the
-    answer is cached until then, see L{CachedResponse}. Only if ``counted`` it counts as a download; it is logged as one
-    in any case.
+    answer is cached until then, see L{CachedResponse}; without ``cacheable`` never. Only if ``counted`` it counts as a
+    download; it is logged as one in any case.
 
     :raises Refusal: there is no such manifest, or it is unsigned and hidden from the caller
+    :raises RuleRefused: a rule refuses it
     """
     services, repository = context.services, target.repository
     view = await context.visibility.view(identity, repository, target.image)
     generation = services.catalog.generation()
-    by_digest, asked, reference = is_digest_like(reference), reference, served or reference
+    by_digest, asked = is_digest_like(reference), reference
+    if repository.type is RepositoryType.HOSTED:
+        chosen = await context.images.rules.choose(target, reference, Trace())
+        served, ends_s, cacheable = chosen.digest or served, chosen.ends_s or ends_s, not chosen.counted
+    reference = served or reference
     found = await _find_manifest(context, target, reference, view)
     if by_digest and request.method == b"HEAD":
         client = await context.authorization.pushing_client(request, identity, target)
@@ -77,7 +84,7 @@ async def get_manifest(
     def fresh(r: Reader) -> bool:
         return _is_public(r, target, reference, view, found)
 
-    if public and (request.method == b"GET" or not by_digest):
+    if cacheable and public and (request.method == b"GET" or not by_digest):
         cache_response(
             services.response_cache,
             request,

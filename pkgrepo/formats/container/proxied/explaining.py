@@ -98,14 +98,14 @@ class ImageExplainer:
     async def _find_manifest(self, holder: Holder, question: _Question) -> Explanation:
         target, reference, trace = holder.target, question.reference, question.trace
         repository, look = target.repository, self._services.catalog.look
-        serving, served, seen_ms = Serving(repository), reference, None
+        serving = Serving(repository)
         if not holder.is_hosted:
             found = await self._images.manifests.ensure(target, reference, trace, revalidate=question.revalidate)
-            chosen = await self._images.ages.choose(holder, reference, trace)
-            served, seen_ms = chosen.digest or reference, chosen.seen_ms
             key = tag_key(target.image, reference)
             document = await look(upstream_documents.find_document, repository.id, key)
             serving = Serving(repository, document, found.ends_s * 1000 or None, found.stale)
+        chosen = await self._images.rules.choose(target, reference, trace)
+        served, seen_ms = chosen.digest or reference, chosen.seen_ms
         keys = self._keys_of(repository)
         manifest: Manifest | None = await look(_read, target, served, keys)
         if manifest is None and keys is not None and await look(_read, target, served, None) is not None:

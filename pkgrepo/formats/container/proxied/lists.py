@@ -19,11 +19,11 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
-from pkgrepo.formats.container.proxied.ages import ReleaseAges
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
 from pkgrepo.formats.container.proxied.holders import Confirmation, Holders, Outcome, Place, Places, recall, times_of
 from pkgrepo.formats.container.proxied.manifests import ACCEPT, TracedRequests, UpstreamManifests
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, next_page
+from pkgrepo.formats.container.proxied.serving_rules import ImageRules
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
@@ -264,7 +264,7 @@ class UpstreamImages:
 
     holders: Holders
     manifests: UpstreamManifests
-    ages: ReleaseAges
+    rules: ImageRules
     blobs: UpstreamBlobs
     lists: UpstreamLists
 
@@ -287,7 +287,13 @@ class UpstreamImages:
         return cls(
             holders=Holders(catalog=catalog, resolver=services.proxy.resolver, clock=clock),
             manifests=manifests,
-            ages=ReleaseAges(catalog=catalog, clock=clock, manifests=manifests),
+            rules=ImageRules(
+                catalog=catalog,
+                clock=clock,
+                manifests=manifests,
+                resolver=services.proxy.resolver,
+                matches=services.proxy.matches,
+            ),
             blobs=UpstreamBlobs(
                 catalog=catalog,
                 publisher=publisher,

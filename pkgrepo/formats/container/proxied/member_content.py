@@ -24,10 +24,10 @@ from pkgrepo.gateway.virtual_publishing import check_new_name
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, Identity, Repository
-from pkgrepo.proxy.resolving.rules import TooYoung
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.images.blobs import link_blob, mount_blob
 from pkgrepo.repositories.images.push import Reference
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest
 
@@ -59,7 +59,7 @@ class MemberContent:
         False if no repository on the same storage has it; upstreams are not asked.
         """
         for holder in await self._images.holders.lenders(source):
-            if not holder.is_hosted and await self._is_too_young(holder, digest):
+            if await self._images.rules.refuses_blob(holder.target, digest):
                 continue
             if await self._mount(holder, target, digest, client, actor):
                 return True
@@ -120,15 +120,15 @@ class MemberContent:
         repository, image = holder.target.repository, holder.target.image
         if not holder.is_hosted:
             await self._images.manifests.ensure(holder.target, digest)
-            await self._images.ages.choose(holder, digest, Trace())
+        await self._images.rules.choose(holder.target, digest, Trace())
         view = await self._visibility.view(identity, repository, image)
         where = (repository.storage_id, repository.id, image, digest, view.keys)
         return await self._services.catalog.look(find_manifest, *where)
 
     async def _link(self, target: Target, digest: str, client: str, actor: Actor) -> None:
         async def keep(holder: Holder) -> None:
+            await self._images.rules.check_blob(holder.target, digest)
             if not holder.is_hosted:
-                await self._images.ages.check_blob(holder, digest)
                 await self._images.blobs.keep(holder.target.repository, target.image, parse_digest(digest))
 
         async for holder, _ in self._ask_members(target, keep):
@@ -149,7 +149,7 @@ class MemberContent:
         for holder in await self._lenders(target):
             try:
                 found = await ask(holder)
-            except (NotFound, TooYoung):
+            except (NotFound, RuleRefused):
                 continue
             except UpstreamDenied:
                 raise  # a decision, see L{Holders.first}
@@ -187,13 +187,6 @@ class MemberContent:
                 link_blob, target.repository, staged, [blob], target.image, blob, digest, None, client, actor
             )
         return True
-
-    async def _is_too_young(self, holder: Holder, digest: str) -> bool:
-        try:
-            await self._images.ages.check_blob(holder, digest)
-        except TooYoung:
-            return True
-        return False
 
 
 def _find_blob(r: Reader, repository: Repository, image: str, digest: str) -> LinkedBlob | None:

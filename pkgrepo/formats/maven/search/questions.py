@@ -36,7 +36,7 @@ from pkgrepo.gateway.badges import render_badge
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response, text_response
-from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions
 from pkgrepo.proxy.trace import Trace
 
@@ -143,7 +143,7 @@ async def _parts(
         raise NotFound("artifact", path)
     await services.access.require(identity, Action.READ, repository, target.package_key)
     key, form = document_key(target, target.package_key)
-    if repository.type is RepositoryType.HOSTED:
+    if services.proxy.resolver.reads_catalog(repository, target.package_key):
         parts, _ = await services.catalog.scan(read_parts, repository.id, key, form)
         return [parts], form
     members = await services.proxy.resolver.members(repository, key, Trace())

@@ -116,7 +116,7 @@ async def version(context: Context[object], request: Request, path: VersionPath)
 async def dist_tags(context: Context[object], request: Request, name: str) -> Response:
     """The dist-tags of a package, as tag to version. :raises NotFound: no such package"""
     await authorize_read(context, request, name)
-    if context.repository.type is RepositoryType.HOSTED:
+    if context.services.proxy.resolver.reads_catalog(context.repository, name):
         package = await get_package(context, name)
         tagged = await context.services.catalog.look(tags.tagged_versions, package.id)
     else:
@@ -201,7 +201,7 @@ async def _find_version(
     :raises NotFound: no such package
     """
     state = await state_of(context, request, name)
-    if context.repository.type is RepositoryType.HOSTED:
+    if context.services.proxy.resolver.reads_catalog(context.repository, name):
         package = await get_package(context, name)
         return state, await context.services.catalog.look(find_version_fragment, package.id, selector)
     spliced, state = await state.load(FULL)

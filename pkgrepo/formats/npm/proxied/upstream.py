@@ -106,6 +106,15 @@ def make_release(name: str, entry: Entry, source: FileSource, blob: BlobInfo) ->
     )
 
 
+def read_manifest(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
+    """What a fragment in the full form says of a version; nothing if it cannot be decoded."""
+    try:
+        found: dict[str, Any] = msgspec.json.decode(version_document(fragments[FULL]))
+    except (KeyError, *ERRORS):
+        return {}
+    return found
+
+
 def _read_manifest(entry: Entry) -> Mapping[str, Any]:
     """
     The upstream's manifest of a version, in the form of a hosted one.

@@ -282,7 +282,7 @@ async def _distributions_of(context: Context[object], project: str, version: str
     """The path and package type of each distribution of a version. :raises NotFound: there is no such version"""
     services, repository = context.services, context.repository
     key, what = version_key(version), f"{project} {version}"
-    if repository.type is RepositoryType.HOSTED:
+    if services.proxy.resolver.reads_catalog(repository, project):
         found = existing(
             await services.catalog.look(versions.find_by_keys, repository.id, project, key), "version", what
         )

@@ -32,7 +32,7 @@ from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Document, File, RepositoryType
+from pkgrepo.model import Action, Document, File
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -60,7 +60,7 @@ async def _answer(
 ) -> Response:
     key = project_key(project)
     await context.admit(request, Action.READ, key)
-    read = _read_hosted if context.repository.type is RepositoryType.HOSTED else _make
+    read = _read_hosted if context.services.proxy.resolver.reads_catalog(context.repository, key) else _make
     try:
         document = await read(
             context, key, None if version is None else version_key(version), context.url(request), simple=simple

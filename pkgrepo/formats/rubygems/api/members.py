@@ -15,9 +15,11 @@ from pkgrepo.formats.rubygems.gemspec import ANY, RUNTIME, Dependency, GemSpec, 
 from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.names import RUBY, sort_key
 from pkgrepo.gateway.services import Context
+from pkgrepo.interfaces import Reader
 from pkgrepo.proxy.format import MemberParts
 from pkgrepo.proxy.resolving.serving import HostedMember
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog.packages.packages import find_package
 
 from .records import Release, list_releases
 
@@ -31,14 +33,22 @@ async def releases_of_members(context: Context[object], name: str) -> list[Relea
         members = await services.proxy.resolver.members(context.repository, name, Trace())
     except NotFound:
         return None
-    hosted = [each.repository.id for each in members.serving if isinstance(each, HostedMember)]
+    hosted = [each for each in members.serving if isinstance(each, HostedMember)]
     if hosted:
         found: list[Release] = []
         for each in hosted:
-            listed: list[Release] | None = await services.catalog.scan(list_releases, each, name)
-            found += listed or ()
+            found += await services.catalog.scan(_shown_releases, each, name)
         return await services.pools.cpu(_in_order, found)
     return await services.pools.cpu(_described, name, await services.proxy.resolver.parts(members, name, INFO))
+
+
+def _shown_releases(r: Reader, member: HostedMember, name: str) -> list[Release]:
+    """The releases of a gem of a hosted member that no rule hides."""
+    listed, package = list_releases(r, member.repository.id, name) or [], find_package(r, member.repository.id, name)
+    if member.judge is None or package is None:
+        return listed
+    hidden, _ = member.judge.hidden_files(r, package.id)
+    return [each for each in listed if each.spec.full_version not in hidden]
 
 
 def _described(name: str, members: Sequence[MemberParts]) -> list[Release]:

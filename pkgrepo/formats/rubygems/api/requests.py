@@ -114,7 +114,7 @@ async def version(context: Context[object], request: Request, name: str, number:
     """A gem in one version, for the platform in the query."""
     await context.admit(request, Action.READ, name)
     key = full_version(number, request.parameter(b"platform") or RUBY)
-    if context.repository.type is RepositoryType.HOSTED:
+    if context.services.proxy.resolver.reads_catalog(context.repository, name):
         found = await context.services.catalog.look(find_version, context.repository.id, name, key)
     else:
         listed = await releases_of_members(context, name) or ()
@@ -125,7 +125,7 @@ async def version(context: Context[object], request: Request, name: str, number:
 async def versions(context: Context[object], request: Request, name: str) -> Response:
     """All live versions of a gem, the highest first."""
     await context.admit(request, Action.READ, name)
-    if context.repository.type is RepositoryType.HOSTED:
+    if context.services.proxy.resolver.reads_catalog(context.repository, name):
         body = await context.services.catalog.scan(_versions, context.repository.id, name)
     else:
         listed = await releases_of_members(context, name)
@@ -170,6 +170,8 @@ async def dependencies(context: Context[object], request: Request, *, json: bool
     names = [each for each in dict.fromkeys((request.parameter(b"gems") or "").split(",")) if each]
     if len(names) > MOST_NAMES:
         raise Refusal(422, TOO_MANY, "too_many")
+    if not all(context.services.proxy.resolver.reads_catalog(context.repository, each) for each in names):
+        raise NotFound("address", "of the dependencies of gems that a rule is about")
     body = await context.services.catalog.scan(_dependencies, context.repository.id, names, json)
     return _answer(context, body, JSON if json else MARSHAL)
 
@@ -184,7 +186,7 @@ async def _admit_all(context: Context[object], request: Request) -> Identity:
 
 async def _find_latest(context: Context[object], name: str) -> Release | None:
     """The highest version that is no prerelease, else the highest one, for Ruby rather than a platform; or None."""
-    if context.repository.type is RepositoryType.HOSTED:
+    if context.services.proxy.resolver.reads_catalog(context.repository, name):
         found: Release | None = await context.services.catalog.look(find_latest, context.repository.id, name)
         return found
     listed = await releases_of_members(context, name)

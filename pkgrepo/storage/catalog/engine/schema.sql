@@ -1015,6 +1015,48 @@ CREATE TABLE storage_size (
     PRIMARY KEY (storage_id, day)
 ) WITHOUT ROWID;
 
+-- Blocks by rules: what is refused at once, in repositories whose path matches a pattern.
+CREATE TABLE policy_block (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    repository TEXT NOT NULL,
+    package TEXT NOT NULL,
+    versions TEXT NOT NULL,
+    digests TEXT NOT NULL DEFAULT '[]',
+    reason TEXT NOT NULL,
+    ends_at INTEGER,
+    created_at INTEGER NOT NULL,
+    actor TEXT NOT NULL
+);
+
+-- Versions that a rule holds in quarantine, and the decisions about them: waiting, approved, denied.
+CREATE TABLE quarantined (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    version TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    state TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    decided_at INTEGER,
+    decided_by TEXT NOT NULL DEFAULT '',
+    comment TEXT NOT NULL DEFAULT '',
+    UNIQUE (repository_id, package_key, version)
+);
+CREATE INDEX quarantined_state ON quarantined (state, id);
+
+-- How often a rule of an owner (the path of a repository, or the server) matched what was asked of a repository.
+CREATE TABLE rule_count (
+    owner TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    day INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (owner, rule, repository_id, day)
+);
+
 -- Only SQLite:
 -- The keys and texts of packages by the trigrams in them: a search for a part of a name reads the packages that have
 -- it, instead of all. The indexes have no copy of the texts; they take some 20 bytes for a key. Triggers keep them up.

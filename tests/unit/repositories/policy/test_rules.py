@@ -154,7 +154,9 @@ def test_the_table_of_rules_and_decisions(rules: list[Any], ruling: Ruling | Non
 def test_sets_that_decide_alike_have_one_stamp() -> None:
     def stamp(*rules: PolicyRule, owner: str = "a/b", approved: bool | None = None) -> str:
         rulings = None if approved is None else {("left", "1"): Ruling(approved=approved)}
-        return RuleSet([Placed(each, owner) for each in rules], ORDER, rulings).stamp
+        found = RuleSet([Placed(each, owner) for each in rules], ORDER, rulings).of("left")
+        assert found is not None
+        return found.stamp
 
     one, other = PolicyRule(name="a"), PolicyRule(name="b")
     assert stamp(one) == stamp(PolicyRule(name="a"))

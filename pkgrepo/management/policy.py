@@ -1,0 +1,405 @@
+"""
+Rules for all repositories, blocks, and decisions on what is in quarantine.
+
+The rules of one repository are a part of its configuration (``policy.rules``). Blocks and decisions hold from the
+commit on, in every process.
+
+=====================================  ==============================================================================
+a change                               needs
+=====================================  ==============================================================================
+rules for all repositories             a system manager
+a block of one repository              the action admin there, or a system manager
+a block with a pattern of them         a system manager
+a decision on what is in quarantine    the action admin in the repository that has the version, or a system manager
+=====================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Self
+
+import msgspec
+from msgspec import Meta
+
+from pkgrepo.errors import Forbidden, Invalid, NotFound, existing
+from pkgrepo.gateway.access import unknown
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, SYSTEM_MANAGERS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.pages import Page
+from pkgrepo.management.api.route import Created, Parameter, Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.model import Action, Repository
+from pkgrepo.repositories.policy.effective import own_rules, takes_repository
+from pkgrepo.repositories.policy.rules import SERVER
+from pkgrepo.repositories.policy.schema import (
+    ALTERNATIVE,
+    Pattern,
+    PolicyRule,
+    Reason,
+    RuleMatch,
+    Rules,
+    Versions,
+    check_rules,
+)
+from pkgrepo.storage.catalog.server import policy
+from pkgrepo.storage.catalog.server.policy import Block, Quarantined
+from pkgrepo.storage.catalog.usage_counts import DAY_MS
+
+table = Table("policy")
+
+DAYS = 30  # of the counts
+STATES = ("waiting", "approved", "denied", "all")
+_WILD = frozenset("*?[")
+_BATCH = 200
+
+
+class CountRecord(Record):
+    """How often a rule has matched what was asked for in the last 30 days; repository is the server for its rules."""
+
+    repository: str
+    rule: str
+    action: str
+    count: int
+
+
+class ServerRules(Body):
+    """The rules for all repositories, in the form of policy.rules."""
+
+    rules: Rules
+
+
+class ServerRulesRecord(Record):
+    """The rules for all repositories, and how often they have matched what was asked for in the last 30 days."""
+
+    rules: list[PolicyRule]
+    counts: list[CountRecord]
+
+
+class NewBlock(Body):
+    """
+    What is refused at once: a package, some versions of it, or digests.
+
+    repository is a path, or a pattern of them such as main/*. package is a name or a pattern of names, also
+    name@version. versions are as in a rule: a range in the order of the format, a version or a pattern, several with ||
+    between them. until is when the block ends by itself.
+    """
+
+    repository: Annotated[str, Meta(min_length=1, max_length=256)]
+    package: Annotated[str, Meta(max_length=256)] = ""
+    versions: Versions = ""
+    digests: Annotated[list[Pattern], Meta(max_length=100)] = []
+    reason: Reason = ""
+    until: datetime | None = None
+
+
+class BlockRecord(Record):
+    """A block; count is how often it refused something in the last 30 days."""
+
+    id: str
+    repository: str
+    package: str
+    versions: str
+    digests: list[str]
+    reason: str
+    until: datetime | None
+    by: str
+    created_at: datetime
+    count: int = 0
+
+    @classmethod
+    def of(cls, block: Block, count: int = 0) -> Self:
+        """The record of a block."""
+        return cls(
+            id=block.uid,
+            repository=block.repository,
+            package=block.package,
+            versions=block.versions,
+            digests=list(block.digests),
+            reason=block.reason,
+            until=block.ends_at,
+            by=block.actor,
+            created_at=block.created_at,
+            count=count,
+        )
+
+
+class QuarantinedRecord(Record):
+    """
+    A version that a rule holds in quarantine, in the repository that has it; of an image it is a tag or digest.
+
+    state is waiting, approved or denied. reason is that of the rule, comment that of the decision.
+    """
+
+    id: str
+    repository: str
+    package: str
+    version: str
+    rule: str
+    reason: str
+    state: str
+    since: datetime
+    decided_at: datetime | None
+    decided_by: str
+    comment: str
+
+    @classmethod
+    def of(cls, repository: Repository, found: Quarantined) -> Self:
+        """The record of a version in a repository."""
+        return cls(
+            id=found.uid,
+            repository=repository.path,
+            package=found.package_key,
+            version=found.version,
+            rule=found.rule,
+            reason=found.reason,
+            state=found.state,
+            since=found.since,
+            decided_at=found.decided_at,
+            decided_by=found.decided_by,
+            comment=found.comment,
+        )
+
+
+class Decision(Body):
+    """Why a version is approved or denied."""
+
+    reason: Annotated[str, Meta(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+
+
+@table.get("/policy/rules", SYSTEM_MANAGERS, "Show the rules for all repositories")
+async def show_rules(call: Call) -> ServerRulesRecord:
+    """They hold in addition to those of each repository."""
+    return await _server_rules(call)
+
+
+@table.put(
+    "/policy/rules",
+    SYSTEM_MANAGERS,
+    "Replace the rules for all repositories",
+    audit="policy.rules",
+    conditional=True,
+)
+async def replace_rules(call: Call, body: ServerRules) -> ServerRulesRecord:
+    """They hold from now on. A range of versions must mean something in one of the formats (422)."""
+    call.check_unchanged(await _server_rules(call))
+    sorts = [None if each.versions is None else each.versions.sort for each in call.services.formats.values()]
+    check_rules(body.rules, sorts, "/rules")
+    given = msgspec.to_builtins(body.rules)
+    await call.write(call.entry(SERVER, {"rules": given}), policy.set_server_rules, given)
+    return await _server_rules(call)
+
+
+@table.get("/policy/counts", ACCOUNT_HOLDERS, "Count how often rules have matched")
+async def count_matches(call: Call) -> list[CountRecord]:
+    """
+    In the last 30 days, of the rules of repositories that the caller may edit, and of the server for system managers.
+
+    A request is counted when a file or manifest is asked for, and not when a document is made without it.
+    """
+    counts = await call.catalog.scan(policy.counts_since, call.now_ms // DAY_MS - DAYS)
+    found: list[CountRecord] = []
+    for each in call.registry.listed():
+        rules = own_rules(each)
+        if rules and await call.services.authorizer.may(call.identity, Action.EDIT, each):
+            found += [_count(each.path, placed.rule, counts) for placed in rules]
+    if await _manages(call):
+        found += (await _server_rules(call)).counts
+    return found
+
+
+def _count(owner: str, rule: PolicyRule, counts: dict[tuple[str, str], int]) -> CountRecord:
+    return CountRecord(repository=owner, rule=rule.name, action=rule.action, count=counts.get((owner, rule.name), 0))
+
+
+@table.get("/policy/blocks", ACCOUNT_HOLDERS, "List the blocks")
+async def list_blocks(call: Call) -> list[BlockRecord]:
+    """System managers see all; others those of single repositories in which they have the action admin."""
+    counts = await call.catalog.scan(policy.counts_since, call.now_ms // DAY_MS - DAYS)
+    by_name: dict[str, int] = {}
+    for (_, name), count in counts.items():
+        by_name[name] = by_name.get(name, 0) + count
+    every = await call.catalog.scan(policy.list_blocks)
+    manages = await _manages(call)
+    return [
+        BlockRecord.of(each, by_name.get(f"block {each.uid[:8]}", 0))
+        for each in every
+        if manages or await _administers(call, each.repository)
+    ]
+
+
+@table.post("/policy/blocks", ACCOUNT_HOLDERS, "Block a package or versions of it", status=201, audit="policy.block")
+async def add_block(call: Call, body: NewBlock) -> Created[BlockRecord]:
+    """
+    It holds at once, on all workers and nodes: in documents, and for files and manifests by their exact address or
+    digest, through virtual repositories, and of what is in a cache, too. The latest version, or tag, is the highest of
+    those that are left.
+
+    A block of a single repository needs the action admin there, one with a pattern a system manager.
+    """
+    repositories = await _check_rights(call, body.repository)
+    package, versions = _split(body.package, body.versions)
+    if not package and not body.digests:
+        raise Invalid("name a package, or digests", "/package")
+    match = RuleMatch(packages=[package] if package else [], versions=versions, digests=body.digests)
+    _check_match(call, match, repositories)
+    until = None if body.until is None else _utc(body.until)
+    if until is not None and until.timestamp() * 1000 <= call.now_ms:
+        raise Invalid("this time has passed", "/until")
+    where = repositories[0].path if len(repositories) == 1 and not _WILD & {*body.repository} else body.repository
+    detail = {"package": package, "versions": versions, "digests": body.digests, "reason": body.reason}
+    made = await call.write(
+        call.entry(where, detail),
+        policy.add_block,
+        repository=where,
+        package=package,
+        versions=versions,
+        digests=[each.lower() for each in body.digests],
+        reason=body.reason,
+        ends_ms=None if until is None else round(until.timestamp() * 1000),
+        actor=call.actor.name,
+        now_ms=call.now_ms,
+    )
+    return Created(BlockRecord.of(made), f"/api/policy/blocks/{made.uid}")
+
+
+@table.delete("/policy/blocks/<block>", ACCOUNT_HOLDERS, "Remove a block", audit="policy.unblock")
+async def remove_block(call: Call, block: str) -> None:
+    """What it refused is served again at once, unless another rule refuses it."""
+    found = await call.catalog.look(policy.find_block, block)
+    if found is None or not (await _manages(call) or await _administers(call, found.repository)):
+        raise NotFound("block", block)
+    await call.write(call.entry(found.repository, {"id": block}), policy.remove_block, block)
+
+
+STATE = Parameter("state", "waiting, approved, denied or all; waiting by default.")
+
+
+@table.get("/policy/quarantine", ACCOUNT_HOLDERS, "List the versions in quarantine", query=(STATE,), paged=True)
+async def list_quarantine(call: Call) -> Page[QuarantinedRecord]:
+    """
+    The newest first: those of repositories in which the caller has the action admin.
+
+    A version is listed when a client has asked for it, or for a document that would show it.
+    """
+    state = call.query("state") or "waiting"
+    if state not in STATES:
+        raise Invalid(f"state is one of {', '.join(STATES)}", "state")
+    wanted = call.page_request
+    after = wanted.after(2**62)
+    found: list[tuple[Repository, Quarantined]] = []
+    while len(found) <= wanted.limit:
+        some = await call.catalog.scan(policy.list_quarantined, "" if state == "all" else state, after, _BATCH)
+        found += [pair for each in some if (pair := await _seen(call, each)) is not None]
+        if len(some) < _BATCH:
+            break
+        after = some[-1].id
+    return wanted.page(found[: wanted.limit + 1], lambda pair: pair[1].id, lambda pair: QuarantinedRecord.of(*pair))
+
+
+@table.post(
+    "/policy/quarantine/<quarantined>/approve",
+    ACCOUNT_HOLDERS,
+    "Approve a version in quarantine",
+    audit="policy.approve",
+)
+async def approve(call: Call, body: Decision, quarantined: str) -> QuarantinedRecord:
+    """Rules with the action quarantine let it pass from now on; those that block still hold."""
+    return await _decide(call, quarantined, body.reason, approved=True)
+
+
+@table.post(
+    "/policy/quarantine/<quarantined>/deny", ACCOUNT_HOLDERS, "Deny a version in quarantine", audit="policy.deny"
+)
+async def deny(call: Call, body: Decision, quarantined: str) -> QuarantinedRecord:
+    """It is refused from now on, also if the rule that held it is removed. It can still be approved later."""
+    return await _decide(call, quarantined, body.reason, approved=False)
+
+
+async def _decide(call: Call, uid: str, comment: str, *, approved: bool) -> QuarantinedRecord:
+    found = await call.catalog.look(policy.find_quarantined, uid)
+    pair = None if found is None else await _seen(call, found)
+    repository, version = existing(pair, "quarantined version", uid)
+    name = f"{repository.path}/{version.package_key}@{version.version}"
+    decided = await call.write(
+        call.entry(name, {"reason": comment}),
+        policy.decide_quarantined,
+        uid,
+        approved=approved,
+        comment=comment,
+        actor=call.actor,
+        now_ms=call.now_ms,
+    )
+    return QuarantinedRecord.of(repository, decided)
+
+
+async def _seen(call: Call, found: Quarantined) -> tuple[Repository, Quarantined] | None:
+    """The repository of a version, if the caller may decide about it."""
+    repository = call.registry.find_id(found.repository_id)
+    if repository is None or not (await _manages(call) or await _may_admin(call, repository)):
+        return None
+    return repository, found
+
+
+async def _server_rules(call: Call) -> ServerRulesRecord:
+    await call.registry.refresh()
+    rules = msgspec.convert(list(call.registry.policy.rules), list[PolicyRule])
+    counts = await call.catalog.scan(policy.counts_since, call.now_ms // DAY_MS - DAYS)
+    return ServerRulesRecord(rules=rules, counts=[_count(SERVER, each, counts) for each in rules])
+
+
+async def _manages(call: Call) -> bool:
+    return await call.services.authorizer.may_use(call.identity, "system")
+
+
+async def _may_admin(call: Call, repository: Repository) -> bool:
+    return await call.services.authorizer.may(call.identity, Action.ADMIN, repository)
+
+
+async def _administers(call: Call, pattern: str) -> bool:
+    repository = None if _WILD & {*pattern} else call.registry.find_path(pattern)
+    return repository is not None and await _may_admin(call, repository)
+
+
+async def _check_rights(call: Call, pattern: str) -> list[Repository]:
+    """The repositories that a block holds for. :raises Forbidden, NotFound: the caller may not block there"""
+    manages = await _manages(call)
+    if _WILD & {*pattern}:
+        if not manages:
+            raise Forbidden("blocks for a pattern of repositories are for system managers only")
+        return [each for each in call.registry.all() if takes_repository(pattern, each.path)]
+    repository = call.registry.find_path(pattern)
+    if repository is None or not (
+        manages or await call.services.authorizer.may(call.identity, Action.READ, repository)
+    ):
+        raise unknown(call.identity, pattern)
+    if not manages and not await _may_admin(call, repository):
+        raise Forbidden(await call.services.authorizer.explain(call.identity, Action.ADMIN, repository, None))
+    return [repository]
+
+
+def _check_match(call: Call, match: RuleMatch, repositories: Sequence[Repository]) -> None:
+    """:raises Invalid: the block means nothing in any of the repositories; the pointers are those of its body"""
+    formats = {each.format for each in repositories} or set(call.services.formats)
+    kinds = [call.services.formats[each].versions for each in sorted(formats)]
+    try:
+        check_rules(
+            [PolicyRule(name="block", match=match)], [None if each is None else each.sort for each in kinds], ""
+        )
+    except Invalid as error:
+        raise Invalid(error.message, error.pointer.removeprefix("/0/match")) from None
+
+
+def _split(package: str, versions: str) -> tuple[str, str]:
+    """A package and its versions, of which the first may have both: ``left-pad@1.3.1``, ``@acme/x@1.*``."""
+    name, sign, version = package.rpartition("@")
+    if not sign or not name:
+        return package, versions
+    if not versions:
+        return name, version
+    return name, f"{version} {ALTERNATIVE} {versions}"
+
+
+def _utc(at: datetime) -> datetime:
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

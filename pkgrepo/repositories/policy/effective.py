@@ -1,0 +1,67 @@
+"""Which rules hold for a repository: its own, those of the virtual ones around it, those of the server, and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.storage.catalog.server.policy import Block, StoredPolicy
+
+from .rules import CACHED, SERVER, Order, Placed, RuleSet, Ruling
+from .schema import PolicyRule, RuleMatch, ServingPolicy
+
+SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams
+_BLOCKS = "block"
+
+
+def rule_set(
+    policy: StoredPolicy, repository: Repository, around: Sequence[Repository], order: Order
+) -> RuleSet | None:
+    """
+    The rules for what is served of a repository that is reached through those ``around`` it; None without any.
+
+    A companion has the rules of its parent, and what is staged has those of the repository that it is for.
+    """
+    owners: dict[str, Repository] = {}
+    for each in (*around, repository):
+        owners |= {owner.path: owner for owner in (each.authority, each)}
+    placed = [each for owner in owners.values() for each in own_rules(owner)]
+    placed += [Placed(msgspec.convert(each, PolicyRule), SERVER) for each in policy.rules]
+    placed += [placed_block(each, path) for each in policy.blocks if (path := _path_of(each, owners)) is not None]
+    rulings = {key: Ruling(approved=ok, reason=why) for key, (ok, why) in policy.rulings.get(repository.id, {}).items()}
+    return RuleSet(placed, order, rulings, policy.exported_ms) if placed or rulings else None
+
+
+def own_rules(repository: Repository) -> list[Placed]:
+    """The rules in the configuration of a repository, with the one that the short form stands for."""
+    stored = repository.policy.get("rules")
+    found = [Placed(each, repository.path) for each in msgspec.convert({"rules": stored or []}, ServingPolicy).rules]
+    age: Mapping[str, Any] | None = repository.policy.get(SHORT)
+    if age is not None and repository.type is not RepositoryType.HOSTED:
+        match = RuleMatch(age_days=age["days"], source=CACHED)
+        rule = PolicyRule(name=SHORT, match=match, exempt=list(age.get("exempt", ())))
+        found.append(Placed(rule, repository.path, short=True))
+    return found
+
+
+def placed_block(block: Block, owner: str) -> Placed:
+    """The rule that a block stands for."""
+    match = RuleMatch(packages=[block.package] if block.package else [], versions=block.versions)
+    match = msgspec.structs.replace(match, digests=list(block.digests))
+    name = f"{_BLOCKS} {block.uid[:8]}"
+    rule = PolicyRule(name=name, match=match, action="block", reason=block.reason, until=block.ends_at)
+    return Placed(rule, owner, block=block.uid)
+
+
+def takes_repository(pattern: str, path: str) -> bool:
+    """Whether a block with this pattern of repositories holds for the one at a path."""
+    return fnmatchcase(path.casefold(), pattern.casefold())
+
+
+def _path_of(block: Block, owners: Mapping[str, Repository]) -> str | None:
+    """The innermost of the repositories for which a block holds, or None."""
+    return next((path for path in reversed(list(owners)) if takes_repository(block.repository, path)), None)

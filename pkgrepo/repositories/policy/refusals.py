@@ -1,0 +1,98 @@
+"""The sentences by which clients learn that a rule refuses something: by which one, why, and who can lift it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from attrs import define
+
+from pkgrepo.errors import PkgrepoError
+from pkgrepo.model import Repository
+
+from .rules import SERVER, Placed, Verdict
+
+
+@define
+class RuleRefused(PkgrepoError):  # noqa: N818 - named for what happened
+    """
+    A rule refuses something; ``where`` is what the client may call the owner of the rule.
+
+    The name of a member of a virtual repository is not said: the client may not know it.
+    """
+
+    name: str
+    where: str
+    verdict: Verdict
+
+    @property
+    def placed(self) -> Placed:
+        """The rule."""
+        assert self.verdict.by is not None, "it is refused"
+        return self.verdict.by
+
+    @property
+    def header_reason(self) -> str:
+        """The reason for the header of a response."""
+        return str(self)
+
+    def __str__(self) -> str:
+        rule, verdict = self.placed.rule, self.verdict
+        held = verdict.waits or verdict.denied is not None or self.placed.block
+        right = "admin" if held else "edit"
+        lifted = "a system manager" if self.where == SERVER else f"who has the action {right} in {self.where}"
+        missing = f" ({verdict.missing} is not known)" if verdict.missing else ""
+        reason = f": {rule.reason}" if rule.reason else ""
+        if verdict.denied is not None:
+            return f"{self.name} was denied after a quarantine{reason}; {lifted} can approve it"
+        which = "a block" if self.placed.block else f"the rule {rule.name!r}"
+        if verdict.waits:
+            return (
+                f"{self.name} is held in quarantine by {which} of {self.where}{missing}{reason}; {lifted} approves it"
+            )
+        opens = _until(verdict.opens_ms)
+        return f"{self.name} is blocked by {which} of {self.where}{missing}{opens}{reason}; {lifted} can lift that"
+
+
+@define
+class TooYoung(RuleRefused):
+    """A release is younger than ``policy.minimum_release_age`` lets it be served."""
+
+    days: float
+
+    def __str__(self) -> str:
+        rule = f"the {self.days:g} days that policy.minimum_release_age of {self.where} asks for"
+        if self.verdict.missing:
+            return f"{self.name} has no publication date, so it may be younger than {rule}"
+        if self.verdict.opens_ms is None:
+            return f"{self.name} is younger than {rule}"
+        text = _time(self.verdict.opens_ms)
+        if text is None:  # after the year 9999: upstreams choose the dates
+            return f"{self.name} has a publication date in the future, so it is younger than {rule}"
+        return f"{self.name} is younger than {rule}: it will be served from {text}"
+
+
+def refusal(name: str, verdict: Verdict, asked: Repository, repository: Repository) -> RuleRefused:
+    """
+    The error for something of ``repository`` that is refused, to a client that asked ``asked`` for it.
+
+    Decisions on what is in quarantine belong to the repository that has the version.
+    """
+    placed = verdict.by
+    assert placed is not None, "it is refused"
+    owner = placed.owner or repository.path
+    where = owner if owner in (asked.path, asked.authority.path, SERVER) else f"a member of {asked.path}"
+    if placed.short:
+        return TooYoung(name, where, verdict, placed.rule.match.age_days or 0)
+    return RuleRefused(name, where, verdict)
+
+
+def _until(opens_ms: int | None) -> str:
+    text = None if opens_ms is None else _time(opens_ms)
+    return "" if text is None else f" until {text}"
+
+
+def _time(ms: int) -> str | None:
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError):
+        return None

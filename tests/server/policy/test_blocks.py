@@ -1,0 +1,207 @@
+"""Blocks and rules in documents and for files, hosted, proxied and through virtual repositories, in each format."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from tests.server.policy.conftest import FORMATS, KINDS, World
+from tests.support.format_cases import CASES
+
+pytestmark = pytest.mark.server
+
+# The file of each format at another spelling of its address, or that belongs to it: all are refused like it.
+BESIDE = {
+    "npm": ("/demo/-/demo-1.1.0.tgz", "/%64emo/-/demo-1.1.0.tgz"),
+    "python": (
+        "/demo/1.1/demo-1.1-py3-none-any.whl",
+        "/Demo/1.1/demo-1.1-py3-none-any.whl",
+        "/packages/demo/1.1/demo-1.1-py3-none-any.whl",
+        "/demo/1.1/demo-1.1-py3-none-any.whl.metadata",
+    ),
+    "ruby": ("/gems/demo-1.1.0.gem", "/quick/Marshal.4.8/demo-1.1.0.gemspec.rz"),
+    "conda": ("/noarch/demo-1.1-py_0.conda",),
+    "maven": tuple(
+        f"/com/example/demo/1.1/demo-1.1{ending}" for ending in (".jar", ".pom", ".jar.sha1", ".pom.md5", ".jar.sha256")
+    ),
+}
+OLDER = {
+    "npm": "/demo/-/demo-1.0.0.tgz",
+    "python": "/demo/1.0/demo-1.0-py3-none-any.whl",
+    "ruby": "/gems/demo-1.0.0.gem",
+    "conda": "/noarch/demo-1.0-py_0.conda",
+    "maven": "/com/example/demo/1.0/demo-1.0.jar",
+}
+SHOWN = {
+    "npm": b'"1.1.0":',
+    "python": b"demo-1.1-",
+    "ruby": b"1.1.0 ",
+    "conda": b"demo-1.1-",
+    "maven": b"<version>1.1<",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_block_holds_at_once_in_documents_and_on_files(world: World, format: str, kind: str) -> None:
+    case, client = CASES[format], world.at(f"{format}-{kind}")
+    document = case.documents[0]
+    before = client.get(document)
+    assert SHOWN[format] in before.body
+    for path in BESIDE[format]:
+        assert client.get(path).status == 200, path  # also kept, and in the cache of responses
+        client.get(path)
+    etag = before.headers["etag"]
+    uid = world.block(f"{format}-{kind}", case.name, versions=case.version)
+    try:
+        after = client.get(document, If_None_Match=etag)
+        assert (after.status, SHOWN[format] in after.body) == (200, False)
+        assert after.headers["etag"] != etag
+        for path in BESIDE[format]:
+            for method, fields in (("GET", {}), ("HEAD", {}), ("GET", {"Range": "bytes=0-1"})):
+                refused = client.ask(method, path, headers=fields)
+                assert refused.status == 403, (method, path)
+            assert b"malware" in client.get(path).body, path
+        assert client.get(OLDER[format]).status == 200
+    finally:
+        world.unblock(uid)
+    assert SHOWN[format] in client.get(document).body
+    assert client.get(BESIDE[format][0]).status == 200
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_block_of_a_member_holds_through_virtual_repositories(world: World, format: str) -> None:
+    case = CASES[format]
+    uid = world.block(f"{format}-mirror", f"{case.name}@{case.version}")
+    try:
+        client = world.at(f"{format}-all")
+        assert SHOWN[format] not in client.get(case.documents[0]).body
+        refused = client.get(BESIDE[format][0])
+        assert (refused.status, f"main/{format}-mirror" in refused.text) == (403, False)
+        assert SHOWN[format] in world.at(f"{format}-own").get(case.documents[0]).body
+    finally:
+        world.unblock(uid)
+
+
+@pytest.mark.parametrize("kind", ["own", "mirror"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_digest_is_blocked(world: World, format: str, kind: str) -> None:
+    path = BESIDE[format][0]
+    digest = hashlib.sha256(world.at(f"{format}-own").get(path).body).hexdigest()
+    uid = world.block(f"{format}-{kind}", "", digests=[f"sha256:{digest}"])
+    try:
+        client = world.at(f"{format}-{kind}")
+        assert client.get(path).status == 403
+        assert client.get(OLDER[format]).status == 200
+    finally:
+        world.unblock(uid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_latest_version_of_npm_is_the_highest_that_is_left(world: World, kind: str) -> None:
+    client = world.at(f"npm-{kind}")
+    uid = world.block(f"npm-{kind}", "demo", versions=">=1.1,<1.2")
+    try:
+        assert client.get("/demo").json["dist-tags"] == {"latest": "1.0.0", "next": "2.0.0-rc.1"}
+        assert client.get("/demo/latest").json["version"] == "1.0.0"
+        assert client.get("/demo/1.1.0").status in (403, 404)
+    finally:
+        world.unblock(uid)
+
+
+def rule(**fields: Any) -> dict[str, Any]:
+    return {"name": "no", "reason": "because", **fields}
+
+
+@pytest.mark.parametrize("kind", ["own", "mirror", "all"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_rules_of_a_repository_hold_and_are_explained(world: World, format: str, kind: str) -> None:
+    case, name = CASES[format], f"{format}-{kind}"
+    world.set_rules(name, rule(match={"packages": [case.name], "versions": f"=={case.version}"}))
+    try:
+        client = world.at(name)
+        assert SHOWN[format] not in client.get(case.documents[0]).body
+        assert f"'no' of main/{name}" in client.get(BESIDE[format][0]).text
+        query = f"/explain?repository=main/{name}&package={case.name}&version={case.version}"
+        found = world.ok("GET", query)
+        assert found["outcome"] == "blocked"
+        assert "'no'" in found["sentence"]
+    finally:
+        world.set_rules(name)
+    assert client.get(BESIDE[format][0]).status == 200
+
+
+def test_the_server_has_rules_too(world: World) -> None:
+    rules = [rule(match={"packages": ["demo", "com.example:*"], "source": "hosted"})]
+    world.ok("PUT", "/policy/rules", {"rules": rules})
+    try:
+        for each in FORMATS:
+            refused = world.at(f"{each}-own").get(BESIDE[each][0])
+            assert (refused.status, "a system manager can lift" in refused.text) == (403, True), each
+            assert world.at(f"{each}-all").get(OLDER[each]).status == 200, each
+        counts = world.ok("GET", "/policy/rules")["counts"]
+        assert [each["rule"] for each in counts] == ["no"]
+    finally:
+        world.ok("PUT", "/policy/rules", {"rules": []})
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_in_quarantine_is_served_when_it_was_approved(world: World, format: str) -> None:
+    case, name = CASES[format], f"{format}-mirror"
+    world.set_rules(name, rule(action="quarantine", match={"packages": [case.name], "versions": case.version}))
+    try:
+        client = world.at(name)
+        assert client.get(BESIDE[format][0]).status == 403
+        assert SHOWN[format] not in client.get(case.documents[0]).body
+        waiting = until_listed(world, case.name, name)
+        path = f"/policy/quarantine/{waiting['id']}"
+        assert world.ok("POST", f"{path}/approve", {"reason": "looked at"})["state"] == "approved"
+        assert client.get(BESIDE[format][0]).status == 200
+        assert SHOWN[format] in client.get(case.documents[0]).body
+        world.ok("POST", f"{path}/deny", {"reason": "bad"})
+        assert "denied after a quarantine: bad" in client.get(BESIDE[format][0]).text
+        world.ok("POST", f"{path}/approve", {})
+    finally:
+        world.set_rules(name)
+
+
+def until_listed(world: World, package: str, repository: str) -> Any:
+    """Wait until a version is listed: it is noted with the next batch."""
+    while True:
+        for each in world.ok("GET", "/policy/quarantine")["items"]:
+            if (each["package"], each["repository"]) == (package, f"main/{repository}"):
+                return each
+
+
+def test_who_may_block(world: World) -> None:
+    api = world.api
+    assert api.post_json("/policy/blocks", {"repository": "main/nothing", "package": "x"}).status == 404
+    assert api.post_json("/policy/blocks", {"repository": "main/npm-own"}).status == 422
+    assert api.post_json("/policy/blocks", {"repository": "main/npm-own", "package": "x@>=1 y"}).status == 422
+    assert api.delete("/policy/blocks/none").status == 404
+    anyone = world.at("npm-own")
+    assert anyone.get("/demo").status == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("format", "path", "hidden"),
+    [
+        ("npm", "/-/package/demo/dist-tags", "1.1.0"),
+        ("python", "/pypi/demo/json", "demo-1.1-"),
+        ("ruby", "/api/v1/versions/demo.json", "1.1.0"),
+        ("conda", "/noarch/current_repodata.json", "demo-1.1-"),
+        ("conda", "/noarch/run_exports.json", "demo-1.1-"),
+    ],
+)
+def test_other_documents_show_nothing_of_it(world: World, format: str, path: str, hidden: str, kind: str) -> None:
+    case, client = CASES[format], world.at(f"{format}-{kind}")
+    assert hidden in client.get(path).text
+    uid = world.block(f"{format}-{kind}", case.name, versions=case.version)
+    try:
+        found = client.get(path)
+        assert (found.status, hidden in found.text) == (200, False)
+    finally:
+        world.unblock(uid)
