@@ -181,6 +181,8 @@ class Assembly:
             await self._mirror.close()
             await self._events.poster.close()
             await self._identification.documents.close()
+            for directory in self._identification.directories:
+                directory.close()
             if stop_receiving is not None:
                 stop_receiving()
             await wait_for_spawned(self._reactor, max(1.0, ends_at - self._reactor.seconds()))
@@ -307,6 +309,7 @@ class Assembly:
                 authorizer=identification.authorizer,
                 sessions=identification.sessions,
                 sign_on=identification.sign_on,
+                directories=identification.directories,
                 passwords=core.passwords,
                 throttle=identification.throttle,
                 bearer=identification.bearer,
@@ -331,9 +334,9 @@ def maintenance(
 ) -> Iterator[IService]:
     """Housekeeping, the removal of sessions that ended, retention, refreshes, and the daily garbage collection."""
     yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
-    if config.auth.oidc:
+    if config.auth.oidc or config.auth.ldap:
         check = identification.daily_check.run
-        yield PeriodicTask(check, reactor, every_s=SESSIONS_S, what="asking identity providers")
+        yield PeriodicTask(check, reactor, every_s=SESSIONS_S, what="asking identity providers and directories")
     yield PeriodicTask(identification.pipelines.remove_old, reactor, every_s=SESSIONS_S, what="removing old tokens")
     yield Housekeeping(
         core.context,

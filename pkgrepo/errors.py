@@ -300,6 +300,14 @@ class IssuerUnavailable(PkgrepoError):
 
 
 @define
+class DirectoryUnavailable(IssuerUnavailable):
+    """A directory (LDAP) gave no usable answer, so that nobody knows whether a password is right."""
+
+    def __str__(self) -> str:
+        return f"the directory {self.name!r} cannot be asked now: {self.reason}"
+
+
+@define
 class IdentityRefused(MessageError):
     """
     An identity token is not accepted; ``code`` is one of those of trusted publishing.

@@ -138,10 +138,12 @@ class Accounts:
         Change the caller's password. A token instead of the old password is refused.
 
         :raises AuthenticationFailed: the old password is wrong; :raises Invalid: the new one is too weak
+        :raises Forbidden: the password is that of a directory
         """
         proven = await self.login(identity.username, old, actor.address, code=code)
         if proven.limits is not None or proven.user_id != identity.user_id:
             raise Forbidden("a password is changed by whoever knows it, not through a token")
+        await self._catalog.look(check_password_here, owner_of(identity))
         self._passwords.check(new, username=identity.username)
         hashed = await self._passwords.hash(new)
         self.copy_entry(await self._catalog.write(_change_password, owner_of(identity), hashed, actor, self._now_ms()))
@@ -157,6 +159,18 @@ def owner_of(identity: Identity) -> int:
     if identity.user_id is None:
         raise AuthenticationRequired
     return identity.user_id
+
+
+def check_password_here(r: Reader, user_id: int) -> None:
+    """
+    Check that an account has a password here. One beside that of a directory would stay when the person leaves that.
+
+    :raises Forbidden: it has none
+    """
+    if not users.password_hash(r, user_id):
+        raise Forbidden(
+            "this account has no password here: change it where it is, at the directory of your organisation"
+        )
 
 
 def add_personal_token(

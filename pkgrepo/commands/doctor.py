@@ -26,7 +26,7 @@ from pkgrepo.composition.core import KEY_FILE, SPOOL, Core
 from pkgrepo.composition.databases import reading
 from pkgrepo.composition.upstreams import upstream_settings
 from pkgrepo.config import Config
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.errors import DirectoryUnavailable, Invalid, PkgrepoError
 from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -60,11 +60,12 @@ class Stored:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
-@click.option("--offline", is_flag=True, help="Ask no upstreams and no name servers.")
+@click.option("--offline", is_flag=True, help="Ask no upstreams, directories and name servers.")
 @click.pass_obj
 def doctor(sources: Sources, *, as_json: bool, offline: bool) -> None:
     """
-    Check configuration, rights, disks, clock, memory, database, advisories, buckets, upstreams, certificate and unit.
+    Check configuration, rights, disks, clock, memory, database, advisories, buckets, upstreams, directories,
+    certificate and unit.
 
     Prints a line for each, with what to do about it. Nothing is changed, and a server may run. Exit code 1 if there is
     a problem; 0 with warnings alone.
@@ -81,6 +82,7 @@ def doctor(sources: Sources, *, as_json: bool, offline: bool) -> None:
         if not offline:
             found.extend(await _names(stored))
             found.extend(await _upstreams(config, stored))
+            found.extend(await _directories(config))
 
     def finish(_result: object) -> None:
         _print(found, as_json=as_json)
@@ -244,4 +246,27 @@ async def _upstreams(config: Config, stored: Stored) -> list[Finding]:
                 found.append(Finding(f"{repository.path} {each.route.name}", state, sentence, advice))
     finally:
         await clients.close()
+    return found
+
+
+async def _directories(config: Config) -> list[Finding]:
+    """Log in at all directories as the server does, and search people and groups."""
+    if not config.auth.ldap:
+        return []
+    from pkgrepo.composition.directories import make_directories  # noqa: PLC0415 - a library that few servers need
+
+    found = []
+    try:
+        directories = make_directories(config, reactor)
+    except Invalid as error:
+        return [Finding("directories", PROBLEM, str(error), "correct the file, or its rights")]
+    for each in directories:
+        subject = f"directory {each.name}"
+        try:
+            found.append(Finding(subject, OK, await each.check()))
+        except DirectoryUnavailable as error:
+            advice = f"check auth.ldap.{each.name}, and what ldapsearch says with the same values"
+            found.append(Finding(subject, PROBLEM, printable(error.reason), advice))
+        finally:
+            each.close()
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from pkgrepo.auth.login.checkers import (
     TokenChecker,
     make_portal,
 )
+from pkgrepo.auth.login.directories import Directories
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
@@ -47,7 +48,7 @@ from .shared_news import AUDIT, answer_after, make_throttle
 
 @frozen(kw_only=True)
 class Identification:
-    """Authentication, authorisation and the audit log."""
+    """Authentication, authorisation and the audit log; ``directories`` are those that check passwords."""
 
     bearer: BearerTokens
     uses: TokenUses
@@ -63,6 +64,7 @@ class Identification:
     pipelines: PipelineTokens
     sign_on: SignOn
     daily_check: DailyCheck
+    directories: Sequence[Any]
 
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
@@ -75,8 +77,26 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     factors = SecondFactors(catalog, core.secrets, throttle, required=config.auth.second_factor, clock=clock)
     idle = timedelta(hours=config.auth.login_hours)
     sessions = BrowserSessions(catalog, idle=idle, clock=clock, refused=factors.lacks)
+    directories: Sequence[Any] = ()
+    if config.auth.ldap:
+        from .directories import make_directories  # noqa: PLC0415 - loads a library that few servers need
+
+        directories = make_directories(config, reactor)
     checkers = [
-        PasswordChecker(catalog, core.passwords, throttle, factors, clock=clock),
+        PasswordChecker(
+            catalog,
+            core.passwords,
+            throttle,
+            factors,
+            directories=Directories(
+                directories,
+                catalog,
+                parallel=max((each.connections for each in config.auth.ldap.values()), default=1),
+                reactor=reactor,
+                now_ms=core.clock.now_ms,
+            ),
+            clock=clock,
+        ),
         TokenChecker(catalog, clock=clock),
         SignedChecker(catalog, bearer, clock=clock),
         SessionChecker(sessions),
@@ -96,7 +116,10 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         now_ms=core.clock.now_ms,
         token_max_days=config.auth.token_max_days,
         copy_entry=audit_log.copy,
-        own_email=not any(each.link_by_email for each in config.auth.oidc.values()),
+        own_email=not (
+            any(each.link_by_email for each in config.auth.oidc.values())
+            or any(each.link_by_email for each in config.auth.ldap.values())
+        ),
     )
     documents = Documents(
         [
@@ -144,7 +167,10 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
             copy_entry=audit_log.copy,
         ),
         sign_on=sign_on,
-        daily_check=DailyCheck(sign_on.sources(), catalog, now_ms=core.clock.now_ms, copy_entry=audit_log.copy),
+        directories=directories,
+        daily_check=DailyCheck(
+            [*sign_on.sources(), *directories], catalog, now_ms=core.clock.now_ms, copy_entry=audit_log.copy
+        ),
     )
 
 

@@ -104,7 +104,7 @@ def _table(name: str, meaning: str, keys: list[Key]) -> Iterator[str]:
     yield f"## {title}\n\n{meaning}\n\n| setting | default | meaning |\n| --- | --- | --- |"
     for key in keys:
         shown = key.show(key.default)
-        default = "needed" if key.default is REQUIRED else f"`{shown}`" if shown else ""
+        default = "needed" if key.default is REQUIRED else _cell(f"`{shown}`") if shown else ""
         also = f"; or `{key.name}_file`, a file that holds it" if key.kind.secret else ""
         yield f"| `{key.name}` | {default} | {_cell(f'{key.explanation} ({key.kind.what}){also}')} |"
     yield ""

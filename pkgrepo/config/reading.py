@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pkgrepo.auth.login.passwords import check_password
 from pkgrepo.config.keys import Key, Section, iter_keys, keys_of, sections_of, unknown
 from pkgrepo.config.kinds import SettingError
-from pkgrepo.config.settings import Admin, BootstrapToken, Config, Tls
+from pkgrepo.config.settings import Admin, BootstrapToken, Config, LdapDirectory, Tls
 from pkgrepo.errors import Invalid
 from pkgrepo.outbound.addresses import is_loopback
 from pkgrepo.outbound.urls import parse_url
@@ -225,6 +225,7 @@ def check(config: Config) -> tuple[Config, list[str]]:
         *_check_tls(config.tls),
         *_check_admin(config.bootstrap.admin, config.auth.password_min),
         *_check_issuers(config),
+        *_check_directories(config),
     ]
     if not config.server.listen:
         problems.append("server.listen: must name at least one address")
@@ -274,6 +275,40 @@ def _check_issuers(config: Config) -> Iterator[str]:
                 yield f"{place}: must begin with https://, since it is not on this machine"
             if next(each for each in urls if urls[each] == url) != name:
                 yield f"{place}: is there more than once"
+
+
+def _check_directories(config: Config) -> Iterator[str]:
+    if not config.auth.ldap:
+        return
+    from pkgrepo.ldap.servers import parse_address  # noqa: PLC0415 - loads a library that few servers need
+
+    for name, each in config.auth.ldap.items():
+        place = f"auth.ldap.{name}"
+        if bool(each.bind_dn) != (each.bind_password_file is not None):
+            yield f"{place}.bind_password_file: goes with bind_dn, and neither without the other"
+        for key, url in (("url", each.url), *(("more_urls", url) for url in each.more_urls)):
+            try:
+                address = parse_address(url)
+            except ValueError as error:
+                yield f"{place}.{key}: must be an address: {error}"
+                continue
+            if not address.is_tls and not each.start_tls and not is_loopback(address.host):
+                yield f"{place}.{key}: must begin with ldaps://, or have start_tls, since it is not on this machine"
+        yield from _check_filters(place, each)
+
+
+def _check_filters(place: str, directory: LdapDirectory) -> Iterator[str]:
+    from pkgrepo.ldap.filters import Filter  # noqa: PLC0415 - as above
+
+    for key, text, places in (
+        ("user_filter", directory.user_filter, ("username",)),
+        ("group_filter", directory.group_filter, ("dn", "username")),
+    ):
+        try:
+            if text or key == "user_filter":
+                Filter(text, *places)
+        except Invalid as error:
+            yield f"{place}.{key}: {error}"
 
 
 def _check_admin(admin: Admin, password_min: int) -> Iterator[str]:

@@ -239,6 +239,93 @@ class OidcProvider(Section, frozen=True):
     ] = False
 
 
+Attribute = Annotated[str, Meta(pattern=r"[A-Za-z][A-Za-z0-9;-]{0,63}", title='the name of an attribute such as "uid"')]
+
+
+class LdapDirectory(Section, frozen=True):
+    """A directory (LDAP version 3, Active Directory) that checks the passwords of people, in all clients."""
+
+    url: Annotated[
+        str,
+        meaning(
+            "its server; ldap:// to another machine needs start_tls",
+            pattern=r"ldaps?://[^\s/?#@]+/?",
+            title='an address such as "ldaps://ldap.corp.example"',
+        ),
+    ]
+    base_dn: Annotated[str, meaning('what people and groups are below, such as "dc=corp,dc=example"')]
+    more_urls: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"ldaps?://[^\s/?#@]+/?", title="an address")], ...],
+        meaning(
+            "further servers of the same directory, asked when those before cannot be", title="a list of addresses"
+        ),
+    ] = ()
+    start_tls: Annotated[bool, meaning("whether TLS begins by StartTLS at an ldap:// address")] = False
+    ca_file: Annotated[
+        ExistingFile | None,
+        meaning("certificates of private authorities for it, PEM, beside those of the system and of proxy.ca_file"),
+    ] = None
+    bind_dn: Annotated[
+        str,
+        meaning(
+            "the name under which this server searches; empty: it searches without a login",
+            pattern=r".*",
+            title="a text",
+        ),
+    ] = ""
+    bind_password_file: Annotated[ExistingFile | None, meaning("file that holds the password of bind_dn")] = None
+    user_base: Annotated[str, meaning("what people are below, if not base_dn", pattern=r".*", title="a text")] = ""
+    group_base: Annotated[str, meaning("what groups are below, if not base_dn", pattern=r".*", title="a text")] = ""
+    user_filter: Annotated[
+        str, meaning("the filter of those who may log in (RFC 4515); {username} is the name that somebody typed")
+    ] = "(uid={username})"
+    group_filter: Annotated[
+        str,
+        meaning(
+            "the filter of the groups of a person: {dn} is the name of the entry, {username} that of the account; "
+            "empty: no groups are read",
+            pattern=r".*",
+            title="a text",
+        ),
+    ] = "(|(member={dn})(uniqueMember={dn})(memberUid={username}))"
+    nested_groups: Annotated[
+        bool, meaning("whether groups count that the groups of a person are in, searched level by level")
+    ] = False
+    username_attribute: Annotated[Attribute, meaning("the attribute that becomes the name of a new account")] = "uid"
+    name_attribute: Annotated[Attribute, meaning("the attribute that becomes the full name of a new account")] = "cn"
+    email_attribute: Annotated[Attribute, meaning("the attribute with the e-mail address")] = "mail"
+    id_attribute: Annotated[
+        str,
+        meaning(
+            "the attribute by which a person is recognised whatever the name is: empty for the first one there of "
+            "entryUUID, objectGUID, nsUniqueId, ipaUniqueID and GUID",
+            pattern=r"([A-Za-z][A-Za-z0-9;-]{0,63})?",
+            title="the name of an attribute, or nothing",
+        ),
+    ] = ""
+    group_attribute: Annotated[
+        Attribute,
+        meaning("the attribute whose value is that of a group here; a person joins and leaves it at each login"),
+    ] = "cn"
+    admin_groups: Annotated[
+        tuple[str, ...],
+        meaning("names of groups there that make admins, as long as they are in them", title="a list of names"),
+    ] = ()
+    auto_create: Annotated[bool, meaning("whether the first login of a person makes an account")] = False
+    link_by_email: Annotated[
+        bool,
+        meaning(
+            "whether the first login of a person is linked to the one account with the same e-mail address: only for "
+            "directories in which people cannot change their own address"
+        ),
+    ] = False
+    connect_timeout_s: Annotated[
+        Seconds, meaning("how long connecting to a server may take, with TLS", ge=0.1, le=60)
+    ] = 5
+    timeout_s: Annotated[Seconds, meaning("how long it may take to answer a question", ge=0.1, le=60)] = 10
+    connections: Annotated[int, meaning("most connections to it, in each process", ge=1, le=100)] = 4
+
+
 class Auth(Section, frozen=True):
     """Anonymous access, passwords and tokens."""
 
@@ -269,6 +356,10 @@ class Auth(Section, frozen=True):
     ] = field(default_factory=dict)
     oidc: Annotated[
         Mapping[str, OidcProvider], meaning("providers at which people log in to the console (single sign-on)")
+    ] = field(default_factory=dict)
+    ldap: Annotated[
+        Mapping[str, LdapDirectory],
+        meaning("directories that check the passwords of people, asked in this order (LDAP, Active Directory)"),
     ] = field(default_factory=dict)
 
 

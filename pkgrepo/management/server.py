@@ -210,7 +210,8 @@ async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
 
 async def _others(services: ManagementServices) -> list[Check]:
     """The checks that admins learn of, and that do not decide on the status."""
-    return [await each(services) for each in (_layout, _webhooks, _advisories, _backups)]
+    found = [await each(services) for each in (_layout, _webhooks, _advisories, _backups)]
+    return [*found, *map(_directory, services.directories)]
 
 
 async def _checked(services: ManagementServices) -> tuple[str, list[Check]]:
@@ -279,6 +280,12 @@ async def _webhooks(services: ManagementServices) -> Check:
     if not names:
         return Check("webhooks")
     return Check("webhooks", DEGRADED, f"switched off because their receivers failed: {', '.join(names)}")
+
+
+def _directory(directory: Any) -> Check:
+    """A directory that is away keeps others from nothing, nor those who have logged in."""
+    name = f"directory {directory.name}"
+    return Check(name, DEGRADED, f"it cannot be asked: {directory.trouble}") if directory.trouble else Check(name)
 
 
 async def _advisories(services: ManagementServices) -> Check:

@@ -61,8 +61,10 @@ async def log_in(visit: Visit, form: Form) -> Response:
         error = str(refused)
     except (AuthenticationFailed, Invalid):
         error = "The name, the password or the code is wrong." if form.text("code") else WRONG
-    except TooManyAttempts as refused:
+    except (TooManyAttempts, Forbidden) as refused:
         error = str(refused)
+    except IssuerUnavailable as away:
+        return await _form_page(visit, target, username, str(away), 503)
     else:
         return _go_on(visit, target, _cookies(begun))
     return await _form_page(visit, target, username, error, 401)

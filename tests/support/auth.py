@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from twisted.internet import reactor
 
 from pkgrepo.auth.login.authenticator import Authenticator
 from pkgrepo.auth.login.checkers import PasswordChecker, SignedChecker, TokenChecker, make_portal
+from pkgrepo.auth.login.directories import Directories
 from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.throttle import Throttle
@@ -77,7 +78,7 @@ class InlineThreads:
 class AuthServices:
     """The services of ``pkgrepo.auth``, connected as in a server."""
 
-    def __init__(self) -> None:
+    def __init__(self, directories: Sequence[Any] = ()) -> None:
         self.clock = SettableTime()
         self.catalog = MemoryCatalog()
         self.threads = InlineThreads()
@@ -93,6 +94,9 @@ class AuthServices:
                     self.passwords,
                     self.throttle,
                     make_factors(self.catalog, self.throttle),
+                    directories=Directories(
+                        directories, self.catalog, parallel=4, reactor=reactor, now_ms=lambda: self.now_ms
+                    ),
                     clock=self.clock,
                 ),
                 TokenChecker(self.catalog, clock=self.clock),

@@ -8,7 +8,7 @@ wrong password.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -28,16 +28,19 @@ from pkgrepo.auth.login.credentials import (
     ISignedCredentials,
     ITokenCredentials,
 )
+from pkgrepo.auth.login.directories import Directories
 from pkgrepo.auth.login.identities import identity_of, is_valid
-from pkgrepo.auth.login.passwords import Passwords
+from pkgrepo.auth.login.passwords import Attempt, Passwords, Verdict
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.auth.tokens.text import hash_token
+from pkgrepo.concurrency.fair_semaphore import Path as QueuePath
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import ANONYMOUS, Identity, Token, User, UserKind
+from pkgrepo.storage.catalog.people.linked_identities import issuers_of
 from pkgrepo.storage.catalog.people.tokens import find_token, find_token_by_hash
 from pkgrepo.storage.catalog.people.users import (
     find_user,
@@ -55,7 +58,11 @@ LOGIN_RECORDED_S = 3600  # seconds between two writes of one user's last login
 
 @implementer(ICredentialsChecker)
 class PasswordChecker:
-    """User name and password, and the code of a second factor if the account has one, with a rate limit."""
+    """
+    User name and password, and the code of a second factor if the account has one, with a rate limit.
+
+    The password is that of the account here or at one of the ``directories``.
+    """
 
     credentialInterfaces = (IPasswordCredentials,)
 
@@ -66,40 +73,116 @@ class PasswordChecker:
         throttle: Throttle,
         factors: SecondFactors,
         *,
+        directories: Directories | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._catalog = catalog
+        self._directories = directories
         self._passwords = passwords
         self._throttle = throttle
         self._factors = factors
         self._clock = clock
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity. Fails with ``UnauthorizedLogin``, ``TooManyAttempts`` or ``SecondFactorRequired``."""
+        """
+        The identity. Fails with ``UnauthorizedLogin``, ``TooManyAttempts``, ``SecondFactorRequired``,
+        ``DirectoryUnavailable``, or ``Forbidden`` for a person of a directory without an account here.
+        """
         return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
         account, address = name_key(credentials.username), credentials.address
         await self._throttle.admit(account, address)  # before queueing; ``begin`` checks again
-        user, stored = await self._catalog.look(_read_account, credentials.username)
-        verdict = await self._passwords.verify(
-            stored,
-            credentials.password,
-            path=self._throttle.queue_path(account, address),
-            begin=partial(self._throttle.begin, account, address),
-        )
-        if user is None or not verdict.correct:
+        known, stored, issuers = await self._catalog.look(_read_account, credentials.username)
+        asked = self._asked(credentials.username, known, stored, issuers)
+        path = self._throttle.queue_path(account, address)
+        begin = partial(self._throttle.begin, account, address)
+        if not asked:
+            verdict = await self._passwords.verify(stored, credentials.password, path=path, begin=begin)
+            user = known if verdict.correct else None
+        elif not stored:
+            verdict = Verdict(correct=False)
+            user = await self._ask(asked, credentials, path, begin)
+        else:
+            attempt = _LongAttempt(begin)
+            try:
+                verdict = await self._passwords.verify(stored, credentials.password, path=path, begin=attempt.begin)
+                user = (
+                    known if verdict.correct else await self._ask(asked, credentials, path, attempt.go_on, failed=True)
+                )
+            finally:
+                attempt.close()
+        if user is None:
             # do not log an unknown name: people type passwords into the wrong field
-            known = user.username if user else "an unknown user"
-            log.info("wrong password for {user} from {address}", user=known, address=address)
+            name = known.username if known else "an unknown user"
+            log.info("wrong password for {user} from {address}", user=name, address=address)
             raise UnauthorizedLogin
         if not await self._factors.check(user, credentials.code, address, enrolling=credentials.enrolling):
             log.info("wrong code of a second factor for {user} from {address}", user=user.username, address=address)
             raise UnauthorizedLogin
         self._throttle.succeeded(account, address)
-        rehashed = None if verdict.rehashed is None else (stored, verdict.rehashed)
-        await _record_login(self._catalog, user, self._clock(), rehashed)
+        if verdict.correct:
+            rehashed = None if verdict.rehashed is None else (stored, verdict.rehashed)
+            await _record_login(self._catalog, user, self._clock(), rehashed)
         return identity_of(user, via="password")
+
+    async def _ask(
+        self,
+        asked: Sequence[Any],
+        credentials: Any,
+        path: QueuePath,
+        begin: Callable[[], Attempt],
+        *,
+        failed: bool = False,
+    ) -> User | None:
+        assert self._directories is not None
+        name, password = credentials.username, credentials.password
+        return await self._directories.log_in(asked, name, password, path=path, begin=begin, failed=failed)
+
+    def _asked(self, username: str, user: User | None, stored: str, issuers: Sequence[str]) -> Sequence[Any]:
+        if self._directories is None:
+            return ()
+        return self._directories.asked_for(username, user, issuers, has_password=bool(stored))
+
+
+class _LongAttempt:
+    """
+    One attempt over two checks: it ends with the first one if that was right, else with the second one.
+
+    A client may leave between them: after ``close`` what comes of the first one is the end.
+    """
+
+    def __init__(self, begin: Callable[[], Attempt]) -> None:
+        self._begin = begin
+        self._attempt: Attempt | None = None
+        self._is_between = False
+        self._is_closed = False
+
+    def begin(self) -> _LongAttempt:
+        """Begin it."""
+        self._attempt = self._begin()
+        return self
+
+    def end(self, *, failed: bool) -> None:
+        """End the first check."""
+        assert self._attempt is not None
+        if failed and not self._is_closed:
+            self._is_between = True
+        else:
+            self._attempt.end(failed=failed)
+
+    def go_on(self) -> Attempt:
+        """The attempt, for the second check, which ends it."""
+        assert self._attempt is not None
+        self._is_between = False
+        return self._attempt
+
+    def close(self) -> None:
+        """There is no second check, unless it has begun."""
+        self._is_closed = True
+        if self._is_between and self._attempt is not None:
+            self._is_between = False
+            self._attempt.end(failed=True)
 
 
 @implementer(ICredentialsChecker)
@@ -217,11 +300,13 @@ async def _record_login(catalog: ICatalog, user: User, now_s: float, rehashed: t
         await catalog.write(record_login, user.id, now_ms=int(now_s * 1000), rehashed=rehashed)
 
 
-def _read_account(r: Reader, username: str) -> tuple[User | None, str]:
-    """A user and the stored password hash; both may be missing."""
+def _read_account(r: Reader, username: str) -> tuple[User | None, str, list[str]]:
+    """A user, the stored password hash, and the issuers of the links; each may be missing."""
     user = find_user_by_name(r, username)
+    if user is None:
+        return None, "", []
     # an inactive user has no hash here: the rate limit must not reveal whether the password is right
-    return user, password_hash(r, user.id) if user and user.active else ""
+    return user, password_hash(r, user.id) if user.active else "", issuers_of(r, user.id)
 
 
 def _read_token(r: Reader, hash: bytes, username: str) -> tuple[Token, User] | None:

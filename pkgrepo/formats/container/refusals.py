@@ -97,6 +97,7 @@ ERRORS = ErrorTable(
         errors.StorageFull: (507, "DENIED"),
         errors.QuotaExceeded: (403, "DENIED"),  # docker reads errors of 4xx alone, and tries 5xx again
         errors.StorageFailed: (503, "UNAVAILABLE"),
+        errors.IssuerUnavailable: (503, "UNAVAILABLE"),
         errors.UpstreamFailed: (502, "UNAVAILABLE"),
         errors.UpstreamDenied: (403, "DENIED"),
         errors.UpstreamMisconfigured: (424, "UNAVAILABLE"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -76,6 +77,8 @@ class ManagementServices:
     With ``open_install`` anyone may make the first admin. The server is degraded while the disk of a storage, or of
     ``database_dir``, has fewer than ``low_water`` free bytes (None: see L{low_water}).
 
+    ``directories`` check passwords, see L{IDirectory}.
+
     ``poster`` sends messages to webhooks, in which ``event_source`` names this server.
 
     ``request_times`` returns the durations of reads by format, ``reactor_lag`` how late scheduled calls ran, both in
@@ -103,6 +106,7 @@ class ManagementServices:
     authorizer: Authorizer
     sessions: BrowserSessions
     sign_on: SignOn
+    directories: Sequence[Any]
     passwords: Passwords
     throttle: Throttle
     bearer: BearerTokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
+from pkgrepo.auth.accounts import check_password_here
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
@@ -69,7 +70,8 @@ async def show_own_permissions(call: Call) -> Permissions:
 @table.post("/user/change-password", ACCOUNT_HOLDERS, "Change the caller's password", audit="account.password")
 async def change_password(call: Call, body: PasswordChange) -> None:
     """
-    Needs the old password. Requests that authenticate with a token are refused (403).
+    Needs the old password. Requests that authenticate with a token are refused (403), and so are those for accounts
+    whose password is at a directory.
 
     Bearer tokens and login tokens are revoked, other access tokens stay valid.
     """
@@ -82,6 +84,7 @@ async def change_password(call: Call, body: PasswordChange) -> None:
     address = call.request.client_address
     code = body.code or code_of(call.request)
     await call.services.authenticator.login(user.username, body.old_password, address, code=code)
+    await call.catalog.look(check_password_here, user.id)
     call.services.passwords.check(body.new_password, username=user.username)
     hashed = await call.services.passwords.hash(body.new_password)
     await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)

@@ -19,6 +19,11 @@ def problems_of(**arguments: object) -> tuple[str, ...]:
     return caught.value.problems
 
 
+def directory(**settings: object) -> dict[str, object]:
+    """The settings of a directory."""
+    return {"auth.ldap": {"corp": {"url": "ldaps://ldap.corp.example", "base_dn": "dc=corp", **settings}}}
+
+
 @pytest.fixture
 def write(tmp_path: Path):
     def write(content: str) -> Path:
@@ -184,6 +189,17 @@ def test_every_problem_is_told_at_once_with_key_and_origin(write):
             },
             "bootstrap.tokens[0].repositories[0].actions: must be a list of actions; 'fly' must be",
         ),
+        ({"auth.ldap": {"corp": {"url": "ldaps://x"}}}, "auth.ldap.corp.base_dn: is missing"),
+        (directory(url="https://x"), "auth.ldap.corp.url: must be an address such as"),
+        (directory(url="ldaps://x:0"), "auth.ldap.corp.url: must be an address: it has no valid host and port"),
+        (directory(url="ldap://ldap.corp.example"), "auth.ldap.corp.url: must begin with ldaps://, or have start_tls"),
+        (directory(more_urls=["ldap://x"]), "auth.ldap.corp.more_urls: must begin with ldaps://, or have start_tls"),
+        (directory(bind_dn="cn=x"), "auth.ldap.corp.bind_password_file: goes with bind_dn"),
+        (directory(user_filter="(uid=ann)"), "auth.ldap.corp.user_filter: must be a filter with {username} in it"),
+        (directory(user_filter="uid={username}"), "auth.ldap.corp.user_filter: must be an LDAP filter"),
+        (directory(user_filter=""), "auth.ldap.corp.user_filter: must be"),
+        (directory(group_filter="(member={who})"), "auth.ldap.corp.group_filter: must be a filter with {dn}"),
+        (directory(username_attribute="uid)"), "auth.ldap.corp.username_attribute: must be the name of an attribute"),
         ({"auth.issuers": []}, "auth.issuers: must be tables with a name each"),
         ({"auth.issuers": {"A b": {}}}, "auth.issuers.A b: must have a name of 1 to 32 lower-case letters"),
         ({"auth.issuers": {"forge": "https://x"}}, "auth.issuers.forge: must be a table"),
@@ -311,3 +327,10 @@ def test_any_value_is_read_or_refused_but_never_breaks_the_reader(value):
     for key in KEYS.values():
         with contextlib.suppress(SettingError):
             key.kind.read(value, Path("/nonexistent"))
+
+
+def test_a_directory_has_its_defaults_and_needs_no_tls_on_this_machine():
+    found = read_config(overrides=directory(url="ldap://127.0.0.1:3890", group_filter="")).auth.ldap["corp"]
+    assert (found.user_filter, found.group_filter, found.connections) == ("(uid={username})", "", 4)
+    plain = directory(url="ldap://ldap.corp.example", start_tls=True)
+    assert read_config(overrides=plain).auth.ldap["corp"].start_tls

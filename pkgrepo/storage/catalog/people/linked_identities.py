@@ -11,7 +11,6 @@ claims give it no longer; what was given to the user otherwise stays.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -71,6 +70,11 @@ def has_linked(r: Reader, user_id: int) -> bool:
     return r.one("SELECT 1 FROM linked_identity WHERE user_id = ? LIMIT 1", (user_id,)) is not None
 
 
+def issuers_of(r: Reader, user_id: int) -> list[str]:
+    """The issuers of the links of a user."""
+    return column(r, "SELECT DISTINCT issuer FROM linked_identity WHERE user_id = ?", (user_id,))
+
+
 def linked_to_check(r: Reader, issuer: str, before_ms: int, limit: int) -> list[LinkedIdentity]:
     """Links at a provider that can be checked, and were so last before this time, the oldest first."""
     sql = f"{_SELECT} WHERE issuer = ? AND refresh <> '' AND checked_at < ? ORDER BY checked_at, id LIMIT ?"
@@ -115,26 +119,60 @@ def ensure_linked(
     return get_user(tx, user.id), linked
 
 
+def find_settled(r: Reader, person: Person, since_ms: int) -> User | None:
+    """
+    The active user of a person whose login would change nothing; None if it changes something, or is the first one.
+
+    It would also be recorded as the last login if that is ``since_ms`` or older.
+    """
+    linked = find_linked(r, person.issuer, person.subject)
+    if linked is None or not linked.refresh or linked.checked_at.timestamp() * 1000 <= since_ms:
+        return None
+    user = get_user(r, linked.user_id)
+    plan = _plan(r, linked, user, person)
+    is_settled = not plan.join and not plan.leave and plan.admin == user.admin and plan.given == linked.given
+    return user if user.active and is_settled else None
+
+
 def apply_claims(tx: Transaction, linked: LinkedIdentity, person: Person, *, now_ms: int) -> None:
     """Give the user the groups and the admin flag of the claims, and take away what earlier claims gave."""
-    before = set(linked.given.get("groups", ()))
-    groups = {group.id for name in sorted(person.groups) if (group := find_group(tx, name)) is not None}
-    member_of = set(column(tx, "SELECT group_id FROM group_member WHERE user_id = ?", (linked.user_id,)))
-    for group_id in groups - member_of:
-        add_group_member(tx, group_id, linked.user_id)
-    for group_id in (before - groups) & member_of:
-        remove_group_member(tx, group_id, linked.user_id)
-    user, made_admin = get_user(tx, linked.user_id), bool(linked.given.get("admin"))
-    if person.admin and not user.admin:
-        update_user(tx, user.id, now_ms=now_ms, admin=True)
-        made_admin = True
-    elif person.admin is False and user.admin and made_admin:
-        with suppress(Conflict):  # the last admin stays one
-            update_user(tx, user.id, now_ms=now_ms, admin=False)
-            made_admin = False
-    given = {"groups": sorted((groups - member_of) | (groups & before)), "admin": made_admin}
+    user = get_user(tx, linked.user_id)
+    plan = _plan(tx, linked, user, person)
+    for group_id in plan.join:
+        add_group_member(tx, group_id, user.id)
+    for group_id in plan.leave:
+        remove_group_member(tx, group_id, user.id)
+    given = plan.given
+    if plan.admin != user.admin:
+        try:
+            update_user(tx, user.id, now_ms=now_ms, admin=plan.admin)
+        except Conflict:  # the last admin stays one
+            given = {**given, "admin": True}
     if given != linked.given:
         update(tx, "linked_identity", linked.id, given=dump(given))
+
+
+@frozen
+class _Plan:
+    """What claims change: groups to join and to leave (ids), the flag, and what they give from now on."""
+
+    join: Collection[int]
+    leave: Collection[int]
+    admin: bool
+    given: Mapping[str, Any]
+
+
+def _plan(r: Reader, linked: LinkedIdentity, user: User, person: Person) -> _Plan:
+    before, made_admin = set(linked.given.get("groups", ())), bool(linked.given.get("admin"))
+    groups = {group.id for name in sorted(person.groups) if (group := find_group(r, name)) is not None}
+    member_of = set(column(r, "SELECT group_id FROM group_member WHERE user_id = ?", (user.id,)))
+    admin = user.admin
+    if person.admin and not user.admin:
+        admin = made_admin = True
+    elif person.admin is False and user.admin and made_admin:
+        admin = made_admin = False
+    given = {"groups": sorted((groups - member_of) | (groups & before)), "admin": made_admin}
+    return _Plan(groups - member_of, (before - groups) & member_of, admin, given)
 
 
 def note_checked(tx: Transaction, linked: LinkedIdentity, *, refresh: str, now_ms: int) -> None:
@@ -173,11 +211,14 @@ def end_linked(tx: Transaction, linked: LinkedIdentity, *, now_ms: int) -> User:
     """
     End everything of a person whom the provider knows no more: the sessions from there, what claims gave, and tokens.
 
-    Access tokens of a user who also has a password here stay, since the provider is not the only way in.
+    Of a user who also has a password here, access tokens and the sessions that began with a password stay, since the
+    provider is not the only way in.
     """
     nobody = Person(linked.issuer, linked.subject, "", "", "", (), admin=False)
     apply_claims(tx, linked, nobody, now_ms=now_ms)
     tx.execute("DELETE FROM session WHERE linked_id = ?", (linked.id,))
+    if not password_hash(tx, linked.user_id):  # then sessions that began with one are from a directory
+        tx.execute("DELETE FROM session WHERE user_id = ? AND linked_id IS NULL", (linked.user_id,))
     _revoke_tokens(tx, linked.user_id, now_ms)
     bump_generation(tx, linked.user_id)
     update(tx, "linked_identity", linked.id, refresh="", checked_at=now_ms)
