@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pkgrepo.commands.remote.client import at
+from pkgrepo.commands.remote.named_versions import maybe_version, named_version
 from pkgrepo.commands.remote.printer import Column, aged, moment, sized
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.commands.remote.transfers.image_layouts import Registry
@@ -73,11 +74,12 @@ async def list_packages(session: Session, repository: str, query: str, limit: in
 
 @click.command("show")
 @click.argument("repository")
-@click.argument("name")
+@click.argument("name", metavar="NAME[==VERSION]")
 @click.argument("version", required=False)
 @remote
 async def show_package(session: Session, repository: str, name: str, version: str | None) -> None:
     """Show a package, or one of its versions with its files."""
+    name, version = maybe_version(name, version)
     if version is not None:
         _show_version(session, await session.client.get("package", repository, name, "versions", version))
         return
@@ -197,25 +199,27 @@ def _digest(digests: dict[str, str]) -> str:
 
 @click.command("yank")
 @click.argument("repository")
-@click.argument("name")
-@click.argument("version")
+@click.argument("name", metavar="NAME==VERSION")
+@click.argument("version", required=False)
 @click.option("--reason", default="", help="Clients show it.")
 @remote
-async def yank(session: Session, repository: str, name: str, version: str, reason: str) -> None:
+async def yank(session: Session, repository: str, name: str, version: str | None, reason: str) -> None:
     """Yank a version: clients do not choose it any more, and its files stay."""
-    place = ("package", repository, name, "versions", version)
+    package, chosen = named_version(name, version)
+    place = ("package", repository, package, "versions", chosen)
     record = await session.client.change("POST", *place, "yank", body={"reason": reason})
     session.printer.done(f"{record['package']} {record['version']} is {record['state']}", record)
 
 
 @click.command("unyank")
 @click.argument("repository")
-@click.argument("name")
-@click.argument("version")
+@click.argument("name", metavar="NAME==VERSION")
+@click.argument("version", required=False)
 @remote
-async def unyank(session: Session, repository: str, name: str, version: str) -> None:
+async def unyank(session: Session, repository: str, name: str, version: str | None) -> None:
     """Undo a yank."""
-    record = await session.client.change("POST", "package", repository, name, "versions", version, "unyank")
+    package, chosen = named_version(name, version)
+    record = await session.client.change("POST", "package", repository, package, "versions", chosen, "unyank")
     session.printer.done(f"{record['package']} {record['version']} is {record['state']}", record)
 
 
@@ -233,7 +237,7 @@ async def promote(session: Session, repository: str, name: str, version: str | N
     The version is written as the clients of the format do: demo==1.2, demo@1.2, group:artifact:1.2, image:tag,
     image@sha256:..., or as an argument of its own.
     """
-    package, chosen = _split(name) if version is None else (name, version)
+    package, chosen = named_version(name, version)
     place = ("package", repository, package, "versions", chosen, "promote")
     found = await session.client.change("POST", *place, body={"to": to, "move": move})
     session.printer.warnings(found)
@@ -246,20 +250,9 @@ async def promote(session: Session, repository: str, name: str, version: str | N
     session.printer.done(f"{done}, {plural(len(found['published']), 'file')}{later}", found)
 
 
-def _split(text: str) -> tuple[str, str]:
-    """The name and the version in one argument. :raises Invalid: it has no version"""
-    for separator in ("==", "@", ":"):
-        name, found, version = text.partition(separator) if separator != ":" else text.rpartition(separator)
-        if separator == "@" and not name:  # a scope
-            name, found, version = text.rpartition("@")
-        if found and name and version:
-            return name, version
-    raise Invalid(f"{text!r} has no version: write NAME==VERSION, or the version as another argument")
-
-
 @click.command("delete")
 @click.argument("repository")
-@click.argument("name")
+@click.argument("name", metavar="NAME[==VERSION]")
 @click.argument("version", required=False)
 @click.option("--purge", is_flag=True, help="Delete it for good: it cannot be restored from the trash.")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
@@ -269,6 +262,7 @@ async def delete(
     session: Session, repository: str, name: str, version: str | None, *, purge: bool, dry_run: bool
 ) -> None:
     """Delete a package, or one of its versions; of an image a tag, or a manifest by its digest."""
+    name, version = maybe_version(name, version)
     below = () if version is None else ("versions", version)
     gone = await session.client.change("DELETE", "package", repository, name, *below, dry_run=dry_run, purge=purge)
     printer = session.printer
@@ -282,13 +276,20 @@ async def delete(
 
 @click.command("tag")
 @click.argument("repository")
-@click.argument("name")
-@click.argument("version")
-@click.argument("tag")
+@click.argument("name", metavar="NAME==VERSION")
+@click.argument("names", nargs=-1, required=True, metavar="TAG")
 @remote
-async def set_tag(session: Session, repository: str, name: str, version: str, tag: str) -> None:
-    """Let a tag stand for a version: a dist-tag of an npm package, or a tag of an image."""
+async def set_tag(session: Session, repository: str, name: str, names: tuple[str, ...]) -> None:
+    """
+    Let a tag stand for a version: a dist-tag of an npm package, or a tag of an image.
+
+    The version may be an argument of its own, before the tag.
+    """
     client = session.client
+    if len(names) > 2:
+        raise Invalid("one tag is set at a time")
+    name, version = named_version(name, names[0] if len(names) == 2 else None)
+    tag = names[-1]
     format_ = await _format(session, repository)
     if format_ == NPM:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -362,13 +363,15 @@ async def search(session: Session, words: tuple[str, ...], format_: str, reposit
 
 @click.command()
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.argument("package")
+@click.argument("package", metavar="PACKAGE[==VERSION]")
 @click.option("--version", default="", help="A version to explain as well; of an image a tag or digest.")
 @click.option("--file", "file", default="", metavar="PATH", help="Instead, a file: its path below the repository.")
 @click.option("--refresh", is_flag=True, help="Have upstreams confirm what is kept.")
 @remote
 async def explain(session: Session, repository: str, package: str, version: str, file: str, *, refresh: bool) -> None:
     """Explain what clients get under the name of a package, and how that was decided."""
+    package, named = maybe_version(package, version or None)
+    version = named or ""
     found = await session.client.get(
         "explain", repository=repository, package=package, version=version, file=file, refresh=refresh
     )
@@ -394,6 +397,8 @@ async def explain(session: Session, repository: str, package: str, version: str,
 @remote
 async def setup(session: Session, repository: str, client: str, package: str, version: str) -> None:
     """Print what clients need to use a repository; <TOKEN> stands for an access token."""
+    package, named = maybe_version(package, version or None)
+    version = named or ""
     place = ("repository", repository, "setup")
     found = await session.client.get(*place, client=client, package=package, version=version)
     printer = session.printer

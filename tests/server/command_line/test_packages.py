@@ -76,6 +76,20 @@ def test_a_file_goes_to_the_server_and_comes_back(admin, write, repository):
     assert "nothing of this name is stored here" in admin.refused(1, "recall", f"main/{repository}", f"{name}@7")
 
 
+def test_what_is_uploaded_to_a_stage_is_verified_there_and_named_in_one_argument(admin, write):
+    filename, data = make_wheel("staged", "1.0")
+    path = write(filename, data)
+    stage = admin.json("stage", "open", "main/py")
+    (sent,) = admin.json("upload", f"main/py+stage-{stage['id']}", path)
+    assert sent["verified"] is True
+    admin("stage", "approve", stage["id"])
+    assert filename in admin("package", "show", "main/py", "staged==1.0")
+    assert admin("package", "pin", "main/py", "staged==1.0") == "staged 1.0 is pinned\n"
+    assert admin("package", "unpin", "main/py", "staged@1.0") == "staged 1.0 is not pinned any more\n"
+    assert admin.json("download", "main/py", "staged==1.0", "--to", admin.folder / "staged")[0]["verified"] is True
+    assert "deleted staged 1.0 with 2 files" in admin("package", "delete", "main/py", "staged==1.0", "--yes")
+
+
 def test_an_image_goes_to_the_server_and_comes_back(admin):
     layout = admin.folder / "layout"
     blobs = layout / "blobs" / "sha256"

@@ -302,7 +302,7 @@ def test_quotas_retention_webhooks_and_pins_are_applied_and_pruned(admin):
         filename, wheel = make_wheel("demo", version)
         (admin.folder / filename).write_bytes(wheel)
         admin("upload", "main/kept", admin.folder / filename)
-    admin("package", "pin", "main/kept", "demo", "1.1")
+    admin("package", "pin", "main/kept", "demo==1.1")
     assert admin("repo", "apply", "-f", path).splitlines()[0] == "pin main/kept demo 1.0: create"
     pruned = admin.json("repo", "apply", "-f", path, "--prune", "--yes")
     assert [each["pin"] for each in pruned if each.get("action") == "delete"] == ["main/kept demo 1.1"]

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import click
 
+from pkgrepo.commands.remote.named_versions import maybe_version
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.commands.remote.transfers.files import stored_digest
 from pkgrepo.commands.remote.transfers.image_layouts import Registry
@@ -22,7 +23,7 @@ IMAGES = "docker"
 
 @click.command()
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.argument("name", required=False)
+@click.argument("name", required=False, metavar="[NAME[==VERSION]]")
 @click.argument("version", required=False)
 @click.option("--path", default="", help="A file by its path below the repository, also one that a proxy has to fetch.")
 @click.option("--file", "only", multiple=True, metavar="NAME", help="Only this file of the version; repeat.")
@@ -57,6 +58,7 @@ async def download(
         _tell(session, [record])
         return
     assert name is not None
+    name, version = maybe_version(name, version)
     if str((await session.client.get("repository", repository))["format"]) == IMAGES:
         await _image(session, repository, name, version or "latest", folder)
         return

@@ -19,14 +19,27 @@ from pkgrepo.commands.terminal import make_progress, printable
 from pkgrepo.errors import Conflict, DigestMismatch, Invalid
 
 PIECE: Final = 256 * 1024  # bytes
+STAGE: Final = "+stage-"  # in the name of the virtual repository that is the address of a stage
+STAGED: Final = "+staged-"  # of the hosted one that has what is staged
 
 
 async def stored_digest(client: Client, repository: str, path: str) -> str | None:
     """
     The sha256 of a stored file as hex, by its path below the repository.
 
-    None if the server does not tell, as of a document that it makes, or of what a virtual repository has passed on.
+    None if the server does not tell, as of a document that it makes, or of what a virtual repository has passed on. The
+    address of a stage has what is staged on top of the repository.
     """
+    base, at, stage = repository.partition(STAGE)
+    places = (f"{base}{STAGED}{stage}", base) if at else (repository,)
+    for place in places:
+        found = await _digest_in(client, place, path)
+        if found is not None:
+            return found
+    return None
+
+
+async def _digest_in(client: Client, repository: str, path: str) -> str | None:
     try:
         found = await client.get("repository", repository, "tree", *path.split("/"))
     except Failed as error:
