@@ -11,7 +11,8 @@ from pkgrepo.repositories.layout.marker import read_marker
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.server.launch import test_workers
 from tests.server.launch.test_workers import Pair, wait_for
-from tests.support.nodes import Nodes, balanced, two_nodes
+from tests.support.issuer import Issuer, issuer_lines
+from tests.support.nodes import CONFIGURATION, Nodes, balanced, two_nodes
 from tests.support.postgresql import postgresql
 from tests.support.python_packages import make_wheel
 from tests.support.workers import Connection
@@ -21,10 +22,12 @@ pytestmark = pytest.mark.server
 # What two workers do for their clients two nodes do as well.
 test_what_one_publishes_the_other_one_serves = test_workers.test_what_one_worker_publishes_the_other_one_serves_at_once
 test_a_repository_made_at_one = test_workers.test_a_repository_made_at_one_is_served_and_removed_at_the_other
+test_identity_tokens_are_exchanged_once = test_workers.test_identity_tokens_are_exchanged_once_by_all
 test_a_revoked_token_is_dead_everywhere_at_once = test_workers.test_a_revoked_token_is_dead_everywhere_at_once
 test_an_upload_that_one_began_the_other_one_continues = (
     test_workers.test_an_upload_that_one_began_the_other_one_continues
 )
+issuer = test_workers.issuer
 test_wrong_passwords_are_counted_together = test_workers.test_wrong_passwords_are_counted_together
 test_the_audit_log_has_the_rows_of_both = test_workers.test_the_audit_log_has_the_rows_of_both
 
@@ -36,9 +39,10 @@ def database() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def nodes(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+def nodes(database: str, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     """Nodes for tests that stop none of them."""
-    with two_nodes(tmp_path_factory.mktemp("nodes"), database) as nodes:
+    lines = issuer_lines(issuer) + CONFIGURATION
+    with two_nodes(tmp_path_factory.mktemp("nodes"), database, lines) as nodes:
         yield nodes
 
 

@@ -17,7 +17,9 @@ import pytest
 import requests
 
 from pkgrepo.process.resources import usable_processors
+from tests.support.exchanges import check_exchanges
 from tests.support.http_client import Reply
+from tests.support.issuer import Issuer, issuer_lines, listening
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, twistd_process
@@ -67,9 +69,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[ServerProcess]:
+def issuer() -> Iterator[Issuer]:
+    """An issuer of identity tokens that the server accepts."""
+    with listening() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path, issuer: Issuer) -> Iterator[ServerProcess]:
     """A server for tests that stop none of its processes."""
-    (folder / "pkgrepo.toml").write_text(CONFIGURATION)
+    (folder / "pkgrepo.toml").write_text(issuer_lines(issuer) + CONFIGURATION)
     process = twistd_process(folder, "--config", "pkgrepo.toml", environ=TWO)
     process.wait_ready()
     yield process
@@ -118,6 +127,10 @@ def test_a_revoked_token_is_dead_everywhere_at_once(pair: Pair) -> None:
     assert other.ask("DELETE", f"/api/user/token/{made['id']}").status == 204
     for each in pair:
         assert each.ask("GET", "/api/user/me", auth=None, headers=bearer).status == 401
+
+
+def test_identity_tokens_are_exchanged_once_by_all(pair: Pair, issuer: Issuer) -> None:
+    check_exchanges(pair, issuer)
 
 
 def test_an_upload_that_one_began_the_other_one_continues(pair: Pair) -> None:
