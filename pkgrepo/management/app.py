@@ -42,8 +42,16 @@ from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
-from pkgrepo.management.packages import advisories as package_advisories
-from pkgrepo.management.packages import attestations, image_contents, promotion, removal, search, statements, tags
+from pkgrepo.management.packages import (
+    attestations,
+    image_contents,
+    promotion,
+    removal,
+    search,
+    statements,
+    tags,
+    vulnerabilities,
+)
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
@@ -76,7 +84,7 @@ ROOMS = (
     jobs,
     packages,
     image_contents,
-    package_advisories,
+    vulnerabilities,
     advisories,
     osv,
     attestations,

@@ -152,6 +152,7 @@ class StoredFormat:
 
     ``index_removed`` updates the index after the removal of many versions, which ``index`` does one by one.
     ``versions`` is None for images; ``ecosystem`` for formats that databases of vulnerabilities have no records of.
+    ``purls`` are the package URLs that a version names, from its metadata and the attributes of its files.
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
@@ -175,6 +176,7 @@ class StoredFormat:
     tree: Tree | None = None
     images: Images | None = None
     versions: VersionKinds | None = None
+    purls: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Sequence[str]] | None = None
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
     ecosystem: Ecosystem | None = None
     index_removed: VersionsIndexer | None = None

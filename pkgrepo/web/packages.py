@@ -282,10 +282,10 @@ async def _readme(visit: Visit, place: dict[str, str], version: str) -> Any:
 
 
 async def _advisories(visit: Visit, place: dict[str, str]) -> Any:
-    """The known vulnerabilities; None for images, which are no versions of the catalog."""
+    """The known vulnerabilities; None of an image whose manifest cannot be read."""
     try:
         return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/advisories", place)
-    except NotFound:
+    except (Invalid, NotFound):
         return None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pkgrepo.commands.remote.named_versions import maybe_version
 from pkgrepo.commands.remote.printer import Column, parse_time
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.errors import PkgrepoError
@@ -36,7 +37,7 @@ COLUMNS = (
 
 
 @click.command()
-@click.argument("what", nargs=-1, required=True, metavar="PURL | sha256:DIGEST | STORAGE/NAME PACKAGE[@VERSION]")
+@click.argument("what", nargs=-1, required=True, metavar="PURL | sha256:DIGEST | STORAGE/NAME NAME[==VERSION]")
 @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as comma-separated values.")
 @remote
 async def recall(session: Session, what: tuple[str, ...], *, as_csv: bool) -> None:
@@ -68,9 +69,11 @@ async def recall(session: Session, what: tuple[str, ...], *, as_csv: bool) -> No
 
 def _query(what: tuple[str, ...]) -> dict[str, str]:
     match what:
-        case [place, named]:
+        case [place, named, *rest] if len(rest) < 2:
+            package, version = maybe_version(named, rest[0] if rest else None)
             at = named.find("@", 1)  # an npm scope begins with one
-            package, version = (named, "") if at < 0 else (named[:at], named[at + 1 :])
+            if version is None and at > 0:
+                package, version = named[:at], named[at + 1 :]
             return {"repository": place, "package": package, **({"version": version} if version else {})}
         case [text] if text.startswith("pkg:"):
             return {"purl": text}

@@ -16,6 +16,7 @@ from pkgrepo.untrusted.text import quoted
 from .names import NOARCH, FileName, check_build, check_name, check_subdir, check_version
 
 ABOUT: Final = ("summary", "description", "home", "dev_url", "doc_url", "license", "license_family")
+PURLS: Final = "purls"  # package URLs of what a package is made of
 _LINKS: Final = {"doc_url": "Documentation", "dev_url": "Source"}
 
 # The channel sets these, and some of them would lead clients elsewhere.
@@ -140,10 +141,12 @@ def _parse_index(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse_about(value: dict[str, Any]) -> dict[str, str]:
-    """The texts, each of them cut; some tools write lists of addresses."""
+    """The texts, each cut; some tools write lists of addresses, and recipes name package URLs in their ``extra``."""
     found = {}
-    for key in ABOUT:
-        text = value.get(key)
+    extra = value.get("extra")
+    given = {**value, PURLS: value.get(PURLS) or (extra.get(PURLS) if isinstance(extra, dict) else None)}
+    for key in (*ABOUT, PURLS):
+        text = given.get(key)
         if isinstance(text, list):
             text = ", ".join(each for each in text if isinstance(each, str))
         if isinstance(text, str) and text:

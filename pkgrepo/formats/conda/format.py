@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
+
+from packaging.utils import parse_wheel_filename
 
 from pkgrepo.formats.conda import paths
 from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
 from pkgrepo.formats.conda.index.documents import ChannelSource
-from pkgrepo.formats.conda.index.packages import VERSIONS, index_package, latest, read_parts
+from pkgrepo.formats.conda.index.packages import DERIVED, VERSIONS, index_package, latest, read_parts
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
 from pkgrepo.formats.conda.proxied.members import RECORDS, read_record
 from pkgrepo.formats.conda.proxied.restoring import (
@@ -27,6 +31,7 @@ from pkgrepo.repositories.format import Companion, Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config
+from .description import PURLS
 from .names import check_name, version_key
 from .routes import ROUTES, Caches, take_file
 from .setup import install_snippets, snippets
@@ -56,6 +61,7 @@ def conda() -> Format:
         version_key=version_key,
         index=index_package,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
+        purls=_purls,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(of=("python",), segment="conda", config=companion_config),
         resource=serve(ROUTES, caches),
@@ -76,6 +82,20 @@ def conda() -> Format:
         branches=lambda services, _tokens: {BRANCH: PostSite(services).resource()},  # anaconda-client sends files there
         background=lambda services, reactor: [WheelFollower(services, NAME).service(reactor)],
     )
+
+
+def _purls(meta: Mapping[str, Any], attributes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Those in ``index.json``, as pixi reads them, and in ``about.json``; of a wheel, that of its project."""
+    about = meta.get(PURLS)
+    found = about.split(", ") if isinstance(about, str) else []
+    for each in attributes:
+        index, origin = each.get("index"), each.get(DERIVED)
+        named = index.get(PURLS) if isinstance(index, dict) else None
+        found += [text for text in named if isinstance(text, str)] if isinstance(named, list) else []
+        if isinstance(origin, dict):
+            project, version, *_ = parse_wheel_filename(str(origin.get("path")).rpartition("/")[2])
+            found.append(f"pkg:pypi/{project}@{version}")
+    return [each for each in dict.fromkeys(found) if each.startswith("pkg:")]
 
 
 def _package_of(key: str) -> str:

@@ -10,9 +10,7 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Repository
 from pkgrepo.model.advisories import SEVERITIES, Advisory
@@ -25,9 +23,8 @@ from .contents import ComponentRecord
 from .schema import Worst
 
 MOST: Final = 200  # of a version that are shown
+MOST_COMPONENTS: Final = 20  # of a vulnerability that are named
 WORST: Final = SEVERITIES[::-1]
-
-table = Table("packages")
 
 
 class AdvisoryRecord(Record):
@@ -37,7 +34,8 @@ class AdvisoryRecord(Record):
     severity is critical, high, moderate, low, info or unknown; score is that of its CVSS vector, null without one.
     affected are ranges of versions: comparators with blanks between them, alternatives with "||". fixed_versions are
     those from which on a range is free of it, fixed the last of them; without any, no version is known to be free of
-    it. aliases are its ids in other databases, of which records are not shown beside it.
+    it. aliases are its ids in other databases, of which records are not shown beside it. components are what has it, at
+    most 20, where the version is compared by the package URLs that it names; empty for the version itself.
     """
 
     id: str
@@ -50,10 +48,11 @@ class AdvisoryRecord(Record):
     fixed: str
     fixed_versions: list[str]
     published_at: str
+    components: list[str] = []
 
     @classmethod
-    def of(cls, advisory: Advisory) -> AdvisoryRecord:
-        """The record of an advisory."""
+    def of(cls, advisory: Advisory, components: Sequence[str] = ()) -> AdvisoryRecord:
+        """The record of an advisory, which is about these components of a version, if not about itself."""
         fixed = [] if advisory.has_open_end else advisory.fixed_versions
         return cls.from_attributes(
             advisory,
@@ -61,6 +60,7 @@ class AdvisoryRecord(Record):
             aliases=list(advisory.aliases),
             fixed=f">={fixed[-1]}" if fixed else "",
             published_at=advisory.published,
+            components=list(components[:MOST_COMPONENTS]),
         )
 
 
@@ -68,33 +68,14 @@ class Advisories(Record):
     """
     The known vulnerabilities of a version, of total.
 
-    checked is false if "none" means nothing: the server has no data for its format, or old ones; problem says why.
+    checked is false if "none" means nothing: the server has no data for its format, or old ones, or some components
+    were not compared; problem says why.
     """
 
     items: list[AdvisoryRecord]
     total: int
     checked: bool
     problem: str = ""
-
-
-@table.get(
-    "/package/<repository>/<package>/versions/<version>/advisories",
-    CONTENT_READERS,
-    "Show the known vulnerabilities of a version",
-)
-async def list_advisories(call: Call, version: str) -> Advisories:
-    """
-    From the export of the OSV database that the server was given, the worst first; each vulnerability once.
-
-    checked is false if there are no data for this format, or only old ones: then "none" means nothing.
-    """
-    package, found = await call.find_version(version)
-    state, known = await knowledge_of(call, call.repository), await known_of_package(call, package.key)
-    if known is None:
-        return Advisories(items=[], total=0, checked=False, problem=state.problem)
-    worst = known.affecting(found.sort)
-    items = [AdvisoryRecord.of(each) for each in worst[:MOST]]
-    return Advisories(items=items, total=len(worst), checked=known.complete, problem=state.problem)
 
 
 async def known_of_package(call: Call, package_key: str) -> OnPackage | None:
@@ -165,6 +146,27 @@ def ecosystem_of(call: Call, repository: Repository) -> str:
 
 async def check_components(call: Call, components: Sequence[ComponentRecord]) -> list[ComponentRecord]:
     """The components of a bill of materials with the known vulnerabilities of those with a package URL."""
+    checked = []
+    for each, found in zip(components, await known_of_components(call, components), strict=True):
+        if found is None:
+            checked.append(each)
+            continue
+        worst, complete = found
+        names, severity = [one.id for one in worst], worst[0].severity if worst else None
+        checked.append(
+            msgspec.structs.replace(each, vulnerabilities=names, severity=severity, checked=complete or bool(worst))
+        )
+    return checked
+
+
+async def known_of_components(
+    call: Call, components: Sequence[ComponentRecord]
+) -> list[tuple[Sequence[Advisory], bool] | None]:
+    """
+    What affects each of some components, the worst first, and whether that is all.
+
+    None for one without a package URL of which something is known.
+    """
     ecosystems = {each.ecosystem.name: each.ecosystem for each in call.services.formats.values() if each.ecosystem}
     places = [_place(each, ecosystems) for each in components]
     known: dict[str, Mapping[str, OnPackage]] = {}
@@ -173,17 +175,14 @@ async def check_components(call: Call, components: Sequence[ComponentRecord]) ->
         found = await call.shared.advisories.on_packages(word, keys)
         if found is not None:
             known[word] = found
-    checked = []
-    for each, place in zip(components, places, strict=True):
+    answers: list[tuple[Sequence[Advisory], bool] | None] = []
+    for place in places:
         if place is None or place[0] not in known:
-            checked.append(each)
+            answers.append(None)
             continue
         on_package = known[place[0]][place[1]]
-        worst = on_package.affecting(place[2])
-        names, severity = [one.id for one in worst], worst[0].severity if worst else None
-        complete = on_package.complete or bool(worst)
-        checked.append(msgspec.structs.replace(each, vulnerabilities=names, severity=severity, checked=complete))
-    return checked
+        answers.append((on_package.affecting(place[2]), on_package.complete))
+    return answers
 
 
 def _place(component: ComponentRecord, ecosystems: Mapping[str, Ecosystem]) -> tuple[str, str, bytes] | None:

@@ -31,6 +31,7 @@ MOST_STEPS: Final = 300
 MOST_LABELS: Final = 100
 LONGEST: Final = 2000  # characters of a command or a label
 
+_ABOUT: Final = "vnd.docker.reference.digest"  # the annotation of a statement in an index
 _COMMAND_PREFIXES: Final = ("/bin/sh -c #(nop) ", "/bin/sh -c ")
 MOST_REFERRERS: Final = 50
 MOST_BYTES: Final = 8 * 1024 * 1024  # of manifests and configurations that a request reads; usual ones have 10 KiB
@@ -101,7 +102,7 @@ def read_document(data: bytes) -> ImageDocument:
 
 def is_attestation(descriptor: Descriptor) -> bool:
     """Whether an index lists this as a statement about another manifest, as BuildKit does."""
-    return "vnd.docker.reference.digest" in (descriptor.annotations or {})
+    return _ABOUT in (descriptor.annotations or {})
 
 
 def describe_platform(
@@ -218,6 +219,14 @@ async def show_image(call: Call, version: str) -> ImageRecord:
         referrers=[_referrer(each) for each in referrers],
         signed_by=await _signers(call, package.id, found.digest),
     )
+
+
+async def evidence_listed(call: Call, package_id: int, digest: str) -> dict[str, str]:
+    """The statements that an index lists, as BuildKit pushes them, each with the manifest that it is about."""
+    held = await stored_manifests(call, package_id, [digest])
+    document = await _document(call, held[0], Budget()) if held else None
+    listed = document.manifests[:MOST_REFERRERS] if document is not None else []
+    return {each.digest: _text((each.annotations or {}).get(_ABOUT)) for each in listed if is_attestation(each)}
 
 
 async def platforms_of(call: Call, package: Package, digests: Sequence[str]) -> dict[str, Platforms]:

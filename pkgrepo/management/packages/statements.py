@@ -251,21 +251,43 @@ async def list_statements(call: Call, version: str) -> list[StatementRecord]:
         raise NotFound("image", call.package or "")
     package = await call.find_package()
     found = await images.find(call, package, version)
-    budget = Budget()
-    for held in await stored_manifests(call, package.id, [found.digest]):
+    read = await _documents(call, package.id, found.digest, Budget())
+    if read is None:
+        raise NotFound("manifest", found.digest)
+    return [await _record(call, layer, said) for layer, said in read]
+
+
+async def read_statements(call: Call, package_id: int, digest: str, budget: Budget) -> list[Document]:
+    """What the documents in a manifest about an image say; none of one that cannot be read."""
+    try:
+        return [said for _, said in await _documents(call, package_id, digest, budget) or ()]
+    except Invalid:
+        return []
+
+
+async def _documents(
+    call: Call, package_id: int, digest: str, budget: Budget
+) -> list[tuple[Descriptor, Document]] | None:
+    """The first documents in a manifest; None if it cannot be read. :raises Invalid: it is no manifest"""
+    for held in await stored_manifests(call, package_id, [digest]):
         data = await read_blob(call, held.locator, held.size, budget)
         if data is not None:
             document = await call.shared.pools.cpu(read_document, data)
-            return [await _record(call, held, each, budget) for each in document.layers[:MOST_DOCUMENTS]]
-    raise NotFound("manifest", found.digest)
+            return [(each, await _said(call, held, each, budget)) for each in document.layers[:MOST_DOCUMENTS]]
+    return None
 
 
-async def _record(call: Call, held: StoredManifest, layer: Descriptor, budget: Budget) -> StatementRecord:
-    data, said = await _content(call, held, layer, budget), Document(kind="", problem=TOO_LARGE)
-    if data is not None and data.lstrip()[:1] in (b"{", b"["):
-        said = await call.shared.pools.cpu(read_statement, data)
-    elif data is not None:
-        said = Document(kind="", problem="it is not JSON")
+async def _said(call: Call, held: StoredManifest, layer: Descriptor, budget: Budget) -> Document:
+    data = await _content(call, held, layer, budget)
+    if data is None:
+        return Document(kind="", problem=TOO_LARGE)
+    if data.lstrip()[:1] in (b"{", b"["):
+        said: Document = await call.shared.pools.cpu(read_statement, data)
+        return said
+    return Document(kind="", problem="it is not JSON")
+
+
+async def _record(call: Call, layer: Descriptor, said: Document) -> StatementRecord:
     return StatementRecord(
         digest=layer.digest,
         media_type=layer.mediaType[:LONGEST],

@@ -149,7 +149,7 @@ async def show_recall(visit: Visit) -> Response:
         error = str(wrong)
     if found is None and not error:
         await visit.api("GET", "/server/state")  # which refuses those who may not ask
-    named = given.get("package", "") + (f"@{given['version']}" if "version" in given else "")
+    named = given.get("package", "") + (f"=={given['version']}" if "version" in given else "")
     return visit.page(
         "administration/recall.html",
         status=422 if error else 200,

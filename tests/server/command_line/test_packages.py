@@ -61,11 +61,11 @@ def test_a_file_goes_to_the_server_and_comes_back(admin, write, repository):
     assert name in admin("package", "list", f"main/{repository}")
     assert admin.json("package", "versions", f"main/{repository}", name)[0]["version"] == version
     assert received in admin("package", "show", f"main/{repository}", name, version)
-    found = admin.json("recall", f"main/{repository}", f"{name}@{version}")
+    found = admin.json("recall", f"main/{repository}", f"{name}=={version}")
     assert [each["user"] for each in found["items"]] == ["admin"]
     assert {each["digest"] for each in found["fetched"]} == {f"sha256:{sent['sha256']}"}
     assert admin.json("recall", f"sha256:{sent['sha256']}")["items"] == found["items"]
-    assert admin("recall", f"main/{repository}", f"{name}@{version}", "--csv").splitlines()[1].startswith("admin,")
+    assert admin("recall", f"main/{repository}", name, version, "--csv").splitlines()[1].startswith("admin,")
     shown = admin("recall", f"main/{repository}", name)
     assert shown.split()[:2] == ["USER", "TOKEN"]
     rules = write("rules.json", json.dumps([{"name": "all of it", "match": {"packages": [name]}}]).encode())

@@ -11,7 +11,8 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.repositories.advisories.package_urls import read_purl
-from tests.support.images import Image, Registry, describe, make_image
+from tests.support.conda_packages import make_conda
+from tests.support.images import Image, Registry, describe, make_image, make_index
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.osv_records import (
@@ -242,7 +243,7 @@ def test_package_urls_are_read(purl: str, read: tuple[str, str, str]) -> None:
     assert read_purl(purl, "9") == read
 
 
-BOM = {
+BOM: dict[str, Any] = {
     "bomFormat": "CycloneDX",
     "specVersion": "1.6",
     "components": [
@@ -275,3 +276,85 @@ async def test_components_of_images_are_checked_by_their_package_urls(filled: St
     page = (await filled.call("GET", "/ui/repositories/main/images/packages/app/versions/v1/statements")).body.decode()
     assert "2 with known vulnerabilities" in page
     assert page.count("not checked") == 3
+
+
+async def known(stack: Stack, package: str, version: str) -> tuple[list[tuple[str, list[str]]], bool, str]:
+    found = await stack.ok("GET", f"/package/{package}/versions/{version}/advisories")
+    assert found["total"] == len(found["items"])
+    return [(each["id"], each["components"]) for each in found["items"]], found["checked"], found["problem"]
+
+
+def bom(subject: Image, *components: dict[str, str]) -> Image:
+    """A manifest with a bill of materials about an image."""
+    document = json.dumps({"bomFormat": "CycloneDX", "specVersion": "1.6", "components": components}).encode()
+    kind = "application/vnd.cyclonedx+json"
+    made = make_image(subject.digest, layers=[describe(document, kind)], subject=subject.descriptor, artifactType=kind)
+    return Image(made.manifest, (*made.blobs, document))
+
+
+AFFECTED, CLEAN, ELSE = BOM["components"][0], BOM["components"][1], BOM["components"][4]
+
+
+async def test_images_are_compared_by_their_bills_of_materials(filled: Stack) -> None:
+    await load(filled)
+    await filled.add_repository("images", format="docker")
+    registry, app = Registry(filled), "main%2Fimages/app"
+    image, other = make_image("one"), make_image("two", architecture="arm64")
+    await registry.push(image, "v1")
+    assert await known(filled, app, "v1") == (
+        [],
+        False,
+        "there is no bill of materials (SBOM) about this image that names components",
+    )
+    await registry.push(bom(image, CLEAN), "sbom1")
+    assert await known(filled, app, "v1") == ([], True, "")
+    await registry.push(bom(image, AFFECTED, ELSE), "sbom2")
+    items, checked, problem = await known(filled, app, "v1")
+    assert (items, checked) == ([("GHSA-j8r2-6x86-q33q", ["pkg:pypi/requests@2.28.1"])], False)
+    assert problem.startswith("1 of 3 components were not compared")
+    page = (await filled.call("GET", "/ui/repositories/main/images/packages/app/versions/v1")).body.decode()
+    assert "There may be others: 1 of 3 components" in page
+    assert "pkg:pypi/requests@2.28.1<br>" in page
+
+    await registry.push(other, "arm")
+    await registry.push(make_index([image, other]), "both")
+    _, checked, problem = await known(filled, app, "both")
+    assert (checked, problem.partition(";")[0]) == (
+        False,
+        "1 of 2 platforms have no bill of materials (SBOM) that was read whole",
+    )
+
+
+async def test_package_urls_in_labels_of_images_are_compared(filled: Stack) -> None:
+    await load(filled)
+    await filled.add_repository("images", format="docker")
+    labels = {"Labels": {"org.example.source": "pkg:pypi/requests@2.28.1", "name": "x"}}
+    await Registry(filled).push(make_image("one", settings=labels), "v1")
+    items, checked, problem = await known(filled, "main%2Fimages/app", "v1")
+    assert (items, checked) == ([("GHSA-j8r2-6x86-q33q", ["pkg:pypi/requests@2.28.1"])], False)
+    assert problem == "1 of 1 platforms have no bill of materials (SBOM) that was read whole"
+
+
+@pytest.mark.parametrize(
+    ("more", "items", "checked"),
+    [
+        ({}, [], False),
+        ({"purls": ["pkg:pypi/requests"]}, [("GHSA-j8r2-6x86-q33q", ["pkg:pypi/requests"])], True),
+        ({"purls": ["pkg:pypi/requests@2.31.0"]}, [], True),
+        ({"documents": {"about.json": {"extra": {"purls": ["pkg:pypi/py@1.11.0"]}}}},
+         [("PYSEC-2022-42969", ["pkg:pypi/py@1.11.0"])], True),
+        ({"purls": ["pkg:pypi/fine@1", "pkg:deb/debian/x@1", 7]}, [], False),
+    ],
+    ids=["none", "unversioned", "clean", "recipe", "others"],
+)  # fmt: skip
+async def test_conda_packages_are_compared_by_the_package_urls_that_they_name(
+    filled: Stack, more: Any, items: Any, checked: Any
+) -> None:
+    await load(filled)
+    await filled.add_repository("channel", format="conda")
+    name = "requests-2.28.1-py_0.conda"
+    data = make_conda("requests", "2.28.1", **more)
+    assert (await filled.call("PUT", f"/repositories/main/channel/noarch/{name}", raw=data)).status in (200, 201)
+    found = await known(filled, "main%2Fchannel/requests", "2.28.1")
+    assert found[:2] == (items, checked)
+    assert bool(found[2]) is not checked

@@ -23,7 +23,7 @@ async def test_who_fetched_a_version_is_one_link_away(browser: Browser) -> None:
     assert "admin nightly build" in page.text
     assert "3 fetches of 1 file" in page.text
     assert "2 by anonymous clients" in page.text
-    assert "pkgrepo recall main/py demo@1.0" in page.text
+    assert "pkgrepo recall main/py demo==1.0" in page.text
     reply = await stack.call("GET", next(each for each in page.links if "format=csv" in each))
     assert "\nadmin,nightly build,," in reply.body.decode().replace("\r", "")
     by_digest = next(each for each in page.links if each.startswith("?what=sha256"))
