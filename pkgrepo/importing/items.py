@@ -73,6 +73,19 @@ class Bundle:
     meta: Mapping[str, Any] = Factory(dict)
 
 
+@frozen
+class Fact:
+    """What an API says of a version or of a file; None where it does not say it. ``digests`` are as in L{Item}."""
+
+    published_ms: int | None = None
+    publisher: str | None = None
+    state: State | None = None
+    digests: Mapping[str, str] = Factory(dict)
+
+
+Facts = Mapping[str, Fact]  # by the text of the version, or by the name of the file
+
+
 class Take(Protocol):
     """Makes the release of a file, whose staged bytes have the digests that the source announced."""
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.importing import conda, npm, python, ruby
+from pkgrepo.importing.artifactory import open_artifactory
+from pkgrepo.importing.gitea import open_gitea
 from pkgrepo.importing.image_folders import open_images
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Source, Taking
 from pkgrepo.importing.maven import MavenFolder, MavenSite
+from pkgrepo.importing.nexus import open_nexus
+from pkgrepo.importing.pkgrepo import open_repository
 from pkgrepo.importing.places import Folder, Site
-from pkgrepo.importing.registry import Registry
+from pkgrepo.importing.registry import Harbor, Registry
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 CONTAINER: Final = "docker"  # names of formats
@@ -83,6 +88,39 @@ KINDS: Final[Mapping[str, Kind]] = {
         about="Conda packages: a channel, by its address or its folder.",
         addresses={"conda": lambda site, _: conda.Channel(site)},
         folders={"conda": lambda folder, _: conda.ChannelFolder(folder)},
+    ),
+    "nexus": Kind(
+        about="A repository (--repository) of Nexus 3; its images are at the address of their connector: container.",
+        addresses={each: partial(open_nexus, each) for each in ("maven", "npm", "python", "ruby")},
+        folders={},
+    ),
+    "artifactory": Kind(
+        about="A repository (--repository) of Artifactory.",
+        addresses={
+            each: partial(open_artifactory, each) for each in ("conda", CONTAINER, "maven", "npm", "python", "ruby")
+        },
+        folders={},
+    ),
+    "gitea": Kind(
+        about="The packages of an owner (--repository) in Gitea or Forgejo.",
+        addresses={each: partial(open_gitea, each) for each in (CONTAINER, "maven", "npm", "python", "ruby")},
+        folders={},
+    ),
+    "harbor": Kind(
+        about="The images of Harbor; of some projects with --repository.",
+        addresses={
+            CONTAINER: lambda site, request: ImageSource(
+                Harbor(site, request.repositories), request.renamed, request.names
+            )
+        },
+        folders={},
+    ),
+    "pkgrepo": Kind(
+        about="A repository of another pkgrepo, by its address: https://host/repositories/STORAGE/REPOSITORY.",
+        addresses={
+            each: partial(open_repository, each) for each in ("conda", CONTAINER, "maven", "npm", "python", "ruby")
+        },
+        folders={},
     ),
     "devpi": Kind(
         about="The Python packages of an index of devpi: the address of its simple index, or an export.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Final
 from urllib.parse import quote, unquote
@@ -36,7 +36,7 @@ from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, p
 from pkgrepo.formats.maven.upload.pom import read_pom_file
 from pkgrepo.importing.engine import Order, Taken, Tools
 from pkgrepo.importing.files import FileTaker
-from pkgrepo.importing.items import MARK, Bundle, Item, Place, Taking
+from pkgrepo.importing.items import MARK, Bundle, Fact, Item, Place, Taking
 from pkgrepo.importing.maven_folder import SourceDirectory, walk
 from pkgrepo.importing.places import Folder, LocalPlace, Site
 from pkgrepo.interfaces import Transaction
@@ -207,6 +207,40 @@ class MavenSite:
 
     def _url(self, path: str) -> str:
         return f"{self._site.url}/{quote(path)}"
+
+
+class MavenAssets:
+    """The files of a Maven repository by a list of their paths and of what is known of them, below an address."""
+
+    def __init__(self, site: Site, paths: Callable[[], AsyncIterator[tuple[str, Fact]]]) -> None:
+        self._site = site
+        self._paths = paths
+        self._found: dict[str, list[tuple[str, Fact]]] = {}
+
+    async def names(self) -> AsyncIterator[str]:
+        """The directories that have files."""
+        async for path, fact in self._paths():
+            self._found.setdefault(path.rpartition("/")[0], []).append((path, fact))
+        for name in sorted(self._found):
+            yield name
+
+    async def bundle(self, name: str) -> Bundle:
+        """The files of a directory."""
+        items, left_out = [], []
+        found = sorted(self._found.pop(name))
+        for path, fact in found:
+            try:
+                target = parse_text(path)
+            except Invalid as error:
+                left_out.append((path, error.message))
+                continue
+            if not isinstance(target, (Checksum, Directory)):
+                place = self._site.file(f"{self._site.url}/{quote(path)}")
+                item = _item(target, place, fact.digests, at_ms=fact.published_ms)
+                items.append(evolve(item, publisher=fact.publisher))
+        items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
+        fingerprint = hashlib.sha256(repr(found).encode()).hexdigest()
+        return Bundle(name=name, key=_key(items), fingerprint=fingerprint, items=items, left_out=left_out)
 
 
 @frozen(kw_only=True)

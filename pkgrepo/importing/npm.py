@@ -152,7 +152,7 @@ class NpmFolder:
         if not name:
             mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
             return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
-        tarballs = {each.name: each for each in self._tarballs.get(name, ())}
+        tarballs = {each.name: each for each in self._tarballs.pop(name, ())}
         document = self._documents.get(name)
         marks = [each.mark for each in tarballs.values()]
         if document is None:

@@ -10,11 +10,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from twisted.internet.task import deferLater
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamLimited, UpstreamUnavailable
 from pkgrepo.model import ReadLimits
+from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.response import UpstreamResponse
 from pkgrepo.proxy.upstream.routes import Route
@@ -43,6 +44,18 @@ class Site:
         self.upstream = upstreams.of(repository_id, route)
         self.largest = largest
         self._reactor = reactor
+
+    def at(self, url: str) -> Site:
+        """The same site by another address on its host. :raises Invalid: it is on another host, or unusable"""
+        before = self.upstream.route
+        try:
+            target = parse_url(url)
+        except ValueError as error:
+            raise Invalid(f"the address cannot be used: {error}", "/source") from None
+        if target.origin != before.target.origin:  # which would get the credentials
+            raise Invalid("the address is on another host", "/source")
+        route = evolve(before, name=target.text, target=target)
+        return Site(self.upstreams, self.repository_id, route, self._reactor, self.largest)
 
     @property
     def name(self) -> str:
@@ -142,10 +155,9 @@ class RemotePlace:
 
 @frozen
 class FoundFile:
-    """A regular file in a folder: its path below that, and its place on the disk."""
+    """A regular file in a folder: its path below that, its size in bytes, and when it was written."""
 
     path: str
-    place: str
     size: int
     modified_ns: int
 
@@ -198,7 +210,7 @@ class Folder:
 
     def file(self, found: FoundFile) -> LocalPlace:
         """The place of a file."""
-        return LocalPlace(found.place, self.pools)
+        return self.at(found.path)
 
     def at(self, path: str) -> LocalPlace:
         """The place of a file at a path, which is none that leads out of the folder."""
@@ -296,7 +308,7 @@ def _list(root: str, path: str) -> tuple[list[str], list[FoundFile]]:
             elif entry.is_file():
                 found = entry.stat()
                 at = f"{path}/{entry.name}" if path else entry.name
-                files.append(FoundFile(at, entry.path, found.st_size, found.st_mtime_ns))
+                files.append(FoundFile(at, found.st_size, found.st_mtime_ns))
     return folders, files
 
 

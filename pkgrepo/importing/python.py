@@ -81,22 +81,16 @@ class PythonIndex:
         )
 
     async def _read(self, path: str) -> tuple[bytes, str]:
-        """A page below the index, and its final address."""
-        if not self._index:
-            candidates = indexes(self._site.url)
-            for each in candidates:
-                try:
-                    content, url = await self._site.read(each, ACCEPT)
-                except NotFound:
-                    if each == candidates[-1]:
-                        raise
-                    continue
-                self._index = each
-                if not path:
-                    return content.removeprefix(_BOM), url
-                break
-        content, url = await self._site.read(f"{self._index}{path}", ACCEPT)
-        return content.removeprefix(_BOM), url
+        """A page below the index, and its final address. :raises NotFound: there is none"""
+        candidates = [self._index] if self._index else indexes(self._site.url)
+        for each in candidates:
+            try:
+                content, url = await self._site.read(f"{each}{path}", ACCEPT, largest=LARGEST_PAGE)
+            except NotFound:
+                continue
+            self._index = each
+            return content.removeprefix(_BOM), url
+        raise NotFound("page", path or "of the index")
 
     def _items(self, page: Listing, project: str) -> tuple[list[Item], list[tuple[str, str]], dict[str, str]]:
         """The files of a page, those left out with the reason, and the reasons of yanked ones by file name."""
@@ -122,7 +116,7 @@ class PythonFolder:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._found: dict[str, list[tuple[FoundFile, FileName]]] = {}
+        self._found: dict[str, list[FoundFile]] = {}
         self._left_out: list[tuple[str, str]] = []
 
     async def names(self) -> AsyncIterator[str]:
@@ -138,7 +132,7 @@ class PythonFolder:
                 except (Invalid, IndexError):
                     self._left_out.append((file.path, error.message))
                     continue
-            self._found.setdefault(name.project_key, []).append((file, name))
+            self._found.setdefault(name.project_key, []).append(file)
         for each in sorted(self._found):
             yield each
         if self._left_out:
@@ -149,10 +143,11 @@ class PythonFolder:
         if not name:
             mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
             return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
-        found = self._found[name]
+        found = self._found.pop(name)  # an import of a million files has no more of them in memory than it needs
         seen: dict[str, Item] = {}
         left_out = []
-        for file, parsed in found:
+        for file in found:
+            parsed = parse_filename(file.name, project=name, eggs=True)
             if parsed.filename in seen:
                 left_out.append((file.path, f"{seen[parsed.filename].name} is in the folder more than once"))
                 continue
@@ -168,7 +163,7 @@ class PythonFolder:
         return Bundle(
             name=name,
             key=name,
-            fingerprint=hashlib.sha256("\n".join(each.mark for each, _ in found).encode()).hexdigest(),
+            fingerprint=hashlib.sha256("\n".join(each.mark for each in found).encode()).hexdigest(),
             items=_in_order(seen.values()),
             left_out=left_out,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 from attrs import frozen
@@ -19,6 +20,7 @@ from pkgrepo.importing.places import Site
 from pkgrepo.model import ReadLimits
 
 PAGE: Final = 1000
+HARBOR_PAGE: Final = 100  # the most that it allows
 MOST_PAGES: Final = 10_000
 CATALOG_SCOPE: Final = "registry:catalog:*"
 
@@ -149,3 +151,30 @@ class RegistryBlob:
         async with self.client.open(self.image, "GET", f"blobs/{self.digest}", limits=limits) as response:
             async for chunk in response:  # type: ignore[attr-defined]
                 yield chunk
+
+
+class Harbor(Registry):
+    """
+    The images of Harbor, whose API lists them: only its admins may read the catalog.
+
+    Written from the documentation of its API (``/api/v2.0/repositories``). With ``projects`` only theirs are listed.
+    """
+
+    def __init__(self, site: Site, projects: Sequence[str]) -> None:
+        super().__init__(site)
+        self._projects = projects
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the images, which begin with those of their projects."""
+        root = self._site.url.removesuffix("/v2")
+        places = [f"projects/{quote(each, safe='')}/repositories" for each in self._projects] or ["repositories"]
+        for place in places:
+            for page in range(1, MOST_PAGES):
+                listed = await self._site.json(f"{root}/api/v2.0/{place}?page={page}&page_size={HARBOR_PAGE}")
+                some = listed if isinstance(listed, list) else []
+                for each in some:
+                    name = each.get("name") if isinstance(each, dict) else None
+                    if isinstance(name, str):
+                        yield name
+                if len(some) < HARBOR_PAGE:
+                    break

@@ -130,7 +130,7 @@ class GemFolder:
         if not name:
             mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
             return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
-        found = self._found[name].values()
+        found = self._found.pop(name).values()
         items = [
             Item(
                 name=each.name,

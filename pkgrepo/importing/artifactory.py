@@ -1,0 +1,95 @@
+"""
+A repository of Artifactory, by the address of the server (with ``/artifactory``, if it has that).
+
+Its API lists all files with their checksums (``api/storage/REPOSITORY?list&deep=1``), and clients' protocols are below
+``api/pypi``, ``api/npm`` and so on. Written from its documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+from urllib.parse import quote
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.names import parse_filename
+from pkgrepo.importing.described import PROTOCOLS, Described, Once, digests_of, objects_of, text_of, time_ms
+from pkgrepo.importing.images import ImageSource
+from pkgrepo.importing.items import Fact, Facts, Source
+from pkgrepo.importing.maven import MavenAssets
+from pkgrepo.importing.npm import NpmRegistry
+from pkgrepo.importing.places import Site
+from pkgrepo.importing.registry import Registry
+from pkgrepo.repositories.upkeep.imports import ImportRequest
+
+SUMS: Final = {"sha1": "sha1", "sha2": "sha256", "md5": "md5"}
+PROTOCOL: Final = {"conda": "conda", "npm": "npm", "python": "pypi", "ruby": "gems", "docker": "docker"}
+LIST: Final = "?list&deep=1&listFolders=0&mdTimestamps=1"
+
+
+def open_artifactory(format_name: str, site: Site, request: ImportRequest) -> Source:
+    """The packages of one repository. :raises Invalid: none is named"""
+    if len(request.repositories) != 1:
+        raise Invalid("name the repository of Artifactory (repositories, or --repository)", "/repositories")
+    repository = quote(request.repositories[0])
+    files = _Files(site, repository, format_name)
+    if format_name == "maven":
+        return MavenAssets(site.at(f"{site.url}/{repository}"), files.paths)
+    inner = site.at(f"{site.url}/api/{PROTOCOL[format_name]}/{repository}")
+    if format_name == "docker":
+        return ImageSource(Registry(inner), request.renamed, request.names)
+    if format_name == "npm":
+        return Described(NpmRegistry(inner), files.facts, files.names)
+    return Described(PROTOCOLS[format_name](inner), files.facts)
+
+
+class _Files:
+    """The files of a repository, and what the list of them says."""
+
+    def __init__(self, site: Site, repository: str, format_name: str) -> None:
+        self._site = site
+        self._repository = repository
+        self._format = format_name
+        self._once: Once[Mapping[str, dict[str, Fact]]] = Once()
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the packages that have files."""
+        for name in await self._read():
+            if name:
+                yield name
+
+    async def facts(self, name: str) -> Facts:
+        """What the list says of the files of a package, by their names."""
+        found = await self._read()
+        return found.get(name, found.get("", {}))
+
+    async def paths(self) -> AsyncIterator[tuple[str, Fact]]:
+        """The paths of all files, and what the list says of each."""
+        listed = await self._site.json(f"{self._site.url}/api/storage/{self._repository}{LIST}")
+        for each in objects_of(listed.get("files") if isinstance(listed, dict) else None):
+            yield text_of(each.get("uri")).lstrip("/"), _fact(each)
+
+    async def _read(self) -> Mapping[str, dict[str, Fact]]:
+        """The facts of all files, by package and name; under an empty name those whose path tells no package."""
+        return await self._once.get(self._make)
+
+    async def _make(self) -> Mapping[str, dict[str, Fact]]:
+        found: dict[str, dict[str, Fact]] = {}
+        async for path, fact in self.paths():
+            found.setdefault(self._package_of(path), {})[path.rpartition("/")[2]] = fact
+        return found
+
+    def _package_of(self, path: str) -> str:
+        """The package of a file, by its path; empty if that does not tell."""
+        if self._format == "npm":  # [@scope/]name/-/[@scope/]name-1.0.tgz
+            return path.partition("/-/")[0] if "/-/" in path else ""
+        if self._format == "python":
+            try:
+                return parse_filename(path.rpartition("/")[2], eggs=True).project_key
+            except Invalid:
+                return ""
+        return ""
+
+
+def _fact(file: Mapping[str, object]) -> Fact:
+    return Fact(published_ms=time_ms(file.get("lastModified")), digests=digests_of(file, SUMS))

@@ -1,0 +1,124 @@
+"""Sources of which a registry's own API knows more than its clients' protocol: names, times, publishers, states."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from attrs import evolve
+from twisted.internet.defer import DeferredLock
+
+from pkgrepo.importing.conda import Channel
+from pkgrepo.importing.items import Bundle, Facts, Item, Source
+from pkgrepo.importing.maven import MavenSite
+from pkgrepo.importing.npm import NpmRegistry
+from pkgrepo.importing.places import Site
+from pkgrepo.importing.python import PythonIndex
+from pkgrepo.importing.ruby import GemServer
+
+T = TypeVar("T")
+
+PROTOCOLS: Mapping[str, Callable[[Site], Source]] = {  # by the format; the address is that of the repository
+    "conda": Channel,
+    "maven": MavenSite,
+    "npm": NpmRegistry,
+    "python": PythonIndex,
+    "ruby": GemServer,
+}
+
+
+class Once(Generic[T]):
+    """A value that is made when it is first asked for, once, by however many ask at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = DeferredLock()
+        self._made: list[T] = []
+
+    async def get(self, make: Callable[[], Awaitable[T]]) -> T:
+        """The value, which ``make`` makes if it is not there yet."""
+        await self._lock.acquire()
+        try:
+            if not self._made:
+                self._made.append(await make())
+            return self._made[0]
+        finally:
+            self._lock.release()
+
+
+class Described:
+    """
+    A source with what an API says of its packages.
+
+    ``list_names`` are the names of the packages; None: the source lists them. ``facts`` are those of a package.
+    """
+
+    def __init__(
+        self,
+        inner: Source,
+        facts: Callable[[str], Awaitable[Facts]],
+        list_names: Callable[[], AsyncIterator[str]] | None = None,
+    ) -> None:
+        self._inner = inner
+        self._facts = facts
+        self._list_names = list_names or inner.names
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the packages."""
+        async for name in self._list_names():
+            yield name
+
+    async def bundle(self, name: str) -> Bundle:
+        """What there is of a package."""
+        bundle, facts = await self._inner.bundle(name), await self._facts(name)
+        found = {each.version: facts[each.version] for each in bundle.items if each.version in facts}
+        states = {text: fact.state for text, fact in found.items() if fact.state is not None}
+        said = f"{bundle.fingerprint} {sorted((text, repr(fact)) for text, fact in facts.items())}"
+        return evolve(
+            bundle,
+            items=[_with_fact(each, facts) for each in bundle.items],
+            states={**bundle.states, **states},
+            fingerprint=hashlib.sha256(said.encode()).hexdigest(),
+        )
+
+
+def _with_fact(item: Item, facts: Facts) -> Item:
+    fact = facts.get(item.name) or facts.get(item.version)
+    if fact is None:
+        return item
+    return evolve(
+        item,
+        published_ms=item.published_ms if fact.published_ms is None else fact.published_ms,
+        publisher=fact.publisher or item.publisher,
+        digests={**fact.digests, **item.digests},
+    )
+
+
+def time_ms(text: Any) -> int | None:
+    """A time in ISO 8601, in ms since the epoch; one without an offset is in UTC. None if it is none."""
+    try:
+        time = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    if time is None or time.year < 1970:
+        return None
+    return round((time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp() * 1000)
+
+
+def text_of(value: Any) -> str:
+    """A text of an API; empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def objects_of(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list of an API; none for anything else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def digests_of(value: Any, names: Mapping[str, str]) -> dict[str, str]:
+    """The digests in an object of an API, by ``hashlib`` name; ``names`` maps the members that have them to these."""
+    if not isinstance(value, dict):
+        return {}
+    found = {algorithm: text_of(value.get(member)).lower() for member, algorithm in names.items()}
+    return {algorithm: text for algorithm, text in found.items() if len(text) == 2 * hashlib.new(algorithm).digest_size}

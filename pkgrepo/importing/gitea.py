@@ -1,0 +1,122 @@
+"""
+Packages of an owner in Gitea or Forgejo, by the address of the server: its API lists what its registries serve.
+
+The repository that is named is the owner. Written from the documentation of its API (``/api/v1/packages``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from itertools import count
+from typing import Any, Final
+from urllib.parse import quote
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.python.names import collapse
+from pkgrepo.importing.described import (
+    PROTOCOLS,
+    Described,
+    Once,
+    digests_of,
+    objects_of,
+    text_of,
+    time_ms,
+)
+from pkgrepo.importing.images import ImageSource
+from pkgrepo.importing.items import Fact, Facts, Source
+from pkgrepo.importing.maven import MavenAssets
+from pkgrepo.importing.places import Site
+from pkgrepo.importing.registry import Registry
+from pkgrepo.repositories.upkeep.imports import ImportRequest
+
+PAGE: Final = 50  # the server's own limit
+SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}
+TYPES: Final = {"maven": "maven", "npm": "npm", "python": "pypi", "ruby": "rubygems"}  # by our names of formats
+
+
+def open_gitea(format_name: str, site: Site, request: ImportRequest) -> Source:
+    """The packages of one owner. :raises Invalid: none is named"""
+    if len(request.repositories) != 1:
+        raise Invalid("name the owner of the packages (repositories, or --repository)", "/repositories")
+    owner = quote(request.repositories[0])
+    if format_name == "docker":
+        return ImageSource(Registry(site.at(f"{site.url}/v2/{owner}")), request.renamed, request.names)
+    packages = _Packages(site, owner, TYPES[format_name], collapse if format_name == "python" else str)
+    inner = site.at(f"{site.url}/api/packages/{owner}/{TYPES[format_name]}")
+    if format_name == "maven":
+        return MavenAssets(inner, packages.paths)
+    return Described(PROTOCOLS[format_name](inner), packages.facts, packages.names)
+
+
+class _Packages:
+    """The packages of an owner, of one type."""
+
+    def __init__(self, site: Site, owner: str, kind: str, normal: Any) -> None:
+        self._site = site
+        self._owner = owner
+        self._kind = kind
+        self._normal = normal
+        self._once: Once[Mapping[str, list[Mapping[str, Any]]]] = Once()
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the packages."""
+        for name in await self._read():
+            yield name
+
+    async def facts(self, name: str) -> Facts:
+        """What the API says of the files of a package, by their names, and of its versions."""
+        found: dict[str, Fact] = {}
+        for version in (await self._read()).get(self._normal(name), ()):
+            about = _fact(version)
+            found[text_of(version.get("version"))] = about
+            for file in await self._files(version):
+                digests = digests_of(file, SUMS)
+                found[text_of(file.get("name"))] = Fact(about.published_ms, about.publisher, None, digests)
+        return found
+
+    async def paths(self) -> AsyncIterator[tuple[str, Fact]]:
+        """The paths of the files of Maven packages, whose names are ``group:artifact``."""
+        for versions in (await self._read()).values():
+            for version in versions:
+                about, name = _fact(version), text_of(version.get("name"))
+                group, _, artifact = name.partition(":")
+                if not artifact:
+                    continue
+                folder = f"{group.replace('.', '/')}/{artifact}/{text_of(version.get('version'))}"
+                for file in await self._files(version):
+                    digests = digests_of(file, SUMS)
+                    yield (
+                        f"{folder}/{text_of(file.get('name'))}",
+                        Fact(about.published_ms, about.publisher, None, digests),
+                    )
+
+    async def _files(self, version: Mapping[str, Any]) -> list[dict[str, Any]]:
+        name, text = (quote(text_of(version.get(each)), safe="") for each in ("name", "version"))
+        try:
+            listed = await self._site.json(
+                f"{self._site.url}/api/v1/packages/{self._owner}/{self._kind}/{name}/{text}/files"
+            )
+        except NotFound:
+            return []
+        return objects_of(listed)
+
+    async def _read(self) -> Mapping[str, list[Mapping[str, Any]]]:
+        """The versions of all packages, by name: the list has one entry for each version."""
+        return await self._once.get(self._make)
+
+    async def _make(self) -> Mapping[str, list[Mapping[str, Any]]]:
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for page in count(1):
+            address = f"/api/v1/packages/{self._owner}?type={self._kind}&limit={PAGE}&page={page}"
+            listed = objects_of(await self._site.json(f"{self._site.url}{address}"))
+            if not listed:
+                break
+            for each in listed:
+                found.setdefault(self._normal(text_of(each.get("name"))), []).append(each)
+        return found
+
+
+def _fact(version: Mapping[str, Any]) -> Fact:
+    creator = version.get("creator")
+    login = text_of(creator.get("login")) if isinstance(creator, dict) else ""
+    return Fact(published_ms=time_ms(version.get("created_at")), publisher=login or None)

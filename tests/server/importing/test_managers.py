@@ -1,0 +1,295 @@
+"""
+Repositories of other package managers are taken in by their own APIs.
+
+Nexus, Artifactory, Gitea and Harbor are stubs here, made from the documentation of their APIs: a table of paths and of
+what is answered there. The other pkgrepo is a real one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.support.configurations import hosted
+from tests.support.http_client import HttpClient
+from tests.support.images import digest_of, make_image
+from tests.support.imports import counts, take
+from tests.support.npm_packages import make_manifest, make_publish, make_tarball
+from tests.support.python_index import PASSWORD, USER, PythonIndex
+from tests.support.python_packages import make_wheel
+from tests.support.server_process import ServerProcess, running
+
+pytestmark = pytest.mark.server
+
+AT = "2019-03-04T05:06:07.000+00:00"
+WHEEL, WHEEL_DATA = make_wheel("team.lib", "1.0")
+TARBALL = make_tarball("@team/util", "1.2.0", manifest=make_manifest("@team/util", "1.2.0"))
+JAR = b"jar" * 100
+JAR_PATH = "com/example/app/1.0/app-1.0.jar"
+SECRET = "Basic " + base64.b64encode(b"bob:secret").decode()
+
+
+def sums(data: bytes, **names: str) -> dict[str, str]:
+    return {name: hashlib.new(algorithm, data).hexdigest() for name, algorithm in names.items()}
+
+
+def packument(url: str) -> dict[str, Any]:
+    integrity = base64.b64encode(hashlib.sha512(TARBALL).digest()).decode()
+    dist = {"tarball": f"{url}/@team/util/-/util-1.2.0.tgz", "integrity": f"sha512-{integrity}"}
+    manifest = {**make_manifest("@team/util", "1.2.0"), "dist": dist, "deprecated": "use other"}
+    return {"name": "@team/util", "dist-tags": {"latest": "1.2.0"}, "versions": {"1.2.0": manifest}}
+
+
+def python_pages(base: str) -> dict[str, Any]:
+    digest = hashlib.sha256(WHEEL_DATA).hexdigest()
+    return {
+        f"{base}/simple/": b'<html><body><a href="team-lib/">team-lib</a></body></html>',
+        f"{base}/simple/team-lib/": f'<a href="../../files/{WHEEL}#sha256={digest}">{WHEEL}</a>'.encode(),
+        f"{base}/files/{WHEEL}": WHEEL_DATA,
+    }
+
+
+@contextmanager
+def stub(answers: Mapping[str, Any], *, secret: str = "") -> Iterator[str]:
+    """
+    Serve a table of paths, with queries, and return its address. JSON values may have ``{url}`` in their texts.
+
+    Bytes are sent as they are, and pairs are header fields and bytes. With a ``secret`` every request needs it.
+    """
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = answers.get(self.path)
+            if secret and self.headers.get("Authorization") != secret:
+                self.send_error(401)
+                return
+            if found is None:
+                self.send_error(404)
+                return
+            fields, body = found if isinstance(found, tuple) else ({}, found)
+            if not isinstance(body, bytes):
+                body = json.dumps(body).replace("{url}", url).encode()
+            self.send_response(200)
+            for name, value in {**fields, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield url
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+NEXUS = "/service/rest/v1/components?repository={}"
+
+
+def component(group: str | None, name: str, version: str, path: str, data: bytes) -> dict[str, Any]:
+    checksum = sums(data, sha1="sha1", md5="md5", sha256="sha256", sha512="sha512")
+    asset = {"path": path, "checksum": checksum, "uploader": "ann", "lastModified": AT, "blobCreated": AT}
+    return {"group": group, "name": name, "version": version, "assets": [asset]}
+
+
+def nexus_answers() -> dict[str, Any]:
+    other = component("com.example", "app", "1.0", "com/example/app/1.0/app-1.0.pom", b"<project/>")
+    jar = component("com.example", "app", "1.0", JAR_PATH, JAR)
+    wheel = component(None, "team.lib", "1.0", f"packages/team-lib/1.0/{WHEEL}", WHEEL_DATA)
+    tarball = component("team", "util", "1.2.0", "@team/util/-/util-1.2.0.tgz", TARBALL)
+    return {
+        NEXUS.format("mvn"): {"items": [jar], "continuationToken": "more"},
+        NEXUS.format("mvn") + "&continuationToken=more": {"items": [other], "continuationToken": None},
+        f"/repository/mvn/{JAR_PATH}": JAR,
+        "/repository/mvn/com/example/app/1.0/app-1.0.pom": b"<project/>",
+        NEXUS.format("py"): {"items": [wheel], "continuationToken": None},
+        **python_pages("/repository/py"),
+        NEXUS.format("npm"): {"items": [tarball], "continuationToken": None},
+        "/repository/npm/@team%2Futil": packument("{url}/repository/npm"),
+        "/repository/npm/@team/util/-/util-1.2.0.tgz": TARBALL,
+    }
+
+
+def artifactory_answers() -> dict[str, Any]:
+    def listed(path: str, data: bytes) -> dict[str, Any]:
+        said = {"uri": f"/{path}", "size": len(data), "lastModified": AT, "folder": False}
+        return {"files": [{**said, **sums(data, sha1="sha1", sha2="sha256")}]}
+
+    rest = "?list&deep=1&listFolders=0&mdTimestamps=1"
+    return {
+        f"/artifactory/api/storage/mvn{rest}": listed(JAR_PATH, JAR),
+        f"/artifactory/mvn/{JAR_PATH}": JAR,
+        f"/artifactory/api/storage/py{rest}": listed(f"team-lib/1.0/{WHEEL}", WHEEL_DATA),
+        **python_pages("/artifactory/api/pypi/py"),
+        f"/artifactory/api/storage/npm{rest}": listed("@team/util/-/@team/util-1.2.0.tgz", TARBALL),
+        "/artifactory/api/npm/npm/@team%2Futil": packument("{url}/artifactory/api/npm/npm"),
+        "/artifactory/api/npm/npm/@team/util/-/util-1.2.0.tgz": TARBALL,
+    }
+
+
+def gitea_answers() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for kind, name, version, file, data in (
+        ("pypi", "team.lib", "1.0", WHEEL, WHEEL_DATA),
+        ("npm", "@team/util", "1.2.0", "util-1.2.0.tgz", TARBALL),
+        ("maven", "com.example:app", "1.0", "app-1.0.jar", JAR),
+    ):
+        about = {"name": name, "version": version, "created_at": "2019-03-04T05:06:07Z", "creator": {"login": "ann"}}
+        api = f"/api/v1/packages/ann?type={kind}&limit=50&page="
+        quoted = name.replace("@", "%40").replace("/", "%2F").replace(":", "%3A")
+        files = [{"name": file, **sums(data, sha256="sha256", sha1="sha1", md5="md5", sha512="sha512")}]
+        found |= {f"{api}1": [about], f"{api}2": [], f"/api/v1/packages/ann/{kind}/{quoted}/{version}/files": files}
+    pages = {path: page for path, page in python_pages("/api/packages/ann/pypi").items() if path[-8:] != "/simple/"}
+    return {
+        **found,
+        **pages,
+        "/api/packages/ann/npm/@team%2Futil": packument("{url}/api/packages/ann/npm"),
+        "/api/packages/ann/npm/@team/util/-/util-1.2.0.tgz": TARBALL,
+        f"/api/packages/ann/maven/{JAR_PATH}": JAR,
+    }
+
+
+MANAGERS = {
+    "nexus": (nexus_answers, ""),
+    "artifactory": (artifactory_answers, "/artifactory"),
+    "gitea": (gitea_answers, ""),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    settings = 'proxy.allow_private = ["127.0.0.1"]\n'
+    for format_name in ("python", "npm", "maven"):
+        settings += hosted(format_name, *(f"{each}-{format_name}" for each in (*MANAGERS, "there", "here")))
+    with running(tmp_path_factory.mktemp("server"), settings + hosted("docker", "harbor")) as started:
+        yield started
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> HttpClient:
+    return HttpClient(server.url, (USER, PASSWORD))
+
+
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
+    answers, path = MANAGERS[manager]
+    with stub(answers(), secret=SECRET) as url:
+        for format_name, repository, files in (("python", "py", 1), ("npm", "npm", 1), ("maven", "mvn", None)):
+            named = ["ann"] if manager == "gitea" else [repository]
+            given = {"repositories": named, "credentials": {"username": "bob", "password": "secret"}}
+            into = f"main/{manager}-{format_name}"
+            first = take(client, manager, f"{url}{path}", into, **given)
+            again = take(client, manager, f"{url}{path}", into, **given)
+            assert first["left_out"] == []
+            assert first["files"] == (files or (2 if manager == "nexus" else 1))
+            assert (counts(again), again["unchanged"]) == ((0, 0, 0), first["packages"])
+    for name, version in (("python", "team-lib/versions/1.0"), ("npm", "%40team%2Futil/versions/1.2.0")):
+        record = client.get(f"/api/package/main%2F{manager}-{name}/{version}").json
+        assert record["published_at"].startswith("2019-03-04T05:06:07")
+        assert record["publisher"] == (USER if manager == "artifactory" else "ann")
+    assert (
+        client.get(f"/repositories/main/{manager}-npm/@team/util").json["versions"]["1.2.0"]["deprecated"]
+        == "use other"
+    )
+    assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
+
+
+def test_the_images_of_projects_of_harbor_are_taken_in(client) -> None:
+    image = make_image("harbor")
+    fields = {"Content-Type": image.media_type, "Docker-Content-Digest": image.digest}
+    answers: dict[str, Any] = {
+        "/api/v2.0/projects/lib/repositories?page=1&page_size=100": [{"name": "lib/app"}],
+        "/v2/lib/app/tags/list?n=1000": {"name": "lib/app", "tags": ["1.0"]},
+        "/v2/lib/app/manifests/1.0": (fields, image.manifest),
+        f"/v2/lib/app/manifests/{image.digest}": (fields, image.manifest),
+        **{f"/v2/lib/app/blobs/{digest_of(blob)}": bytes(blob) for blob in image.blobs},
+    }
+    with stub(answers) as url:
+        assert counts(take(client, "harbor", url, "main/harbor", repositories=["lib"])) == (1, 0, 0)
+        assert counts(take(client, "harbor", url, "main/harbor", repositories=["lib"])) == (0, 0, 0)
+    assert client.get("/v2/main/harbor/lib/app/manifests/1.0", accept=image.media_type).body == image.manifest
+
+
+def test_another_pkgrepo_is_taken_in_with_its_yanks_and_publishers(client, server) -> None:
+    index = PythonIndex(server.url, "main/there-python")
+    for version in ("1.0", "1.1"):
+        index.publish("demo", version)
+    yank = client.post("/repositories/main/there-python/api/v1/packages/demo/1.0/yank?reason=broken")
+    if yank.status >= 300:
+        yank = client.post_json("/api/package/main%2Fthere-python/demo/versions/1.0/yank", {"reason": "broken"})
+    assert yank.status < 300, yank.text
+    body = make_publish("@team/util", "1.0.0", registry=f"{server.url}/repositories/main/there-npm")
+    sent = client.ask("PUT", "/repositories/main/there-npm/@team%2futil", body, {"Content-Type": "application/json"})
+    assert sent.status < 300, sent.text
+    given = {"credentials": {"username": USER, "password": PASSWORD}}
+    for name, files, facts in (("python", 2, 1), ("npm", 1, 0)):
+        url, into = f"{server.url}/repositories/main/there-{name}", f"main/here-{name}"
+        first = take(client, "pkgrepo", url, into, **given)
+        assert (counts(first), first["facts"] >= facts) == ((files, 0, 0), True), first
+        assert counts(take(client, "pkgrepo", url, into, **given)) == (0, 0, 0)
+    there, here = (
+        client.get(f"/api/package/main%2F{each}-python/demo/versions").json["items"] for each in ("there", "here")
+    )
+    keys = ("version", "state", "reason", "published_at", "publisher", "size")
+    assert [[each[key] for key in keys] for each in here] == [[each[key] for key in keys] for each in there]
+
+
+def test_credentials_go_to_the_host_of_the_source_alone(client) -> None:
+    seen: list[str | None] = []
+
+    class Watcher(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("Authorization"))
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Watcher)
+    thread = threading.Thread(target=other.serve_forever)
+    thread.start()
+    page = f'<a href="http://127.0.0.1:{other.server_port}/{WHEEL}">{WHEEL}</a>'.encode()
+    answers = {"/simple/": b'<html><a href="team-lib/">team-lib</a></html>', "/simple/team-lib/": page}
+    with stub(answers, secret=SECRET) as url:
+        given = {"credentials": {"username": "bob", "password": "secret"}}
+        result = take(client, "python", url, "main/here-python", **given)
+    other.shutdown()
+    other.server_close()
+    thread.join()
+    assert (counts(result), seen) == ((0, 0, 1), [None])
+
+
+def test_what_is_no_source_is_refused(client) -> None:
+    ask = partial(client.post_json, "/api/import")
+    for kind, source, into, status in (
+        ("nothing", "http://127.0.0.1/", "main/here-python", 400),
+        ("npm", "http://127.0.0.1/", "main/here-python", 400),
+        ("nexus", "/tmp", "main/here-python", 400),
+        ("python", "http://a:b@127.0.0.1/", "main/here-python", 400),
+        ("python", "relative/path", "main/here-python", 400),
+        ("python", "ftp://127.0.0.1/", "main/here-python", 400),
+        ("python", "http://127.0.0.1/", "main/none", 400),
+    ):
+        refused = ask({"kind": kind, "source": source, "into": into})
+        assert refused.status in (status, 422), (kind, source, refused.text)
+    nobody = client.as_user().post_json("/api/import", {"kind": "python", "source": "/tmp", "into": "main/here-python"})
+    assert nobody.status == 401
