@@ -156,6 +156,8 @@ class StoredFormat:
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
+    ``accepts`` tells whether a dependency, as it is written, accepts a version; None if it does not say so.
+
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
     those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large.
     ``join_staged`` prepares, from the services, the target and the hosted repository of a stage, the content, and the
@@ -178,6 +180,7 @@ class StoredFormat:
     versions: VersionKinds | None = None
     purls: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Sequence[str]] | None = None
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
+    accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ecosystem: Ecosystem | None = None
     index_removed: VersionsIndexer | None = None
     companion: Companion | None = None

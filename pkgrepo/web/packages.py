@@ -174,9 +174,12 @@ async def show_dependents(visit: Visit, storage: str, name: str, package: str) -
     """The packages of this server that need a package."""
     repository = await find_repository(visit, storage, name)
     place = {"repository": f"{storage}/{name}", "package": package}
-    query: dict[str, str | int] = {"limit": PER_PAGE, "count": True, **_order(visit)}
+    version = visit.query("version") or (await visit.api("GET", "/package/<repository>/<package>", place)).latest or ""
+    query: dict[str, str | int] = {"limit": PER_PAGE, "count": True, "version": version, **_order(visit)}
     listed = await visit.api("GET", "/package/<repository>/<package>/dependents", place, query=query)
-    return visit.page("packages/dependents.html", repository=repository, package=package, listed=listed)
+    return visit.page(
+        "packages/dependents.html", repository=repository, package=package, listed=listed, accepted=version
+    )
 
 
 @pages.get(f"{PACKAGE}/downloads")

@@ -56,6 +56,7 @@ DEPENDENTS = (
     Column("NEEDS", "text"),
     Column("KIND", "kind"),
 )
+ACCEPTING = (*DEPENDENTS, Column("ACCEPTS IT", lambda each: {True: "yes", False: "no", None: "-"}[each["accepts"]]))
 NPM, IMAGES = "npm", "docker"
 
 MOST = click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
@@ -115,13 +116,19 @@ async def list_versions(session: Session, repository: str, name: str, limit: int
 
 @click.command("dependents")
 @click.argument("repository")
-@click.argument("name")
+@click.argument("name", metavar="NAME[==VERSION]")
+@click.argument("version", required=False)
 @MOST
 @remote
-async def list_dependents(session: Session, repository: str, name: str, limit: int | None) -> None:
-    """List the packages on the server that need a package: those of their highest versions that say so."""
-    found = await session.client.all_items("package", repository, name, "dependents", most=limit)
-    session.printer.table(DEPENDENTS, found, "no package that you may see needs it")
+async def list_dependents(session: Session, repository: str, name: str, version: str | None, limit: int | None) -> None:
+    """
+    List the packages on the server that need a package: those of their highest versions that say so.
+
+    With a version it tells which of them accept that.
+    """
+    name, version = maybe_version(name, version)
+    found = await session.client.all_items("package", repository, name, "dependents", most=limit, version=version or "")
+    session.printer.table(ACCEPTING if version else DEPENDENTS, found, "no package that you may see needs it")
 
 
 @click.command("diff")

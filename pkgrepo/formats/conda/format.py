@@ -21,6 +21,7 @@ from pkgrepo.formats.conda.proxied.restoring import (
     package_question,
     restore_documents,
 )
+from pkgrepo.formats.conda.versions import accepts
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
@@ -62,6 +63,7 @@ def conda() -> Format:
         index=index_package,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
         purls=_purls,
+        accepts=accepts,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(of=("python",), segment="conda", config=companion_config),
         resource=serve(ROUTES, caches),

@@ -133,6 +133,14 @@ def split_dependency(text: str) -> tuple[str, str]:
     return found[1].lower(), next(iter((found[2] or "").split()), "")
 
 
+def accepts(dependency: str, version: str) -> bool | None:
+    """Whether a dependency accepts a version, whatever it says of builds. None if it has another form"""
+    try:
+        return satisfies(version, split_dependency(dependency)[1])
+    except ValueError:
+        return None
+
+
 def satisfies(version: str, constraint: str) -> bool:
     """Whether a version satisfies a constraint. :raises ValueError: the constraint has another form"""
     return any(

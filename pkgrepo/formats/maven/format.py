@@ -24,6 +24,7 @@ from pkgrepo.formats.maven.proxied.questions import (
     release_of,
     restore_metadata,
 )
+from pkgrepo.formats.maven.ranges import accepts
 from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
@@ -62,6 +63,7 @@ def maven() -> Format:
         refuses=refuses,
         index=index_artifact,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease, snapshot=is_literal_snapshot, build=build_of),
+        accepts=accepts,
         ecosystem=Ecosystem(name="Maven", package_key=parse_package_key, sort=sort_key, builds=only_key(sort_key)),
         tree=Tree(
             directory=_directory,

@@ -9,6 +9,7 @@ from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, splice
 from pkgrepo.formats.npm.proxied.upstream import packument_question, read_manifest, release_of, restore_packument
+from pkgrepo.formats.npm.ranges import accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.pipelines import NPM_EXCHANGE
@@ -42,6 +43,7 @@ def npm() -> Format:
             sort=lambda text: parse_version(padded(text)).sort, prerelease=lambda text: "-" in text.partition("+")[0]
         ),
         runs_at_install=lambda meta, _paths: bool(meta.get("hasInstallScript")) if meta else None,
+        accepts=accepts,
         ecosystem=ECOSYSTEM,
         layout=Layout(path=paths.readable_path),
         resource=serve(ROUTES, caches),

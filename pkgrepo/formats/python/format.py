@@ -19,6 +19,7 @@ from pkgrepo.formats.python.proxied.upstream import (
     read_out,
     restore_page,
 )
+from pkgrepo.formats.python.requirements import accepts
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.pipelines import PYTHON_EXCHANGE
@@ -47,6 +48,7 @@ def python() -> Format:
         versions=VersionKinds(sort=lambda text: names.parse_version(text)[1], prerelease=names.is_prerelease),
         # setup.py, or the build backend, of a source distribution
         runs_at_install=lambda _meta, files: not any(each.endswith(".whl") for each in files) if files else None,
+        accepts=accepts,
         ecosystem=Ecosystem(name=names.ECOSYSTEM, package_key=normalise, sort=names.bound_key, builds=names.builds),
         layout=Layout(path=names.readable_path),
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),

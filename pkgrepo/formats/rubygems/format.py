@@ -14,6 +14,7 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
     restore_lists,
 )
 from pkgrepo.formats.rubygems.push.requests import take_file
+from pkgrepo.formats.rubygems.ranges import accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.pipelines import GEM_EXCHANGE
@@ -43,6 +44,7 @@ def ruby() -> Format:
             sort=lambda text: order_key(text.partition("-")[0]),
             prerelease=lambda text: is_prerelease(text.partition("-")[0]),
         ),
+        accepts=accepts,
         ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),

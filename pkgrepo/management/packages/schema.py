@@ -238,6 +238,8 @@ class DependentRecord(Record):
     A package that needs another one; text is the dependency as it is written, kind why it is needed.
 
     latest is its highest version that is neither yanked nor deprecated, which is the one that declares the dependency.
+    accepts tells whether the dependency accepts the version of the query; null without one, and where the dependency
+    names no range, but a tag or an address.
     """
 
     name: str
@@ -246,6 +248,7 @@ class DependentRecord(Record):
     latest: str
     text: str
     kind: str
+    accepts: bool | None = None
 
 
 class PromotedFrom(Record):

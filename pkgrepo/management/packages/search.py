@@ -7,7 +7,7 @@ By words, those that changed last, or those that need a package.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -35,6 +35,7 @@ from .schema import DependentRecord, Facet, Facets, Hits, PackageHit, ReleaseRec
 
 MOST_WORDS = 8
 MOST_EVENTS = 1000  # of a repository that are read for its last versions
+ACCEPTED = Parameter("version", "A version of the package: accepts tells of each dependency whether it accepts that.")
 WHERE = (
     Parameter("format", "Only packages in repositories of this format."),
     Parameter("repository", "Only packages in this repository: its id, or storage/name."),
@@ -254,11 +255,13 @@ def _facet(values: Iterable[str]) -> list[Facet]:
     "/package/<repository>/<package>/dependents",
     CONTENT_READERS,
     "List the packages that need a package",
+    query=(ACCEPTED,),
 )
 async def list_dependents(call: Call) -> Page[DependentRecord]:
     """
     Sorted by name. They are those of all active repositories of the same format that the caller may see, also of
-    others than the one with this package; of each, the dependencies of its highest version count.
+    others than the one with this package; of each, the dependencies of its highest version count. accepts tells whether
+    a dependency accepts the version of the query, in the order of the format.
 
     Images have none. Some more than these may be counted in total: names that look alike.
     """
@@ -274,8 +277,12 @@ async def list_dependents(call: Call) -> Page[DependentRecord]:
         show=lambda each: each,
         count=(dependencies.count_dependents, *place),
     )
+    version = call.query("version")
+    accepts = call.format.accepts
     items = [
-        _dependent(each, visible[each.repository_id]) for each in found.items if _is_meant(call, each, package.key)
+        _dependent(each, visible[each.repository_id], _verdict(accepts, each.needed.text, version))
+        for each in found.items
+        if _is_meant(call, each, package.key)
     ]
     return Page(items=items, next=found.next, total=found.total)
 
@@ -288,7 +295,12 @@ def _is_meant(call: Call, dependent: dependencies.Dependent, key: str) -> bool:
         return False
 
 
-def _dependent(found: dependencies.Dependent, repository: Repository) -> DependentRecord:
+def _verdict(accepts: Callable[[str, str], bool | None], text: str, version: str) -> bool | None:
+    """Whether a dependency accepts a version; None for one that is cut, or says nothing of versions."""
+    return accepts(text, version) if version and len(text) < dependencies.LONGEST else None
+
+
+def _dependent(found: dependencies.Dependent, repository: Repository, accepts: bool | None) -> DependentRecord:
     return DependentRecord(
         name=found.package,
         repository_id=repository.uid,
@@ -296,6 +308,7 @@ def _dependent(found: dependencies.Dependent, repository: Repository) -> Depende
         latest=found.latest,
         text=found.needed.text,
         kind=found.needed.kind,
+        accepts=accepts,
     )
 
 

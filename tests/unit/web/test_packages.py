@@ -144,6 +144,11 @@ async def test_packages_that_need_one_are_listed_in_all_repositories_that_may_be
     assert "needs demo" not in (await browser.get(PAGE)).text
     assert "/ui/repositories/main/apps/packages/site" in page.links
     assert "hidden" not in page.text
+    assert page.text.count("yes") == 1
+    assert "no" in (await browser.get(f"{PAGE}/dependents?version=0.9")).text.split()
+    for version, accepts in (("1.0", True), ("0.9", False), ("", None)):
+        some = await stack.ok("GET", f"/package/main%2Fpy/demo/dependents?version={version}")
+        assert {each["accepts"] for each in some["items"]} == {accepts}
     found = await stack.ok("GET", "/package/main%2Fpy/demo/dependents?count=1")
     assert {(each["name"], each["repository"], each["text"]) for each in found["items"]} == {
         ("site", "main/apps", "Demo>=1"),
