@@ -39,7 +39,7 @@ from pkgrepo.web import (
     trash,
     webhooks,
 )
-from pkgrepo.web.administration import groups, hosts, publishers, quotas, retention, server, tokens, users
+from pkgrepo.web.administration import groups, hosts, policy, publishers, quotas, retention, server, tokens, users
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
@@ -67,6 +67,7 @@ ROOMS = (
     forms_of_repositories,
     publishers,
     retention,
+    policy,
     jobs,
     stages,
     trash,

@@ -1,0 +1,44 @@
+"""Blocks, rules and versions in quarantine by commands."""
+
+import json
+
+import pytest
+
+from tests.support.python_packages import make_wheel
+
+pytestmark = pytest.mark.server
+
+
+def test_versions_are_blocked_and_approved(admin, write):
+    filename, data = make_wheel("held", "1.0")
+    admin("upload", "main/py", write(filename, data))
+
+    def download(number):
+        return admin.run(
+            "download", "main/py", "held", "1.0", "--file", filename, "--to", admin.folder / f"held{number}"
+        )
+
+    assert "held 1.0 is blocked in main/py" in admin("block", "main/py", "held@1.0", "--reason", "malware")
+    refused = download(1)
+    assert (refused.returncode, "malware" in refused.stderr) == (4, True)
+    assert "malware" in admin("blocks")
+    (block,) = [each for each in admin.json("blocks") if each["package"] == "held"]
+    admin("unblock", block["id"])
+    assert download(2).returncode == 0
+    rule = {"name": "look", "action": "quarantine", "match": {"packages": ["held"]}}
+    rules = write("rules.json", json.dumps([rule]).encode())
+    admin("rules", "set", "main/py", rules)
+    try:
+        assert admin.json("rules", "show", "main/py")["rules"][0]["name"] == "look"
+        assert download(3).returncode == 4
+        while not (waiting := admin.json("quarantine", "list")):
+            pass
+        assert "held" in admin("quarantine", "list")
+        admin("quarantine", "approve", waiting[0]["id"], "--reason", "read it")
+        assert download(4).returncode == 0
+        admin("quarantine", "deny", waiting[0]["id"])
+        assert "denied" in download(5).stderr
+        assert "look" in admin("rules", "counts")
+    finally:
+        admin("rules", "set", "main/py", write("none.toml", b"rules = []"))
+    assert admin.json("rules", "show", "server") == {"rules": []}

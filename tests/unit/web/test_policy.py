@@ -1,0 +1,72 @@
+"""The pages of the console for rules, blocks and versions in quarantine."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.browser import Browser
+
+POLICY = "/ui/admin/policy"
+RULES = "/ui/repositories/main/py/settings/rules"
+VERSION = "/ui/repositories/main/py/packages/demo/versions/1.0"
+FILE = "/repositories/main/py/demo/1.0/demo-1.0-py3-none-any.whl"
+
+
+async def filled(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.stack.publish("main/py", "demo", "1.0")
+    await browser.log_in()
+
+
+async def status(browser: Browser) -> int:
+    return int((await browser.stack.call("GET", FILE)).status)
+
+
+async def test_a_version_is_blocked_by_a_button_and_the_block_is_removed(browser: Browser) -> None:
+    await filled(browser)
+    page = await browser.send(await browser.get(VERSION), f"{VERSION}/block", reason="steals keys")
+    page = await browser.get(POLICY)
+    assert ("steals keys" in page.text, await status(browser)) == (True, 403)
+    [block] = await browser.stack.ok("GET", "/policy/blocks")
+    assert (block["package"], block["versions"], block["by"]) == ("demo", "1.0", "admin")
+    await browser.send(page, f"{POLICY}/blocks/{block['id']}/remove")
+    page = await browser.get(POLICY)
+    assert ("Nothing is blocked" in page.text, await status(browser)) == (True, 200)
+    page = await browser.send(page, f"{POLICY}/blocks", repository="main/*", package="demo", versions=">= x y")
+    assert (page.status, "is no range" in page.text) == (422, True)
+    await browser.send(page, f"{POLICY}/blocks", repository="main/*", package="demo", versions="<2")
+    assert await status(browser) == 403
+
+
+async def test_rules_are_saved_and_what_they_hold_is_approved(browser: Browser) -> None:
+    await filled(browser)
+    page = await browser.get(RULES)
+    assert "no rules yet" in page.text
+    page = await browser.send(page, RULES, rules="{")
+    assert (page.status, "not JSON" in page.text) == (422, True)
+    rule: dict[str, Any] = {"name": "look first", "action": "quarantine", "reason": "new here"}
+    await browser.send(page, RULES, rules=json.dumps([rule]))
+    assert await status(browser) == 403
+    await browser.stack.assembly._proxies.rule_matches.flush()
+    page = await browser.get(POLICY)
+    assert ("look first" in page.text, "new here" in page.text) == (True, True)
+    [held] = (await browser.stack.ok("GET", "/policy/quarantine"))["items"]
+    await browser.send(page, f"{POLICY}/quarantine/{held['id']}", reason="read it", approve="1")
+    assert ("Nothing waits" in (await browser.get(POLICY)).text, await status(browser)) == (True, 200)
+    page = await browser.get(RULES)
+    assert "1 match in 30 days" in page.text
+    await browser.send(page, RULES, rules="")
+    assert "no rules yet" in (await browser.get(RULES)).text
+
+
+async def test_rules_of_the_server_are_for_system_managers(browser: Browser) -> None:
+    await filled(browser)
+    page = await browser.get(POLICY)
+    assert "no such rules yet" in page.text
+    page = await browser.send(page, POLICY, rules='[{"name": "all"}]')
+    assert await status(browser) == 403
+    page = await browser.send(await browser.get(POLICY), POLICY, rules='[{"name": ""}]')
+    assert page.status == 422
+    await browser.send(page, POLICY, rules="")
+    assert await status(browser) == 200
