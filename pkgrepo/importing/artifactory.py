@@ -28,9 +28,7 @@ LIST: Final = "?list&deep=1&listFolders=0&mdTimestamps=1"
 
 
 def open_artifactory(format_name: str, site: Site, request: ImportRequest) -> Source:
-    """The packages of one repository. :raises Invalid: none is named"""
-    if len(request.repositories) != 1:
-        raise Invalid("name the repository of Artifactory (repositories, or --repository)", "/repositories")
+    """The packages of one repository."""
     repository = quote(request.repositories[0])
     files = _Files(site, repository, format_name)
     if format_name == "maven":

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final
 from urllib.parse import quote
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import NotFound
 from pkgrepo.formats.python.names import collapse
 from pkgrepo.importing.described import (
     PROTOCOLS,
@@ -35,9 +35,7 @@ TYPES: Final = {"maven": "maven", "npm": "npm", "python": "pypi", "ruby": "rubyg
 
 
 def open_gitea(format_name: str, site: Site, request: ImportRequest) -> Source:
-    """The packages of one owner. :raises Invalid: none is named"""
-    if len(request.repositories) != 1:
-        raise Invalid("name the owner of the packages (repositories, or --repository)", "/repositories")
+    """The packages of one owner."""
     owner = quote(request.repositories[0])
     if format_name == "docker":
         return ImageSource(Registry(site.at(f"{site.url}/v2/{owner}")), request.renamed, request.names)

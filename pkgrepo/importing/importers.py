@@ -75,6 +75,8 @@ class Importers:
         if not repository.active:
             raise RepositoryInactive(repository.path)
         kind = find_kind(request.kind, repository.format)
+        if kind.one_repository and len(request.repositories) != 1:
+            raise Invalid(f"name {kind.one_repository} (repositories, or --repository)", "/repositories")
         return Order(
             kind=request.kind,
             place=await self._place(kind, request, repository.format),

@@ -34,9 +34,11 @@ class Kind:
     A kind of source. ``sources`` make one of an address or of a folder, by the format of the repository.
 
     None of either: such a source is no address, or no folder. ``about`` is the help of the command.
+    ``one_repository`` is what the request has to name, of a source with several repositories.
     """
 
     about: str
+    one_repository: str = ""
     addresses: Mapping[str, FromAddress]
     folders: Mapping[str, FromFolder]
 
@@ -90,11 +92,13 @@ KINDS: Final[Mapping[str, Kind]] = {
         folders={"conda": lambda folder, _: conda.ChannelFolder(folder)},
     ),
     "nexus": Kind(
+        one_repository="the repository of Nexus",
         about="A repository (--repository) of Nexus 3; its images are at the address of their connector: container.",
         addresses={each: partial(open_nexus, each) for each in ("maven", "npm", "python", "ruby")},
         folders={},
     ),
     "artifactory": Kind(
+        one_repository="the repository of Artifactory",
         about="A repository (--repository) of Artifactory.",
         addresses={
             each: partial(open_artifactory, each) for each in ("conda", CONTAINER, "maven", "npm", "python", "ruby")
@@ -102,6 +106,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         folders={},
     ),
     "gitea": Kind(
+        one_repository="the owner of the packages",
         about="The packages of an owner (--repository) in Gitea or Forgejo.",
         addresses={each: partial(open_gitea, each) for each in (CONTAINER, "maven", "npm", "python", "ruby")},
         folders={},

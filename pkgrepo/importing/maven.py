@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE, PushRules
 from pkgrepo.formats.maven.metadata.reading import LARGEST as METADATA_SIZE
 from pkgrepo.formats.maven.metadata.reading import read_metadata
@@ -110,6 +110,7 @@ class MavenSite:
         self._site = site
         self._artifacts = artifacts
         self._listed: dict[str, tuple[str, list[str]]] = {}
+        self._failed: dict[str, NotFound | UpstreamFailed] = {}
 
     async def names(self) -> AsyncIterator[str]:
         """The directories that have files."""
@@ -125,7 +126,14 @@ class MavenSite:
         waiting = [] if self._artifacts else [""]
         while waiting:
             path = waiting.pop()
-            folders, names, mark = await self._list(path)
+            try:
+                folders, names, mark = await self._list(path)
+            except (NotFound, UpstreamFailed) as error:
+                if not path:
+                    raise
+                self._failed[path] = error  # which is that of the directory alone
+                yield path
+                continue
             waiting += [f"{path}/{each}" if path else each for each in reversed(folders)]
             if names:
                 self._listed[path] = mark, names
@@ -133,6 +141,8 @@ class MavenSite:
 
     async def bundle(self, name: str) -> Bundle:
         """The files of a directory."""
+        if name in self._failed:
+            raise self._failed.pop(name)
         found = self._listed.pop(name, None)
         if found is None:
             found = await self._find(name)

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import collapse
 from pkgrepo.importing.described import (
     PROTOCOLS,
@@ -32,9 +31,7 @@ SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "m
 
 
 def open_nexus(format_name: str, site: Site, request: ImportRequest) -> Source:
-    """The packages of one repository. :raises Invalid: none is named"""
-    if len(request.repositories) != 1:
-        raise Invalid("name the repository of Nexus (repositories, or --repository)", "/repositories")
+    """The packages of one repository."""
     repository = request.repositories[0]
     components = _Components(site, repository, collapse if format_name == "python" else str)
     inner = site.at(f"{site.url}/repository/{quote(repository)}")

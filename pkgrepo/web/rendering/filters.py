@@ -45,6 +45,7 @@ JOB_KINDS: Final = {
     "retention": "retention",
     "backup": "backup",
     "rehearsal": "rehearsal of rules",
+    "import": "import",
 }
 WIDTH: Final = 720  # units of the picture, which is as wide as its place
 HEIGHT: Final = 96
