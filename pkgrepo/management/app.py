@@ -22,6 +22,7 @@ from pkgrepo.management import (
     osv,
     pins,
     policy,
+    publishers,
     quotas,
     recall,
     rehearsal,
@@ -55,7 +56,7 @@ from pkgrepo.management.packages import (
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
 from pkgrepo.management.projects import routes as projects
-from pkgrepo.management.repositories import configuration, contents, keys, publishers, uploads
+from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer, device_login, pipelines

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from pkgrepo.model.users import SubjectKind
 
@@ -167,7 +167,11 @@ class ProjectRole(StrEnum):
 
 @frozen
 class Project:
-    """A named owner of packages; ``key`` is the slug in its normalised form."""
+    """
+    A named owner of packages; ``key`` is the slug in its normalised form.
+
+    ``publishers`` are those of its packages, as those of a repository are stored.
+    """
 
     id: int
     uid: str
@@ -177,6 +181,7 @@ class Project:
     visibility: Visibility
     created_at: datetime
     updated_at: datetime
+    publishers: tuple[Mapping[str, Any], ...] = field(default=(), eq=False)
 
 
 @frozen

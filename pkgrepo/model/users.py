@@ -89,7 +89,8 @@ class Pipeline:
 
     ``name`` is what versions name as their publisher, ``issuer`` the name of the issuer of its identity token, and
     ``subject`` whom that was about. ``publishers`` are the ids of the publishers of repositories that it was
-    recognised as. ``claims`` are those of the identity token with which attestations are compared.
+    recognised as, ``projects`` those of publishers of projects. ``claims`` are those of the identity token with which
+    attestations are compared.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Pipeline:
     subject: str
     publishers: frozenset[str]
     claims: Mapping[str, str] = field(factory=dict, eq=False)
+    projects: frozenset[str] = frozenset()
 
 
 @frozen

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from pkgrepo.auth.permissions.ownership import read_owner
 from pkgrepo.auth.permissions.publishers import claim_text, iter_publishers, publisher_id, recognises
 from pkgrepo.auth.tokens.limits import covers, literal
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
@@ -24,6 +25,7 @@ from pkgrepo.model import (
     Action,
     Actor,
     Pipeline,
+    Project,
     Repository,
     RepositoryScope,
     RepositoryType,
@@ -35,6 +37,7 @@ from pkgrepo.proxy.virtual import publish_targets
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.people.pipelines import add_pipeline_token, remove_old_pipeline_tokens
+from pkgrepo.storage.catalog.people.projects import list_bindings, projects_with_publishers
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
 from .identity_tokens import SKEW_S, IdentityToken
@@ -68,6 +71,7 @@ class IssuedToken:
 class _Match:
     repository: Repository
     publisher: Mapping[str, Any]
+    project: Project | None = None
 
 
 class PipelineTokens:
@@ -106,8 +110,10 @@ class PipelineTokens:
         if not self.issuers:
             raise IdentityRefused("this server has no issuers of identity tokens (auth.issuers)", "not-enabled")
         asked = list(repositories)
-        issuer, token = await self.issuers.verify(text, self._audiences())
+        projects = await self._catalog.look(projects_with_publishers)
+        issuer, token = await self.issuers.verify(text, self._audiences(projects))
         matches = _matches(issuer, token, asked, package)
+        matches += await self._matches_of_projects(issuer, token, asked, package, projects)
         if not matches:
             about = "" if package is None else f" for the package {package!r}"
             raise IdentityRefused(
@@ -119,7 +125,8 @@ class PipelineTokens:
             name=name_pipeline(issuer.name, token.claims),
             issuer=issuer.name,
             subject=token.subject[:MOST_CLAIM],
-            publishers=frozenset(publisher_id(each.publisher) for each in matches),
+            publishers=frozenset(publisher_id(each.publisher) for each in matches if each.project is None),
+            projects=frozenset(publisher_id(each.publisher) for each in matches if each.project is not None),
             claims={
                 each: kept[:MOST_KEPT] for each in COMPARED if (kept := claim_text(token.claims.get(each))) is not None
             },
@@ -159,17 +166,41 @@ class PipelineTokens:
             return [repository, *publish_targets(self._registry, repository)]
         return [repository]
 
-    def _audiences(self) -> set[str]:
+    async def _matches_of_projects(
+        self,
+        issuer: Issuer,
+        token: IdentityToken,
+        repositories: Sequence[Repository],
+        package: str | None,
+        projects: Sequence[Project],
+    ) -> list[_Match]:
+        """What publishers of projects allow where these own packages, or own ``package``."""
+        recognised = {
+            each.id: [publisher for publisher in each.publishers if _fits(publisher, issuer, token, package)]
+            for each in projects
+        }
+        owners = {each.id: each for each in projects if recognised[each.id]}
+        found: list[_Match] = []
+        for repository in {each.uid: each for each in repositories if _takes(each)}.values() if owners else ():
+            if package is not None:
+                owner = await self._catalog.look(read_owner, repository, package)
+                own = set() if owner is None else {owner.id} & owners.keys()
+            elif repository.format == "docker":  # a project owns images by its key
+                own = set(owners)
+            else:
+                bound = await self._catalog.look(list_bindings, repository_id=repository.id)
+                own = {each.project_id for each in bound} & owners.keys()
+            found += [_Match(repository, each, owners[key]) for key in sorted(own) for each in recognised[key]]
+        return found
+
+    def _audiences(self, projects: Sequence[Project]) -> set[str]:
         """
         The audiences that publishers have of their own: those of all repositories, so that the refusal of a token does
         not tell what the repositories that it is for have.
         """
-        return {
-            audience
-            for each in self._registry.listed()
-            for publisher in iter_publishers(each)
-            if (audience := publisher.get("audience"))
-        }
+        of_repositories = (each for repository in self._registry.listed() for each in iter_publishers(repository))
+        of_projects = (each for project in projects for each in project.publishers)
+        return {found for each in (*of_repositories, *of_projects) if (found := each.get("audience"))}
 
     async def refresh(self) -> None:
         """Let the repositories, and their publishers, be those of now."""
@@ -210,11 +241,19 @@ def _matches(
     return [
         _Match(repository, publisher)
         for repository in {each.uid: each for each in repositories}.values()
-        if repository.type is RepositoryType.HOSTED and repository.active and repository.parent is None
+        if _takes(repository)
         for publisher in iter_publishers(repository)
-        if recognises(publisher, issuer.name, token.claims, issuer.audiences)
-        and (package is None or covers(publisher["packages"], Action.WRITE, package))
+        if _fits(publisher, issuer, token, package)
     ]
+
+
+def _takes(repository: Repository) -> bool:
+    return repository.type is RepositoryType.HOSTED and repository.active and repository.parent is None
+
+
+def _fits(publisher: Mapping[str, Any], issuer: Issuer, token: IdentityToken, package: str | None) -> bool:
+    covered = package is None or covers(publisher["packages"], Action.WRITE, package)
+    return covered and recognises(publisher, issuer.name, token.claims, issuer.audiences)
 
 
 def _scope(match: _Match, package: str | None) -> RepositoryScope:

@@ -20,6 +20,7 @@ from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.repositories.configuration import MOST_PUBLISHERS, PipelinePublisher, check_publisher
+from pkgrepo.storage.catalog.people.projects import get_project, set_project_publishers
 from pkgrepo.storage.catalog.server.repositories import get_repository, update_repository
 
 from .issuers import Issuer, Issuers
@@ -117,16 +118,10 @@ def add_publisher(tx: Transaction, repository_id: int, given: PipelinePublisher,
     :raises NotFound: the repository was removed; :raises Invalid: it fits every pipeline
     :raises Conflict: it is there, there are too many, or the repository is not hosted
     """
-    check_publisher(given, "")
-    added: Stored = msgspec.to_builtins(given)
     repository = get_repository(tx, repository_id)
     check_takes_publishers(repository)
-    present = stored_in(repository)
-    if entry_id(added) in map(entry_id, present):
-        raise Conflict(f"{repository.path} has this publisher")
-    if len(present) >= MOST_PUBLISHERS:
-        raise Conflict(f"{repository.path} has {MOST_PUBLISHERS} publishers, which are the most")
-    _store(tx, repository, [*present, added], now_ms)
+    added, every = _with(stored_in(repository), given, repository.path)
+    _store(tx, repository, every, now_ms)
     return added
 
 
@@ -144,13 +139,42 @@ def remove_publisher(
     :raises NotFound: there is none
     """
     repository = get_repository(tx, repository_id)
-    present = stored_in(repository)
+    found, others = _without(stored_in(repository), id)
+    check(found)
+    _store(tx, repository, others, now_ms)
+    return found
+
+
+def add_project_publisher(tx: Transaction, project_id: int, given: PipelinePublisher, *, now_ms: int) -> Stored:
+    """Write command: add a publisher to a project. Returns it as it is stored; errors as L{add_publisher}."""
+    project = get_project(tx, project_id)
+    added, every = _with(project.publishers, given, f"the project {project.key}")
+    set_project_publishers(tx, project_id, every, now_ms=now_ms)
+    return added
+
+
+def remove_project_publisher(tx: Transaction, project_id: int, id: str, *, now_ms: int) -> Stored:
+    """Write command: remove the publisher with this id from a project. :raises NotFound: there is none"""
+    found, others = _without(get_project(tx, project_id).publishers, id)
+    set_project_publishers(tx, project_id, others, now_ms=now_ms)
+    return found
+
+
+def _with(present: Sequence[Stored], given: PipelinePublisher, where: str) -> tuple[Stored, list[Stored]]:
+    check_publisher(given, "")
+    added: Stored = msgspec.to_builtins(given)
+    if entry_id(added) in map(entry_id, present):
+        raise Conflict(f"{where} has this publisher")
+    if len(present) >= MOST_PUBLISHERS:
+        raise Conflict(f"{where} has {MOST_PUBLISHERS} publishers, which are the most")
+    return added, [*present, added]
+
+
+def _without(present: Sequence[Stored], id: str) -> tuple[Stored, list[Stored]]:
     found = next((each for each in present if entry_id(each) == id), None)
     if found is None:
         raise NotFound("publisher", id)
-    check(found)
-    _store(tx, repository, [each for each in present if each is not found], now_ms)
-    return found
+    return found, [each for each in present if each is not found]
 
 
 def stored_in(repository: Repository) -> list[Stored]:

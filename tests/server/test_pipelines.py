@@ -256,6 +256,47 @@ def test_provenance_of_another_pipeline_is_refused(scene: Scene) -> None:
     assert scene.configure(repository="main/js").status == 200
 
 
+def test_a_publisher_of_a_project_is_for_the_packages_that_the_project_owns(scene: Scene) -> None:
+    assert scene.api.post_json("/project", {"key": "core"}).status == 201
+    for repository, pattern in (("main/other", "core-*"), ("main/js", "@core")):
+        bound = scene.api.post_json("/project/core/bindings", {"repository": repository, "pattern": pattern})
+        assert bound.status == 200, bound.text
+    path = "/project/core/publishers"
+    given = {"issuer": "forge", "claims": {"repository": "core/tools"}, "actions": ["write"]}
+    added = scene.api.post_json(path, given)
+    assert added.status == 201, added.text
+    assert scene.api.post_json(path, given).status == 409
+    assert scene.api.post_json(path, {**given, "issuer": "unknown"}).status == 422
+    assert [each["id"] for each in scene.api.ask("GET", path).json] == [added.json["id"]]
+    assert scene.api.as_user().ask("GET", path).status == 404
+
+    def exchange(repository: str) -> Reply:
+        return scene.exchange(scene.issuer.token(repository="core/tools"), repository)
+
+    token = exchange("main/other").json["token"]
+    assert scene.put(token, "core-tool", "1.0", "other").status == 201, "it need not exist"
+    assert scene.put(token, "tool", "1.0", "other").status == 403
+    assert scene.put(token, "core-tool", "1.0", "py").status == 403, "the token is for the other repository"
+    [entry] = [
+        each
+        for each in scene.api.ask("GET", "/audit?action=pipeline.token&outcome=ok").json["items"]
+        if each["detail"]["claims"].get("repository") == "core/tools"
+    ]
+    assert entry["detail"]["repositories"] == [
+        {"repository": "main/other", "actions": ["read", "write"], "packages": []}
+    ]
+    npm = HttpClient(f"{scene.server.url}/repositories/main/js")
+    for name, status in (("@core%2fa", 201), ("@evil%2fa", 422), ("core", 422)):
+        headers = {"Authorization": f"Bearer {scene.issuer.token(repository='core/tools')}"}
+        answer = npm.ask("POST", f"/-/npm/v1/oidc/token/exchange/package/{name}", b"", headers)
+        assert answer.status == status, (name, answer.text)
+    assert exchange("main/py").status == 422, "it owns nothing there"
+    assert scene.api.ask("DELETE", f"{path}/{added.json['id']}").status == 204
+    assert scene.put(token, "core-tool", "1.1", "other").status == 403
+    assert exchange("main/other").status == 422
+    assert scene.api.ask("DELETE", "/project/core").status == 204
+
+
 def test_a_pipeline_that_may_only_stage_publishes_nothing_directly(scene: Scene) -> None:
     staging = {"issuer": "forge", "claims": {"repository": "acme/staging"}, "actions": ["stage"]}
     assert scene.configure(staging, repository="main/other").status == 200

@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 from zope.interface import implementer
 
 from pkgrepo.auth.permissions.decisions import NEWCOMER, check_delegation
-from pkgrepo.auth.permissions.publishers import publishers_of
+from pkgrepo.auth.permissions.publishers import publishers_of, publishers_of_project
 from pkgrepo.auth.tokens.limits import covers, in_force
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import NOT_NOW, IAuthorizer, ICatalog
@@ -278,7 +278,7 @@ class Authorizer:
                 if rules.get("requires_approval"):
                     await self._check_approver(identity, repository, package)
                 if action is Action.WRITE and identity.pipeline is not None:
-                    _check_publishes_directly(identity.pipeline, repository, package)
+                    await self._check_publishes_directly(identity.pipeline, repository, package)
 
     async def _check_approver(self, identity: Identity, repository: Repository, package: str) -> None:
         """Check that the identity may publish without an approval. :raises Forbidden: it may not"""
@@ -286,6 +286,19 @@ class Authorizer:
             raise Forbidden(
                 f"{package!r} is published to {repository.path} by an approval (requires_approval): publish it to a "
                 "stage, which is opened by: pkgrepo stage open, or by: npm stage publish"
+            )
+
+    async def _check_publishes_directly(self, pipeline: Pipeline, repository: Repository, package: str) -> None:
+        """Check that a pipeline may publish a package without a stage. :raises Forbidden: it may not"""
+        found = [*publishers_of(repository, pipeline)]
+        if pipeline.projects:
+            found += publishers_of_project(await self.owning_project(repository, package), pipeline)
+        if not any(
+            Action.WRITE in each["actions"] and covers(each["packages"], Action.WRITE, package) for each in found
+        ):
+            raise Forbidden(
+                f"the publisher lets {pipeline.name} publish {package!r} to a stage alone, which is opened by: pkgrepo "
+                "stage open, or by: npm stage publish"
             )
 
     async def check_project_member(
@@ -472,18 +485,6 @@ class Authorizer:
             self._standings.clear()
             self._decisions.clear()
             self._serial = serial
-
-
-def _check_publishes_directly(pipeline: Pipeline, repository: Repository, package: str) -> None:
-    """Check that a pipeline may publish a package without a stage. :raises Forbidden: it may not"""
-    if not any(
-        Action.WRITE in each["actions"] and covers(each["packages"], Action.WRITE, package)
-        for each in publishers_of(repository, pipeline)
-    ):
-        raise Forbidden(
-            f"the publisher lets {pipeline.name} publish {package!r} to a stage alone, which is opened by: pkgrepo "
-            "stage open, or by: npm stage publish"
-        )
 
 
 def _visibility_check(repository: Repository) -> tuple[Action, Repository]:

@@ -1,9 +1,9 @@
 """
 Publishers: which pipelines may publish where, by the claims of their identity tokens.
 
-A publisher is an object of the setting ``publishers`` of a repository. Its id stands for the pipelines that it
-recognises: when it is removed, or recognises others, tokens that were issued by it end. Its packages and actions are
-those of now.
+A publisher is an object of the setting ``publishers`` of a repository, or of a project: then it is for the packages
+that the project owns, in all repositories. Its id stands for the pipelines that it recognises: when it is removed, or
+recognises others, tokens that were issued by it end. Its packages and actions are those of now.
 
 Patterns of claims are those of paths, since most claims are built with slashes:
 
@@ -29,7 +29,7 @@ from typing import Any, Final
 import msgspec
 from attrs import frozen
 
-from pkgrepo.model import Pipeline, Repository
+from pkgrepo.model import Pipeline, Project, Repository
 
 LONGEST_CLAIM: Final = 2000  # characters; longer claims fit no pattern, since matching is quadratic
 MOST_LISTED: Final = 100  # texts of a claim that is a list
@@ -66,6 +66,12 @@ def iter_publishers(repository: Repository) -> Iterator[Mapping[str, Any]]:
 def publishers_of(repository: Repository, pipeline: Pipeline) -> Iterator[Mapping[str, Any]]:
     """Those publishers of a repository that a pipeline was recognised as."""
     return (each for each in iter_publishers(repository) if publisher_id(each) in pipeline.publishers)
+
+
+def publishers_of_project(project: Project | None, pipeline: Pipeline) -> Iterator[Mapping[str, Any]]:
+    """Those publishers of the project that owns a package that a pipeline was recognised as."""
+    every = () if project is None else project.publishers
+    return (each for each in every if publisher_id(each) in pipeline.projects)
 
 
 def publisher_id(publisher: Mapping[str, Any]) -> str:

@@ -7,7 +7,8 @@ step  input                    decision
 1     the user is not active   refused
 2     token limits             refused outside of them; a bearer token requested without a scope reaches no
                                container repository
-2a    pipeline                 final, for a token of a pipeline: what the repository's publishers allow it now
+2a    pipeline                 final, for a token of a pipeline: what publishers of the repository, and of the
+                               project that owns the package, allow it now
 3     admin, system manager    allowed; a system manager may do all but ``admin``
 4     grant to the user        final, if there is one: its actions and no others
 5     grants to their groups   final, if there are any: the union of their actions and no others
@@ -27,10 +28,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import reduce
+from typing import Any
 
 from attrs import Factory, frozen
 
-from pkgrepo.auth.permissions.publishers import STAGE, publishers_of
+from pkgrepo.auth.permissions.publishers import STAGE, publishers_of, publishers_of_project
 from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, covers, reaches
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import (
@@ -128,7 +130,7 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
     if user is None or not user.active:
         return Decision(allowed=False, reason="the account is not active")
     if identity.pipeline is not None:
-        return _decide_pipeline(identity.pipeline, action, repository, package)
+        return _decide_pipeline(identity.pipeline, action, repository, package, owner)
     if user.admin or (user.system_manager and action is not Action.ADMIN):
         return Decision(allowed=True, reason="admin" if user.admin else "system manager")
     for grants, of_groups in ((standing.own, False), (standing.groups, True)):
@@ -158,7 +160,7 @@ def has_any_right(
     if user is None or not user.active or not reaches(identity.limits, repository.path):
         return False
     if identity.pipeline is not None:
-        return any(True for _ in publishers_of(repository, identity.pipeline))
+        return bool(identity.pipeline.projects) or any(True for _ in publishers_of(repository, identity.pipeline))
     if user.admin or user.system_manager:
         return True
     for grants in (standing.own, standing.groups):
@@ -189,14 +191,26 @@ def _refusal_by_token(identity: Identity, action: Action, repository: Repository
     return ""
 
 
-def _decide_pipeline(pipeline: Pipeline, action: Action, repository: Repository, package: str | None) -> Decision:
-    for each in publishers_of(repository, pipeline):
-        allowed = {Action.READ, *each["actions"]} | ({Action.WRITE} if STAGE in each["actions"] else set())
-        if action in allowed and covers(each["packages"], action, package):
-            return Decision(allowed=True, reason="publisher")
+def _decide_pipeline(
+    pipeline: Pipeline, action: Action, repository: Repository, package: str | None, owner: Callable[[], Project | None]
+) -> Decision:
+    if any(_publishes(each, action, package) for each in publishers_of(repository, pipeline)):
+        return Decision(allowed=True, reason="publisher")
+    if pipeline.projects and package is None and action in NAMED_LATER:
+        return Decision(allowed=True, reason="publisher of a project, which is checked again with the name")
+    if pipeline.projects and package is not None:
+        found = publishers_of_project(owner(), pipeline)
+        if any(_publishes(each, action, package) for each in found):
+            return Decision(allowed=True, reason="publisher of the project")
     if action is Action.READ and repository.type is RepositoryType.VIRTUAL:
         return Decision(allowed=repository.visibility is not Visibility.PRIVATE, reason="visibility")
     return Decision(allowed=False, reason="no publisher of the repository allows it to this pipeline")
+
+
+def _publishes(publisher: Mapping[str, Any], action: Action, package: str | None) -> bool:
+    """Whether a publisher has an action; where somebody approves, L{Authorizer.check_push_rules} checks it again."""
+    allowed = {Action.READ, *publisher["actions"]} | ({Action.WRITE} if STAGE in publisher["actions"] else set())
+    return action in allowed and covers(publisher["packages"], action, package)
 
 
 def _decide_anonymous(action: Action, repository: Repository, *, anonymous: bool) -> Decision:

@@ -12,7 +12,7 @@ from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
 
 ACTIONS = click.Choice(["read", "stage", "write", "overwrite", "delete"])
-REPOSITORY = click.argument("repository", metavar="STORAGE/REPOSITORY")
+PLACE = click.argument("place", metavar="STORAGE/REPOSITORY|project:KEY")
 PACKAGE = click.argument("package", required=False, default="")
 
 
@@ -47,12 +47,12 @@ def publisher() -> None:
 
 
 @publisher.command("list")
-@REPOSITORY
+@PLACE
 @PACKAGE
 @remote
-async def list_publishers(session: Session, repository: str, package: str) -> None:
-    """List the publishers of a repository, or those that publish PACKAGE."""
-    found = await session.client.get(*_place(repository, package))
+async def list_publishers(session: Session, place: str, package: str) -> None:
+    """List the publishers of a repository or a project, or those that publish PACKAGE."""
+    found = await session.client.get(*_place(place, package))
     session.printer.table(COLUMNS, found, "no pipelines publish here")
     for each in found:
         session.printer.warnings(each)
@@ -66,7 +66,7 @@ async def list_issuers(session: Session) -> None:
 
 
 @publisher.command("add")
-@REPOSITORY
+@PLACE
 @PACKAGE
 @click.option("--issuer", required=True, help="The name of an issuer in the settings (auth.issuers).")
 @click.option(
@@ -86,10 +86,10 @@ async def list_issuers(session: Session) -> None:
 @click.option("--action", "actions", multiple=True, type=ACTIONS, help="read and write without any; may be repeated.")
 @remote
 async def add_publisher(
-    session: Session, /, repository: str, package: str, claims: tuple[str, ...], **given: str | tuple[str, ...]
+    session: Session, /, place: str, package: str, claims: tuple[str, ...], **given: str | tuple[str, ...]
 ) -> None:
     """
-    Let pipelines publish to a repository, or PACKAGE in it, which need not exist yet.
+    Let pipelines publish to a repository, or PACKAGE in it, which need not exist yet; or all that a project owns.
 
     Your own rights there are needed: a publisher has no actions that you do not have.
     """
@@ -100,22 +100,27 @@ async def add_publisher(
         if not equals:
             raise Invalid(f"{each!r} is no claim: write NAME=PATTERN")
         body["claims"][name] = pattern
-    record = await session.client.change("POST", *_place(repository, package), body=body)
-    session.printer.done(f"{_claims(record)} of {record['issuer']} publishes to {repository} ({record['id']})", record)
+    record = await session.client.change("POST", *_place(place, package), body=body)
+    session.printer.done(f"{_claims(record)} of {record['issuer']} publishes to {place} ({record['id']})", record)
     session.printer.warnings(record)
 
 
 @publisher.command("remove")
-@REPOSITORY
+@PLACE
 @PACKAGE
 @click.option("--id", "uid", required=True, help="The id, as publisher list shows it.")
-@confirmed("Remove the publisher {uid} of {repository}? Its tokens end.")
+@confirmed("Remove the publisher {uid} of {place}? Its tokens end.")
 @remote
-async def remove_publisher(session: Session, repository: str, package: str, uid: str) -> None:
+async def remove_publisher(session: Session, place: str, package: str, uid: str) -> None:
     """Remove a publisher; the tokens of its pipelines end."""
-    await session.client.change("DELETE", *_place(repository, package), uid)
+    await session.client.change("DELETE", *_place(place, package), uid)
     session.printer.done(f"removed the publisher {uid}")
 
 
-def _place(repository: str, package: str) -> tuple[str, ...]:
-    return ("package", repository, package, "publishers") if package else ("repository", repository, "publishers")
+def _place(place: str, package: str) -> tuple[str, ...]:
+    kind, _, key = place.partition(":")
+    if kind == "project" and key:
+        if package:
+            raise Invalid("a project has no publishers of single packages: name the repository of the package")
+        return "project", key, "publishers"
+    return ("package", place, package, "publishers") if package else ("repository", place, "publishers")

@@ -809,7 +809,8 @@ CREATE TABLE project (
     description TEXT NOT NULL DEFAULT '',
     visibility TEXT NOT NULL DEFAULT 'private',
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL
+    updated_at INTEGER NOT NULL,
+    publishers TEXT NOT NULL DEFAULT '[]'       -- JSON: pipelines that publish the packages of the project
 );
 
 CREATE TABLE project_member (

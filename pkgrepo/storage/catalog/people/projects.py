@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import Project, ProjectBinding, ProjectMember, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import (
+    dump,
     every,
     find,
     insert,
+    load,
     non_null,
     optional_conditions,
     rows,
@@ -29,7 +31,7 @@ from pkgrepo.storage.catalog.server.quotas import QuotaKind, remove_limits
 
 from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
 
-_PROJECT, _project = rows(Project, "project")
+_PROJECT, _project = rows(Project, "project", publishers=lambda text: tuple(load(text)))
 
 PROJECT_ORDERS: Final[Mapping[str, Order[Project]]] = both_ways(
     {
@@ -210,6 +212,20 @@ def unbind_names(tx: Transaction, repository_id: int, pattern: str) -> None:
     """Remove the binding of a pattern, if there is one."""
     tx.execute("DELETE FROM project_binding WHERE repository_id = ? AND pattern = ?", (repository_id, pattern))
     bump_identity_serial(tx)
+
+
+def set_project_publishers(
+    tx: Transaction, project_id: int, publishers: Sequence[Mapping[str, Any]], *, now_ms: int
+) -> None:
+    """Replace the publishers of a project. :raises NotFound: no such project"""
+    get_project(tx, project_id)
+    update(tx, "project", project_id, publishers=dump(publishers), updated_at=now_ms)
+    bump_identity_serial(tx)
+
+
+def projects_with_publishers(r: Reader) -> list[Project]:
+    """The projects that have publishers, by their keys."""
+    return every(r, _project, f"{_PROJECT} WHERE publishers <> '[]' ORDER BY key", ())
 
 
 def list_bindings(

@@ -54,7 +54,8 @@ def _pipeline(text: str) -> Pipeline | None:
         return None
     value = load(text)
     publishers = frozenset(value["publishers"])
-    return Pipeline(value["name"], value["issuer"], value["subject"], publishers, value.get("claims", {}))
+    claims, projects = value.get("claims", {}), frozenset(value.get("projects", ()))
+    return Pipeline(value["name"], value["issuer"], value["subject"], publishers, claims, projects)
 
 
 _SELECT, _token = rows(
@@ -290,6 +291,7 @@ def _pipeline_column(pipeline: Pipeline) -> Mapping[str, Any]:
         "subject": pipeline.subject,
         "publishers": sorted(pipeline.publishers),
         "claims": dict(pipeline.claims),
+        "projects": sorted(pipeline.projects),
     }
 
 

@@ -1,4 +1,4 @@
-"""Publishers: the pipelines that publish to a repository, or one package of it, without a stored token."""
+"""Publishers: pipelines that publish without a stored token to a repository, a package of it, or all of a project."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from msgspec import Meta
 from pkgrepo.auth.permissions.publishers import entry_id
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway import publishers as gateway
-from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.management.api.access_rules import EDITORS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.schema import Record
+from pkgrepo.management.projects.access import check_may_list_members, find_project
+from pkgrepo.oidc import publishers
 from pkgrepo.oidc.issuers import Issuers
-from pkgrepo.oidc.publishers import Stored, known_issuer, package_of, source_claims, warnings_about
+from pkgrepo.oidc.publishers import Stored, check_given, known_issuer, package_of, source_claims, warnings_about
 from pkgrepo.repositories.configuration import PipelinePublisher
 
 table = Table("repositories")
 PUBLISHERS = "/repository/<repository>/publishers"
 OF_PACKAGE = "/package/<repository>/<package>/publishers"
+OF_PROJECT = "/project/<key>/publishers"
 
 
 class PublisherGiven(PipelinePublisher, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -100,6 +103,34 @@ async def add_package_publisher(call: Call, body: PublisherGiven) -> Created[Pub
 async def remove_package_publisher(call: Call, id: str) -> None:
     """The tokens of its pipelines end. One that is for other packages, too, cannot be removed here (403)."""
     await _removed(call, id)
+
+
+@table.get(OF_PROJECT, PROJECT_VIEWERS, "List the publishers of a project")
+async def list_project_publishers(call: Call, key: str) -> list[PublisherRecord]:
+    """Also needs membership in the project, unless the caller is a system manager."""
+    project = await find_project(call, key)
+    await check_may_list_members(call, project)
+    return [PublisherRecord.of(call.shared.pipelines.issuers, each) for each in project.publishers]
+
+
+@table.post(OF_PROJECT, SYSTEM_MANAGERS, "Add a publisher to a project", audit="publisher.add")
+async def add_project_publisher(call: Call, body: PublisherGiven, key: str) -> Created[PublisherRecord]:
+    """It is for the packages that the project owns, in all repositories; they need not exist."""
+    project, issuers = await find_project(call, key), call.shared.pipelines.issuers
+    given = _publisher(issuers, body)
+    check_given(issuers, msgspec.to_builtins(given))
+    entry = call.entry(project.key, {"project": project.key, "publishers": [msgspec.to_builtins(given)]})
+    stored = await call.write(entry, publishers.add_project_publisher, project.id, given, now_ms=call.now_ms)
+    record = PublisherRecord.of(issuers, stored)
+    return Created(record, f"/api/project/{project.key}/publishers/{record.id}")
+
+
+@table.delete(f"{OF_PROJECT}/<id>", SYSTEM_MANAGERS, "Remove a publisher from a project", audit="publisher.remove")
+async def remove_project_publisher(call: Call, key: str, id: str) -> None:
+    """The tokens of its pipelines end."""
+    project = await find_project(call, key)
+    entry = call.entry(project.key, {"project": project.key, "id": id})
+    await call.write(entry, publishers.remove_project_publisher, project.id, id, now_ms=call.now_ms)
 
 
 async def _listed(call: Call) -> list[PublisherRecord]:
