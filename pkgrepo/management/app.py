@@ -61,7 +61,7 @@ from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import bearer, device_login, pipelines
 from pkgrepo.management.tokens import routes as tokens
-from pkgrepo.management.users import groups, links, permissions, rights, second_factor, sessions, sign_on
+from pkgrepo.management.users import groups, links, passkeys, permissions, rights, second_factor, sessions, sign_on
 from pkgrepo.management.users import routes as users
 from pkgrepo.management.webhooks import feed
 from pkgrepo.management.webhooks import routes as webhooks
@@ -105,6 +105,7 @@ ROOMS = (
     service_accounts,
     sessions,
     second_factor,
+    passkeys,
     links,
     sign_on,
     tokens,

@@ -61,6 +61,13 @@ async def change_password(visit: Visit, form: Form) -> Response:
     return visit.redirect("/login?next=/ui/account")
 
 
+@pages.post("/account/passkeys")
+async def remove_passkey(visit: Visit, form: Form) -> Response:
+    """Remove a passkey."""
+    await visit.api("DELETE", "/user/passkeys/<id>", {"id": form.text("id")})
+    return visit.redirect("/account")
+
+
 @pages.post("/account/sessions")
 async def end_sessions(visit: Visit, form: Form) -> Response:
     """End one login, or all others."""
@@ -86,6 +93,7 @@ async def _account_page(visit: Visit, error: str = "") -> Response:
         me=await visit.api("GET", "/user/me"),
         permissions=await visit.api("GET", "/user/me/permissions"),
         sessions=await visit.api("GET", "/user/sessions"),
+        passkeys=await visit.api("GET", "/user/passkeys"),
         error=error,
     )
 

@@ -71,10 +71,26 @@ async def log_in(visit: Visit, form: Form) -> Response:
 
 
 async def _form_page(visit: Visit, target: str, username: str = "", error: str = "", status: int = 200) -> Response:
-    providers = await visit.api("GET", "/user/login/oidc")
     return visit.page(
-        "login/login.html", status=status, next=target, username=username, error=error, providers=providers
+        "login/login.html",
+        status=status,
+        next=target,
+        username=username,
+        error=error,
+        providers=await visit.api("GET", "/user/login/oidc"),
+        passkey=await visit.api("POST", "/user/login/passkey/begin"),
     )
+
+
+@pages.post("/login/passkey", open=True)
+async def log_in_with_passkey(visit: Visit, form: Form) -> Response:
+    """Begin a session with what a script has got of a passkey."""
+    names = ("ticket", "credential_id", "client_data", "authenticator_data", "signature")
+    try:
+        begun = await visit.api("POST", "/user/login/passkey", fields={name: form.text(name) for name in names})
+    except IdentityRefused as error:
+        return await _form_page(visit, form.text("next"), "", str(error), 401)
+    return _go_on(visit, form.text("next"), _cookies(begun))
 
 
 @pages.get("/login/oidc/<provider>")

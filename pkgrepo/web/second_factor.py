@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from pkgrepo.errors import Conflict, NotFound, TooManyAttempts
+from pkgrepo.errors import Conflict, IdentityRefused, NotFound, TooManyAttempts
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
@@ -69,16 +69,45 @@ async def remove(visit: Visit, form: Form) -> Response:
     return visit.redirect("/login")
 
 
+@pages.post("/second-factor/passkey", open=True)
+async def begin_passkey(visit: Visit, form: Form) -> Response:
+    """Show the form for a new passkey, which a script makes."""
+    try:
+        made = await visit.api("POST", "/user/passkeys/begin", fields=_proof(form))
+    except PROBLEMS as error:
+        return _page(visit, error)
+    options = {
+        "challenge": made.challenge,
+        "rp": {"id": made.rp_id, "name": "pkgrepo"},
+        "user": {"id": made.user_id, "name": made.username, "displayName": made.username},
+        "pubKeyCredParams": [{"type": "public-key", "alg": each} for each in made.algorithms],
+        "excludeCredentials": [{"type": "public-key", "id": each} for each in made.exclude],
+    }
+    return visit.page(TEMPLATE, codes=[], ticket=made.ticket, error="", options=options, done="")
+
+
+@pages.post("/second-factor/passkey/made", open=True)
+async def make_passkey(visit: Visit, form: Form) -> Response:
+    """Keep a new passkey."""
+    names = ("ticket", "name", "client_data", "authenticator_data", "public_key")
+    try:
+        made = await visit.api("POST", "/user/passkeys", fields={name: form.text(name) for name in names})
+    except (*PROBLEMS, IdentityRefused) as error:
+        return _page(visit, error)
+    return visit.page(TEMPLATE, codes=[], ticket="", error="", options=None, done=made.name)
+
+
 def _proof(form: Form) -> dict[str, Any]:
     return {"username": form.text("username"), "password": form.secret("password"), "code": form.text("code")}
 
 
 def _page(visit: Visit, error: Exception | str = "") -> Response:
-    return visit.page(TEMPLATE, status=422 if error else 200, codes=[], ticket="", error=str(error))
+    status = 422 if error else 200
+    return visit.page(TEMPLATE, status=status, codes=[], ticket="", error=str(error), options=None, done="")
 
 
 def _codes(visit: Visit, codes: list[str]) -> Response:
-    return visit.page(TEMPLATE, codes=codes, ticket="", error="")
+    return visit.page(TEMPLATE, codes=codes, ticket="", error="", options=None, done="")
 
 
 def _confirmation(visit: Visit, ticket: str, secret: str, uri: str, error: Exception | str = "") -> Response:
@@ -91,6 +120,8 @@ def _confirmation(visit: Visit, ticket: str, secret: str, uri: str, error: Excep
         uri=uri,
         picture=_picture(uri) if uri.startswith("otpauth://") else "",
         error=str(error),
+        options=None,
+        done="",
     )
 
 

@@ -69,12 +69,20 @@ class BrowserSessions:
         return int(self._longest_s)
 
     async def begin(
-        self, identity: Identity, address: str, client: str, *, linked_id: int | None = None, sid: str = ""
+        self,
+        identity: Identity,
+        address: str,
+        client: str,
+        *,
+        linked_id: int | None = None,
+        sid: str = "",
+        passkey_id: int | None = None,
     ) -> bytes:
         """
         Begin a session of a user who has just logged in, and return its secret.
 
-        ``linked_id`` and ``sid`` tell of a login at a provider, see ``add_session``.
+        ``linked_id`` and ``sid`` tell of a login at a provider, ``passkey_id`` of one with a passkey, see
+        ``add_session``.
 
         :raises AuthenticationRequired: the identity has no user
         """
@@ -90,6 +98,7 @@ class BrowserSessions:
             now_ms=self._now_ms(),
             linked_id=linked_id,
             sid=sid,
+            passkey_id=passkey_id,
         )
         return secret
 
@@ -101,7 +110,8 @@ class BrowserSessions:
         now = self._clock()
         if session is None or user is None or not user.active or self._ended(session, now):
             return None
-        if session.linked_id is None and self._refused(user):  # what else a provider asks for is its own matter
+        by_password = session.linked_id is None and session.passkey_id is None
+        if by_password and self._refused(user):  # what else a provider asks for is its own matter
             return None
         if now - session.seen_at.timestamp() > USE_RECORDED_S:
             # a full disk must not end sessions

@@ -57,7 +57,7 @@ class RecoveryCodes(Record):
 @table.post("/user/second-factor", PUBLIC, "Begin to set up a second factor", audit="second_factor.begin")
 async def begin(call: Call, body: Proof) -> EnrolmentRecord:
     """An account that has a second factor must remove it first (409)."""
-    user = await _prove(call, body, enrolling=True)
+    user = await prove(call, body, enrolling=True)
     made = await call.services.second_factors.begin(user)
     return EnrolmentRecord(secret=made.secret, uri=made.uri, ticket=made.ticket)
 
@@ -88,7 +88,7 @@ async def confirm(call: Call, body: Confirmation) -> RecoveryCodes:
 @table.post("/user/second-factor/recovery-codes", PUBLIC, "Make new recovery codes", audit="second_factor.recovery")
 async def renew(call: Call, body: Proof) -> RecoveryCodes:
     """The earlier ones count no more. Without a second factor there are none (404)."""
-    user = await _prove(call, body)
+    user = await prove(call, body)
     if not user.mfa:
         raise NotFound("second factor", f"of {user.username}")
     codes = make_recovery_codes()
@@ -100,7 +100,7 @@ async def renew(call: Call, body: Proof) -> RecoveryCodes:
 @table.post("/user/second-factor/remove", PUBLIC, "Remove the own second factor", audit="second_factor.remove")
 async def remove(call: Call, body: Proof) -> None:
     """The password alone logs in again; an account that must have a second factor can only set up another one."""
-    await _remove(call, await _prove(call, body, enrolling=True))
+    await _remove(call, await prove(call, body, enrolling=True))
 
 
 @table.delete(
@@ -117,7 +117,7 @@ async def _remove(call: Call, user: User) -> None:
         raise NotFound("second factor", f"of {user.username}")
 
 
-async def _prove(call: Call, body: Proof, *, enrolling: bool = False) -> User:
+async def prove(call: Call, body: Proof, *, enrolling: bool = False) -> User:
     """The user of a name and a password. :raises AuthenticationFailed: they are wrong, or those of a token"""
     request = call.request
     identity = await call.services.authenticator.login(

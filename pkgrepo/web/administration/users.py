@@ -90,6 +90,12 @@ async def remove_second_factor(visit: Visit, _form: Form, id: str) -> Response:
     return visit.redirect_to("admin", "users", id)
 
 
+@pages.post("/admin/users/<id>/passkeys")
+async def remove_passkeys(visit: Visit, _form: Form, id: str) -> Response:
+    """Remove all passkeys of a user who has lost a device."""
+    return await _do(visit, id, "DELETE", "/users/<id>/passkeys", {})
+
+
 @pages.post("/admin/users/<id>/sessions")
 async def end_sessions(visit: Visit, form: Form, id: str) -> Response:
     """End one login, or all but the own one."""

@@ -37,6 +37,36 @@ for (const form of document.querySelectorAll("form[data-results]")) {
   });
 }
 
+// Passkeys: what the page asks for, and what the authenticator says, as fields of the form. Bytes are base64url.
+for (const form of document.querySelectorAll("form[data-passkey]")) {
+  if (!window.PublicKeyCredential) continue;
+  const options = JSON.parse(form.dataset.passkey), problem = form.querySelector(".error");
+  const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
+  const text = (data) => btoa(String.fromCharCode(...new Uint8Array(data))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  const asked = { ...options, challenge: bytes(options.challenge), userVerification: "required", timeout: 120000 };
+  if (options.user) {
+    asked.user.id = bytes(options.user.id);
+    asked.excludeCredentials.forEach((each) => { each.id = bytes(each.id); });
+    asked.authenticatorSelection = { residentKey: "required", requireResidentKey: true, userVerification: "required" };
+  }
+  form.hidden = false;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const made = await (options.user ? navigator.credentials.create({ publicKey: asked }) : navigator.credentials.get({ publicKey: asked }));
+      const said = made.response;
+      const found = { client_data: said.clientDataJSON, authenticator_data: options.user ? said.getAuthenticatorData() : said.authenticatorData };
+      if (options.user) found.public_key = said.getPublicKey();
+      else Object.assign(found, { credential_id: made.rawId, signature: said.signature });
+      for (const [name, data] of Object.entries(found)) form.elements[name].value = text(data);
+      form.submit();
+    } catch (error) {
+      problem.textContent = error.name === "NotAllowedError" ? "No passkey was used." : error.name === "InvalidStateError" ? "This device has a passkey of yours already." : String(error.message);
+      problem.hidden = false;
+    }
+  });
+}
+
 // The secret of a one-time link, which no server was sent; it leaves the address, so that it is in no history.
 for (const input of document.querySelectorAll("input[data-fragment]")) {
   if (location.hash.length < 2) continue;

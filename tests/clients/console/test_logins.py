@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import requests
+from selenium.webdriver.common.virtual_authenticator import VirtualAuthenticatorOptions
 
 from tests.support.chromium import WIDE, Chromium, chromium
 from tests.support.command_line import PROGRAM, Program
@@ -65,3 +66,29 @@ def test_an_approval_comes_back_to_the_program_on_the_same_machine(window: Chrom
     finally:
         process.kill()
     assert said == f"logged in to {window.url} as {ADMIN[0]} (profile default)\n"
+
+
+def test_a_passkey_is_made_and_logs_in(window: Chromium, wire: HttpClient) -> None:
+    window.url = window.url.replace("127.0.0.1", "localhost")  # an address has no passkeys
+    options = VirtualAuthenticatorOptions(
+        protocol="ctap2", transport="internal", has_resident_key=True, has_user_verification=True, is_user_verified=True
+    )
+    window.driver.add_virtual_authenticator(options)
+    window.show("/ui/second-factor")
+    form = "form[action='/ui/second-factor/passkey']"
+    for name, value in zip(("username", "password"), ADMIN, strict=True):
+        window.find(f"{form} input[name={name}]").send_keys(value)
+    window.find(f"{form} button").click()
+    window.wait_for("let your browser make it")
+    window.find("form[data-passkey] button").click()
+    window.wait_for("The passkey my device is set up")
+    window.show("/ui/login?next=/ui/account/rights")
+    window.find("form[data-passkey] button").click()
+    window.wait_for("What you may do")
+    assert window.path == "/ui/account/rights"
+    [passkey] = wire.get("/api/user/passkeys").json
+    assert passkey["last_used_at"] is not None
+    window.show("/ui/account")
+    window.wait_for("my device")
+    window.driver.remove_virtual_authenticator()
+    wire.ask("DELETE", "/api/users/admin/passkeys")

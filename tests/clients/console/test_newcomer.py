@@ -66,7 +66,7 @@ def _make_repository(window: Chromium, link: str, format_: str, name: str) -> st
     window.wait_for("in these repositories")
     window.find("form[data-explain] .button").click()  # the form has a name for it already
     window.wait_for("Copy it now")
-    [token] = re.findall(r"pkgr_p_\w{46}", window.text)
+    [token] = set(re.findall(r"pkgr_p_\w{46}", window.text))
     window.show(f"/ui/repositories/main/{name}")
     return str(token)
 

@@ -326,6 +326,15 @@ async def remove_second_factor(session: Session, username: str) -> None:
     session.printer.done(f"the password of {username} needs no code any more")
 
 
+@user.command("remove-passkeys")
+@click.argument("username")
+@remote
+async def remove_passkeys(session: Session, username: str) -> None:
+    """Remove all passkeys of someone who has lost a device; logins with them end."""
+    await session.client.change("DELETE", "users", username, "passkeys")
+    session.printer.done(f"{username} has no passkeys any more")
+
+
 @user.command("tokens")
 @click.argument("username", required=False, default="")
 @click.option("--unused-days", type=click.IntRange(min=1), help="Only tokens that were not used for so many days.")

@@ -736,10 +736,25 @@ CREATE TABLE session (
     address TEXT NOT NULL DEFAULT '',
     client TEXT NOT NULL DEFAULT '',
     linked_id INTEGER,                          -- of linked_identity, if it was begun at a provider
-    sid TEXT NOT NULL DEFAULT ''                -- that of the session there, if the provider tells it
+    sid TEXT NOT NULL DEFAULT '',               -- that of the session there, if the provider tells it
+    passkey_id INTEGER                          -- with which it was begun
 );
 CREATE INDEX session_user ON session (user_id);
 CREATE INDEX session_linked ON session (linked_id) WHERE linked_id IS NOT NULL;
+CREATE INDEX session_passkey ON session (passkey_id) WHERE passkey_id IS NOT NULL;
+
+-- Passkeys of people (Web Authentication Level 2).
+CREATE TABLE passkey (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+    credential_id BLOB NOT NULL UNIQUE,
+    public_key BLOB NOT NULL,                   -- DER of a SubjectPublicKeyInfo
+    sign_count INTEGER NOT NULL,                -- of the authenticator, when it was used last; 0: it does not count
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_used_at INTEGER
+);
+CREATE INDEX passkey_account ON passkey (account_id);
 
 -- Accounts of people at identity providers.
 CREATE TABLE linked_identity (

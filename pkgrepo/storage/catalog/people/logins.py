@@ -35,7 +35,7 @@ WEB_LOGIN = "login:"
 class Session:
     """
     A login in a browser. ``address`` and ``client`` (a User-Agent) are those of the login, ``linked_id`` is its
-    provider's, None of a login with a password.
+    provider's, None of a login with a password. ``passkey_id`` is the passkey of the login, None without.
     """
 
     id: int
@@ -45,6 +45,7 @@ class Session:
     address: str
     client: str
     linked_id: int | None
+    passkey_id: int | None
 
 
 _SELECT, _session = rows(Session, "session")
@@ -60,11 +61,13 @@ def add_session(
     now_ms: int,
     linked_id: int | None = None,
     sid: str = "",
+    passkey_id: int | None = None,
 ) -> Session:
     """
     Add a session of a user; ``hash`` is the sha256 of its secret.
 
-    ``linked_id`` is the key of the linked identity of a login at a provider, whose session there is ``sid``.
+    ``linked_id`` is the key of the linked identity of a login at a provider, whose session there is ``sid``;
+    ``passkey_id`` that of the passkey of a login with one.
     """
     tx.execute(
         """
@@ -84,6 +87,7 @@ def add_session(
         client=client,
         linked_id=linked_id,
         sid=sid,
+        passkey_id=passkey_id,
     )
     return _session(only_row(tx, f"{_SELECT} WHERE id = ?", (session_id,)))
 
