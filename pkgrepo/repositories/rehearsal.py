@@ -33,22 +33,24 @@ from pkgrepo.repositories.policy.rules import (
     CACHED,
     DAY_MS,
     HOSTED,
+    SERVED,
     SERVER,
     Facts,
     PackageRules,
     Placed,
     RuleSet,
+    Verdict,
 )
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.storage.catalog.download_log import (
+from pkgrepo.storage.catalog.images.first_sights import find_age
+from pkgrepo.storage.catalog.images.retained import manifest_ages, tag_ages
+from pkgrepo.storage.catalog.logged_requests import (
     Requests,
     clients_of_items,
     requests_of_package,
     requests_of_removed,
 )
-from pkgrepo.storage.catalog.images.first_sights import find_age
-from pkgrepo.storage.catalog.images.retained import manifest_ages, tag_ages
 from pkgrepo.storage.catalog.packages.retained import page_of_names
 
 KIND: Final = "rehearsal"  # of the job
@@ -81,6 +83,39 @@ class Refused:
         self.items.add(each.item_id)
 
 
+Judgement = tuple[Sequence[str], Verdict]  # the names of all rules that match, and what is decided by one of them
+
+
+class Judge:
+    """
+    What rules say of something at some time.
+
+    Between two times at which a rule begins or ends to match, which are days apart, that is the same, and is not worked
+    out for each fetch.
+    """
+
+    def __init__(self, rules: PackageRules) -> None:
+        self._rules = rules
+        self._days = {each.placed.rule.match.age_days for each in rules.rules} - {None}
+        self._ends = [each.ends_ms for each in rules.rules if each.ends_ms is not None]
+        self._kept: dict[tuple[int, int], tuple[Facts, Judgement]] = {}
+
+    def __call__(self, facts: Facts, at_ms: int) -> Judgement:
+        """The judgement over facts at a time."""
+        changes = list(self._ends)
+        if facts.published_ms is not None:
+            changes += [facts.published_ms + days * DAY_MS for days in self._days if days is not None]
+        key = id(facts), sum(each <= at_ms for each in changes)
+        if key not in self._kept:
+            names = [each.placed.rule.name for each in self._rules.rules if each.matches(facts, at_ms)[0]]
+            self._kept[key] = facts, (names, self._rules.decide(facts, at_ms))  # with them, an id stays theirs
+        return self._kept[key][1]
+
+
+def _let_through(_facts: Facts, _at_ms: int) -> Judgement:
+    return (), SERVED
+
+
 @frozen
 class Stored:
     """A version that is stored and would be refused; ``opens_ms`` is when that ends by itself."""
@@ -107,14 +142,12 @@ class Found:
     checked_requests: int = 0
     left_out: int = 0
 
-    def add_requests(self, each: Requests, rules: PackageRules | None, facts: Facts) -> None:
+    def add_requests(self, each: Requests, judgement: Judgement) -> None:
         """Count the fetches of an item on a day."""
         self.checked_requests += each.count
-        if rules is None:
-            return
-        for name in _matching(rules, facts, each.first_ms):
+        names, verdict = judgement
+        for name in names:
             self.requests[name] += each.count
-        verdict = rules.decide(facts, each.first_ms)
         if verdict.by is None:
             return
         self.refused_requests += each.count
@@ -127,13 +160,11 @@ class Found:
             self.refused[key] = Refused(rule, each.repository, each.package, each.version, verdict.missing)
         self.refused[key].add(each)
 
-    def add_version(
-        self, repository: Repository, package: str, version: str, rules: PackageRules, facts: Facts, now_ms: int
-    ) -> None:
+    def add_version(self, repository: Repository, package: str, version: str, judgement: Judgement) -> None:
         """Count a version that is stored."""
-        for name in _matching(rules, facts, now_ms):
+        names, verdict = judgement
+        for name in names:
             self.versions[name] += 1
-        verdict = rules.decide(facts, now_ms)
         if verdict.by is None:
             return
         self.refused_stored += 1
@@ -197,7 +228,9 @@ class Rehearsal(MaintenanceWork):
             rows, after = await self._catalog.scan(requests_of_removed, after, from_day, GONE)
             for each in rows:
                 if each.format in rules:
-                    found.add_requests(each, rules[each.format].of(each.package_key), _named(each, ""))
+                    of_package = rules[each.format].of(each.package_key)
+                    judge = Judge(of_package) if of_package is not None else _let_through
+                    found.add_requests(each, judge(_named(each, ""), each.first_ms))
                 else:
                     found.left_out += 1
 
@@ -228,13 +261,18 @@ class Trial:
 
     def _try(self, r: Reader, rules: PackageRules, package_id: int, key: str, name: str) -> None:
         known: dict[str, Facts] = {}
+        judge, gil = Judge(rules), GilReleaser()
         for version, version_key, facts in self._versions(r, rules, package_id, key):
             known[version_key] = facts
-            self.found.add_version(self.repository, name, version, rules, facts, self.now_ms)
+            self.found.add_version(self.repository, name, version, judge(facts, self.now_ms))
+            gil.release_if_due()
         for each in requests_of_package(r, self.repository.id, key, self.from_day):
             digest = "" if each.sha256 is None else f"sha256:{each.sha256.hex()}"
-            facts = known.get(each.version_key) or known.get(digest) or _named(each, self._source)
-            self.found.add_requests(each, rules, facts)
+            of_item = known.get(each.version_key) or known.get(digest)
+            if of_item is None:
+                of_item = known[each.version_key] = _named(each, self._source)
+            self.found.add_requests(each, judge(of_item, each.first_ms))
+            gil.release_if_due()
 
     @property
     def _source(self) -> str:
@@ -260,11 +298,6 @@ class Trial:
                 digests=frozenset({digest}),
             )
             yield names[0] if names else digest, digest, facts
-
-
-def _matching(rules: PackageRules, facts: Facts, now_ms: int) -> Iterator[str]:
-    """The names of all rules that are about something, also of those that do not decide."""
-    return (each.placed.rule.name for each in rules.rules if each.matches(facts, now_ms)[0])
 
 
 def _named(each: Requests, source: str) -> Facts:

@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory
-from pkgrepo.storage.catalog import advisories, download_log, usage_counts
+from pkgrepo.storage.catalog import advisories, download_log, logged_requests, usage_counts
 from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
 from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
 from pkgrepo.storage.catalog.people import users
@@ -360,12 +360,12 @@ async def test_the_download_log_says_who_fetched_what_on_every_engine(catalog):
     nowhere = download_log.Question(repositories=[], packages=["demo"])
     assert await catalog.scan(download_log.count_fetches, nowhere) == download_log.Totals(0, 0, 0, 0)
 
-    requests = await catalog.scan(download_log.requests_of_package, repository.id, "demo", 30)
+    requests = await catalog.scan(logged_requests.requests_of_package, repository.id, "demo", 30)
     assert [(each.version, each.day, each.count) for each in requests] == [("1.0", 30, 4), ("1.0", 31, 1)]
-    users_of = await catalog.scan(download_log.clients_of_items, [requests[0].item_id], 30, 31, 9)
+    users_of = await catalog.scan(logged_requests.clients_of_items, [requests[0].item_id], 30, 31, 9)
     assert users_of == ["alice", "alice (token acme/app)"]
-    assert await catalog.scan(download_log.requests_of_removed, 0, 30, 1) == ([], requests[0].item_id)
-    assert await catalog.scan(download_log.requests_of_removed, 99, 30, 1) == ([], None)
+    assert await catalog.scan(logged_requests.requests_of_removed, 0, 30, 1) == ([], requests[0].item_id)
+    assert await catalog.scan(logged_requests.requests_of_removed, 99, 30, 1) == ([], None)
 
     while await catalog.write(download_log.remove_expired_downloads, 31, 1):
         pass

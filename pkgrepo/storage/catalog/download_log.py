@@ -68,10 +68,10 @@ class Question:
             "sha256": None if self.sha256 is None else [self.sha256],
         }
         given = {name: values for name, values in wanted.items() if values is not None}
-        conditions = [f"i.{name} IN ({_marks(values)})" for name, values in given.items()]
+        conditions = [f"i.{name} IN ({marks_of(values)})" for name, values in given.items()]
         parameters = [value for values in given.values() for value in values]
         if self.repositories is not None:
-            of, path = _marks(self.repositories), _marks(self.paths)
+            of, path = marks_of(self.repositories), marks_of(self.paths)
             conditions.append(f"(i.repository_id IN ({of}) OR i.repository IN ({path}))")
             parameters += [*self.repositories, *self.paths]
         return " AND ".join(conditions), parameters
@@ -111,25 +111,6 @@ class FetchedItem:
 
 
 @frozen
-class Requests:
-    """The fetches of one item on one day; times are in ms."""
-
-    item_id: int
-    repository_id: int
-    repository: str
-    format: str
-    package_key: str
-    package: str
-    version_key: str
-    version: str
-    sha256: bytes | None
-    day: int
-    first_ms: int
-    last_ms: int
-    count: int
-
-
-@frozen
 class Totals:
     """All fetches that fit a question: of how many items, by how many clients, and how many by anonymous ones."""
 
@@ -139,7 +120,8 @@ class Totals:
     clients: int
 
 
-def _marks(values: Sequence[Value]) -> str:
+def marks_of(values: Sequence[Value]) -> str:
+    """Placeholders for values of an IN, also for none."""
     return placeholders(len(values)) if values else "NULL"  # which no value is in
 
 
@@ -337,54 +319,6 @@ def count_fetches(r: Reader, question: Question) -> Totals:
     return Totals(*(int(each or 0) for each in row))
 
 
-_REQUESTS: Final = """
-    SELECT i.id, i.repository_id, i.repository, i.format, i.package_key, i.package, i.version_key, i.version, i.sha256,
-        l.day, MIN(l.first_at), MAX(l.last_at), CAST(SUM(l.count) AS BIGINT)
-    FROM download_item i JOIN download_log l ON l.item_id = i.id AND l.day >= ?
-"""
-_BY_DAY: Final = """
-    GROUP BY i.id, i.repository_id, i.repository, i.format, i.package_key, i.package, i.version_key, i.version,
-        i.sha256, l.day
-    ORDER BY i.id, l.day
-"""
-
-
-def requests_of_package(r: Reader, repository_id: int, key: str, from_day: int) -> list[Requests]:
-    """The fetches of what belongs to a package, by item and day."""
-    sql = f"{_REQUESTS} WHERE i.package_key = ? AND i.repository_id = ? {_BY_DAY}"
-    return every(r, lambda row: Requests(*row), sql, (from_day, key, repository_id))
-
-
-def requests_of_removed(r: Reader, after: int, from_day: int, limit: int) -> tuple[list[Requests], int | None]:
-    """
-    The fetches of what belonged to packages that are not stored any more, by item and day.
-
-    Of ``limit`` items with an id above ``after``; with the greatest of these ids, None at the end.
-    """
-    ids = column(r, "SELECT id FROM download_item WHERE id > ? ORDER BY id LIMIT ?", (after, limit))
-    if not ids:
-        return [], None
-    gone = """
-        NOT EXISTS (SELECT 1 FROM package p WHERE p.repository_id = i.repository_id AND p.key = i.package_key)
-    """
-    sql = f"{_REQUESTS} WHERE i.id > ? AND i.id <= ? AND {gone} {_BY_DAY}"
-    return every(r, lambda row: Requests(*row), sql, (from_day, after, ids[-1])), ids[-1]
-
-
-def clients_of_items(r: Reader, item_ids: Sequence[int], from_day: int, to_day: int, limit: int) -> list[str]:
-    """The users who fetched some items in some days, each with the name of the token: ``ada``, ``ada (token ci)``."""
-    found = r.all(
-        f"""
-        SELECT DISTINCT COALESCE(a.username, c.username), COALESCE(t.name, c.token)
-        FROM download_log l JOIN download_client c ON c.id = l.client_id
-        LEFT JOIN account a ON a.id = c.user_id LEFT JOIN token t ON t.id = c.token_id
-        WHERE l.item_id IN ({_marks(item_ids)}) AND l.day >= ? AND l.day <= ? ORDER BY 1, 2 LIMIT ?
-        """,
-        (*item_ids, from_day, to_day, limit),
-    )
-    return [f"{user} (token {token})" if token else user for user, token in found]
-
-
 def is_stored(r: Reader, question: Question, repository_ids: Sequence[int]) -> bool:
     """Whether something that a question is about is stored in one of these repositories now."""
     if question.sha256 is not None:
@@ -392,13 +326,13 @@ def is_stored(r: Reader, question: Question, repository_ids: Sequence[int]) -> b
         return r.one(sql, (question.sha256, question.sha256)) is not None
     keys, names = question.packages or (), question.versions
     for repository_id in repository_ids:
-        sql = f"SELECT id FROM package WHERE repository_id = ? AND key IN ({_marks(keys)})"
+        sql = f"SELECT id FROM package WHERE repository_id = ? AND key IN ({marks_of(keys)})"
         for package_id in column(r, sql, (repository_id, *keys)):
             if names is None:
                 return True
             sql = f"""
-                SELECT 1 FROM version WHERE package_id = ? AND key IN ({_marks(names)})
-                UNION ALL SELECT 1 FROM tag WHERE package_id = ? AND name IN ({_marks(names)})
+                SELECT 1 FROM version WHERE package_id = ? AND key IN ({marks_of(names)})
+                UNION ALL SELECT 1 FROM tag WHERE package_id = ? AND name IN ({marks_of(names)})
             """
             if r.one(sql, (package_id, *names, package_id, *names)) is not None:
                 return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 from tests.support.images import Registry, make_image
 from tests.support.memory_server import Stack
+from tests.support.osv_records import REQUESTS, write_folder
 
 PATH = "/policy/rehearse"
 
@@ -92,6 +94,24 @@ async def test_of_what_is_gone_only_the_names_are_known(stack: Stack) -> None:
     assert (await rehearse(stack, {"name": "gpl", "match": {"licences": ["GPL*"]}}, repository="main/py"))[
         "stored"
     ] == []
+
+
+async def test_advisories_decide_if_they_are_known(make_stack: Any, tmp_path: Path) -> None:
+    stack = await make_stack(advisories__source=str(write_folder(tmp_path / "osv", [REQUESTS])))
+    await stack.add_repository("py")
+    for version in ("2.28.1", "2.31.0"):
+        filename = await stack.publish("main/py", "requests", version)
+        await stack.call("GET", f"/repositories/main/py/requests/{version}/{filename}", who=None)
+    while (await stack.api("POST", "/advisories/refresh?wait=true")).status == 409:
+        pass
+    found = await rehearse(
+        stack,
+        {"name": "moderate", "match": {"advisories": "moderate"}},
+        {"name": "critical", "match": {"advisories": "critical"}},
+        repository="main/py",
+    )
+    assert [(each["version"], each["requests"]) for each in found["refused"]] == [("2.28.1", 1)]
+    assert [(each["requests"], each["versions"]) for each in found["rules"]] == [(1, 1), (0, 0)]
 
 
 async def test_images_are_tried_by_tag_and_digest(stack: Stack) -> None:
