@@ -34,9 +34,12 @@ async def show_policy(visit: Visit) -> Response:
 
 @pages.post("/admin/policy")
 async def save_server_rules(visit: Visit, form: Form) -> Response:
-    """Save the rules for all repositories."""
+    """Save the rules for all repositories, or try them."""
     text = form.secret("rules")
     try:
+        if form.flag("try"):
+            tried = await _try(visit, _parse(text))
+            return tried if isinstance(tried, Response) else await _page(visit, text=text, tried=tried)
         await visit.api("PUT", "/policy/rules", fields={"rules": _parse(text)})
     except REFUSED as error:
         return await _page(visit, text=text, error=str(error))
@@ -90,17 +93,33 @@ async def show_rules(visit: Visit, storage: str, name: str) -> Response:
 
 @pages.post(RULES)
 async def save_rules(visit: Visit, form: Form, storage: str, name: str) -> Response:
-    """Save the rules of the form; other parts of the policy stay."""
+    """Save the rules of the form, or try them; other parts of the policy stay."""
     text = form.secret("rules")
     place = {"repository": f"{storage}/{name}", "key": "policy"}
     try:
+        if form.flag("try"):
+            tried = await _try(visit, _parse(text), f"{storage}/{name}")
+            if isinstance(tried, Response):
+                return tried
+            return await _rules_page(visit, storage, name, text=text, tried=tried)
         await visit.api("PATCH", CONFIG, place, fields={"rules": _parse(text)})
     except REFUSED as error:
         return await _rules_page(visit, storage, name, text=text, error=str(error))
     return visit.redirect_to("repositories", storage, name, "settings", "rules")
 
 
-async def _rules_page(visit: Visit, storage: str, name: str, *, text: str | None = None, error: str = "") -> Response:
+async def _try(visit: Visit, rules: list[Any], repository: str = "") -> Any:
+    """The record of a rehearsal; if that takes longer than a page, the way to the page of its job."""
+    fields = {"rules": rules, "repository": repository}
+    found: Any = await visit.api("POST", "/policy/rehearse", fields=fields)
+    if isinstance(found, Response):
+        return visit.redirect_to("admin", "jobs", dict(found.headers)[b"Location"].decode().rpartition("/")[2])
+    return found
+
+
+async def _rules_page(
+    visit: Visit, storage: str, name: str, *, text: str | None = None, error: str = "", tried: Any = None
+) -> Response:
     repository = await find_repository(visit, storage, name)
     path = f"{storage}/{name}"
     policy = await visit.api("GET", CONFIG, {"repository": path, "key": "policy"}) or {}
@@ -114,12 +133,18 @@ async def _rules_page(visit: Visit, storage: str, name: str, *, text: str | None
         stored=rules,
         text=_shown(rules) if text is None else text,
         counts=[each for each in counts if each.repository == path],
+        tried=tried,
         error=error,
     )
 
 
 async def _page(
-    visit: Visit, *, text: str | None = None, error: str = "", block: dict[str, Any] | None = None
+    visit: Visit,
+    *,
+    text: str | None = None,
+    error: str = "",
+    block: dict[str, Any] | None = None,
+    tried: Any = None,
 ) -> Response:
     try:
         found = await visit.api("GET", "/policy/rules")
@@ -136,6 +161,7 @@ async def _page(
         blocks=await visit.api("GET", "/policy/blocks"),
         waiting=waiting,
         block=block or {},
+        tried=tried,
         error=error,
     )
 

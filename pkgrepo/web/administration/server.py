@@ -157,9 +157,27 @@ async def show_recall(visit: Visit) -> Response:
         error=error,
         order=visit.query("sort") or "-last_at",
         api_query=urlencode(given),
+        block=_block(given, found),
         words=shlex.join([what] if what else [given.get("repository", ""), named]),
         csv=f"/api/recall?{urlencode({**given, 'format': 'csv'})}",
     )
+
+
+def _block(given: dict[str, str], found: Any) -> dict[str, str]:
+    """The fields of a block of what was asked for."""
+    fetched = [] if found is None else found.fetched
+    packages, versions = {each.package for each in fetched}, {each.version for each in fetched}
+    version = given.get("version") or (versions.pop() if "purl" in given and len(versions) == 1 else "")
+    digest = given.get("digest", "")
+    if digest and ":" not in digest:
+        digest = f"sha256:{digest}"
+    by_digest = bool(digest) or version.startswith("sha256:")
+    return {
+        "repository": given.get("repository", "*"),
+        "package": given.get("package") or ("" if by_digest or len(packages) != 1 else packages.pop()),
+        "versions": "" if by_digest else version,
+        "digests": digest or (version if by_digest else ""),
+    }
 
 
 @pages.get("/admin/statistics")

@@ -70,3 +70,31 @@ async def test_rules_of_the_server_are_for_system_managers(browser: Browser) -> 
     assert page.status == 422
     await browser.send(page, POLICY, rules="")
     assert await status(browser) == 200
+
+
+async def test_rules_are_tried_before_they_are_saved(browser: Browser) -> None:
+    await filled(browser)
+    assert await status(browser) == 200
+    rules = json.dumps([{"name": "too young", "match": {"age_days": 7}}])
+    for path in (RULES, POLICY):
+        page = await browser.send(await browser.get(path), path, rules=rules, **{"try": "1"})
+        assert page.status == 200
+        assert "1 of 1 request would have been refused" in page.text
+        assert "too young" in page.text
+        page = await browser.send(page, path, rules='[{"name": ""}]', **{"try": "1"})
+        assert page.status == 422
+    assert await status(browser) == 200
+
+
+async def test_what_was_fetched_is_blocked_beside_who_has_it(browser: Browser) -> None:
+    await filled(browser)
+    await status(browser)
+    for question in ("repository=main/py&package=demo&version=1.0", "what=pkg:pypi/demo@1.0"):
+        page = await browser.get(f"/ui/admin/recall?{question}")
+        form = page.forms[f"{POLICY}/blocks"]
+        await browser.send(page, f"{POLICY}/blocks", **{**form, "reason": "malware"})
+        assert await status(browser) == 403
+        [block] = await browser.stack.ok("GET", "/policy/blocks")
+        assert (block["package"], block["versions"]) == ("demo", "1.0")
+        await browser.stack.ok("DELETE", f"/policy/blocks/{block['id']}")
+        assert await status(browser) == 200
