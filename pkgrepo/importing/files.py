@@ -60,8 +60,11 @@ class FileTaker:
             some = _batch(missing)
             missing = missing[len(some) :]
             await self._take(settled, some, taken)
-        changed = await self.tools.publisher.change(_set_facts, repository, settled, self.order.actor, self.indexer)
-        taken.report.facts += changed
+        if settled.states or settled.tags or settled.meta:
+            actor = self.order.actor
+            taken.report.facts += await self.tools.publisher.change(
+                _set_facts, repository, settled, actor, self.indexer
+            )
 
     async def _compare(self, item: Item, found: File, taken: Taken) -> None:
         """Count an item whose path has a file: it is there already, or left out since that is another one."""

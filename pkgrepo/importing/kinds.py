@@ -11,6 +11,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.importing import conda, npm, python, ruby
 from pkgrepo.importing.artifactory import open_artifactory
+from pkgrepo.importing.devpi import DevpiExport
 from pkgrepo.importing.gitea import open_gitea
 from pkgrepo.importing.image_folders import open_images
 from pkgrepo.importing.images import ImageSource
@@ -128,9 +129,9 @@ KINDS: Final[Mapping[str, Kind]] = {
         folders={},
     ),
     "devpi": Kind(
-        about="The Python packages of an index of devpi: the address of its simple index, or an export.",
+        about="An index of devpi: the address of its simple index, or a folder that devpi-export wrote.",
         addresses={"python": lambda site, _: python.PythonIndex(site)},
-        folders={},
+        folders={"python": lambda folder, request: DevpiExport(folder, request.repositories)},
     ),
 }
 

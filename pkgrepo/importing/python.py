@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.names import (
+    PROVENANCE,
+    SIGNATURE,
     FileName,
     collapse,
     file_path,
@@ -30,7 +33,7 @@ from pkgrepo.formats.python.proxied.listing import (
 from pkgrepo.formats.python.proxied.normaliser import Links
 from pkgrepo.formats.python.proxied.upstream import ACCEPT, indexes
 from pkgrepo.formats.python.upload.imported import imported_release
-from pkgrepo.importing.items import Bundle, Item, State, Taking
+from pkgrepo.importing.items import Bundle, Item, Place, State, Taking
 from pkgrepo.importing.places import Folder, FoundFile, Site
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, VersionState
@@ -40,15 +43,21 @@ from pkgrepo.storage.catalog.packages import versions
 from pkgrepo.storage.pools import Pools
 
 LARGEST_PAGE: Final = 64 * 1024 * 1024  # bytes
+LARGEST_COMPANION: Final = 16 * 1024 * 1024  # bytes of a signature, or of provenance
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 @frozen
 class About:
-    """The parsed name of a distribution, and the requirement that its index lists."""
+    """
+    The parsed name of a distribution, and the requirement that its index lists.
+
+    ``companions`` are the places of what lies beside it at the source, by suffix: a signature, and provenance.
+    """
 
     name: FileName
     requires_python: str | None = None
+    companions: Mapping[str, Place] = Factory(dict)
 
 
 class PythonIndex:
@@ -105,10 +114,11 @@ class PythonIndex:
             except Invalid as error:
                 left_out.append((file.filename[:255], error.message))
                 continue
-            items.append(_item(name, self._site, file, url))
+            provenance = None if file.provenance is None else links.find(file.provenance)
+            items.append(_item(name, self._site, file, url, provenance))
             if file.yanked is not False:
                 yanked[file.filename] = file.yanked
-        return _in_order(items), left_out, yanked
+        return in_order(items), left_out, yanked
 
 
 class PythonFolder:
@@ -117,11 +127,14 @@ class PythonFolder:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._found: dict[str, list[FoundFile]] = {}
+        self._signatures: dict[str, FoundFile] = {}  # by the path of what they sign
         self._left_out: list[tuple[str, str]] = []
 
     async def names(self) -> AsyncIterator[str]:
         """The projects of which the folder has files; an empty name stands for files that are of none."""
         for file in await self._folder.files():
+            if file.name.endswith(SIGNATURE):
+                self._signatures[file.path.removesuffix(SIGNATURE)] = file
             if split_companion(file.name)[1] or file.name.endswith((".html", ".json", ".txt", ".sha256", ".md5")):
                 continue
             try:
@@ -158,21 +171,31 @@ class PythonFolder:
                 version=parsed.version_text,
                 size=file.size,
                 published_ms=file.modified_ns // 1_000_000,
-                about=About(parsed),
+                about=About(parsed, companions=self._companions(file)),
             )
         return Bundle(
             name=name,
             key=name,
             fingerprint=hashlib.sha256("\n".join(each.mark for each in found).encode()).hexdigest(),
-            items=_in_order(seen.values()),
+            items=in_order(seen.values()),
             left_out=left_out,
         )
+
+    def _companions(self, file: FoundFile) -> dict[str, Place]:
+        signature = self._signatures.pop(file.path, None)
+        return {} if signature is None else {SIGNATURE: self._folder.file(signature)}
 
 
 async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
     """The release of a distribution; see L{pkgrepo.importing.items.Take}."""
     about: About = item.about
-    return await imported_release(about.name, item.version, about.requires_python, staged, blob, pools)
+    companions: dict[str, BlobInfo] = {}
+    for suffix, place in about.companions.items():
+        with suppress(NotFound):  # an index may say that there is one, and not have it
+            companions[suffix] = await staged.receive(place.chunks(), limit=LARGEST_COMPANION)
+    return await imported_release(
+        about.name, item.version, about.requires_python, staged, blob, pools, companions=companions
+    )
 
 
 def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:
@@ -194,7 +217,13 @@ def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:
 TAKING: Final = Taking(take=take, settle=settle)
 
 
-def _item(name: FileName, site: Site, file: ListedFile, url: str) -> Item:
+def _item(name: FileName, site: Site, file: ListedFile, url: str, provenance: str | None) -> Item:
+    companions: dict[str, Place] = {}
+    if file.has_sig:
+        path, question, query = url.partition("?")
+        companions[SIGNATURE] = site.file(f"{path}{SIGNATURE}{question}{query}")
+    if provenance is not None:
+        companions[PROVENANCE] = site.file(provenance)
     return Item(
         name=name.filename,
         path=file_path(name.project_key, name.version_text, name.filename),
@@ -203,11 +232,11 @@ def _item(name: FileName, site: Site, file: ListedFile, url: str) -> Item:
         size=file.size,
         digests=file.hashes,
         published_ms=_time_ms(file.upload_time),
-        about=About(name, file.requires_python),
+        about=About(name, file.requires_python, companions),
     )
 
 
-def _in_order(items: Iterable[Item]) -> list[Item]:
+def in_order(items: Iterable[Item]) -> list[Item]:
     """Wheels first: their metadata can be read always, and describe the version."""
     return sorted(items, key=lambda each: (each.about.name.kind != "bdist_wheel", each.name))
 

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.client_programs import client as client_program
+from tests.support.client_programs import client_environment, run_client
 from tests.support.configurations import hosted
 from tests.support.http_client import HttpClient
-from tests.support.imports import counts, take
+from tests.support.imports import counts, take, write
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.python_packages import make_metadata, make_sdist, make_wheel
-from tests.support.python_peers import devpi, pypiserver
+from tests.support.python_peers import DEVPI_USER, devpi, pypiserver
 from tests.support.server_process import ServerProcess, running
 
 LIBRARY = [("leaf-lib", "1.0", ()), ("leaf-lib", "1.1", ()), ("root-lib", "1.0", ("leaf-lib>=1.0",))]
@@ -55,10 +57,17 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, old: Path) -> Iterator[ServerProcess]:
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("exports")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, old: Path, exports: Path) -> Iterator[ServerProcess]:
     """A server that may import from the old folder, and reach this machine."""
-    settings = f'proxy.allow_private = ["127.0.0.1"]\nimports.folders = ["{old}"]\n'
-    with running(tmp_path_factory.mktemp("server"), settings + hosted("python", "devpi", "pypi", "old")) as started:
+    settings = f'proxy.allow_private = ["127.0.0.1"]\nimports.folders = ["{old}", "{exports}"]\n'
+    with running(
+        tmp_path_factory.mktemp("server"), settings + hosted("python", "devpi", "pypi", "old", "export")
+    ) as started:
         yield started
 
 
@@ -86,6 +95,31 @@ def test_an_index_is_taken_in_once(peer, server, client, wheels, tmp_path) -> No
     bench.pip(python, "install", "-i", PythonIndex(server.url, into).simple, "root-lib")
     code = "import leaf_lib, root_lib; print(root_lib.__version__, leaf_lib.__version__)"
     assert bench.run(python, "-c", code).split() == ["1.0", "1.1"]
+
+
+def test_an_export_of_devpi_is_taken_in(client, wheels, exports, tmp_path) -> None:
+    with devpi(tmp_path, wheels):
+        pass
+    environ = client_environment(tmp_path / "home")
+    export = [client_program("devpi", "devpi-export"), "--serverdir", tmp_path / "state", exports / "out"]
+    run_client(export, environ=environ, folder=tmp_path)
+    assert counts(take(client, "devpi", exports / "out", "main/export")) == (4, 0, 0)
+    assert counts(take(client, "devpi", exports / "out", "main/export", again=True)) == (0, 4, 0)
+    record = client.get("/api/package/main%2Fexport/root-lib/versions/1.0").json
+    assert record["publisher"] == DEVPI_USER
+    none = client.post_json("/api/import?wait=60", {**EXPORT, "source": str(exports / "out"), "repositories": ["a/b"]})
+    assert (none.status, "tests/dev" in none.text) == (503, True)
+
+
+EXPORT = {"kind": "devpi", "into": "main/export"}
+
+
+def test_signatures_come_with_files(client, exports) -> None:
+    name, data = make_wheel("signed-lib", "1.0")
+    write(exports / "signed", {name: data, f"{name}.asc": b"a signature"})
+    assert counts(take(client, "python", exports / "signed", "main/old")) == (1, 0, 0)
+    url = f"/repositories/main/old/packages/signed-lib/1.0/{name}.asc"
+    assert client.get(url).body == b"a signature"
 
 
 def test_old_kinds_of_files_are_served_as_they_were(client, old) -> None:

@@ -17,7 +17,7 @@ from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
-from pkgrepo.formats.python.names import METADATA, FileName, file_path
+from pkgrepo.formats.python.names import METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, FileName, file_path
 from pkgrepo.formats.python.upload.inspection import PKG_INFO, inspect, read_metadata
 from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
 from pkgrepo.model import BlobInfo, NewFile
@@ -25,6 +25,7 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 
+FILE_TYPE: Final = "application/octet-stream"
 ODD: Final = "odd"  # the attribute with the reason why an upload would have been refused
 
 
@@ -38,9 +39,20 @@ class _Read:
 
 
 async def imported_release(
-    name: FileName, version_text: str, requires_python: str | None, staged: Staged, blob: BlobInfo, pools: Pools
+    name: FileName,
+    version_text: str,
+    requires_python: str | None,
+    staged: Staged,
+    blob: BlobInfo,
+    pools: Pools,
+    *,
+    companions: Mapping[str, BlobInfo],
 ) -> Release:
-    """The release of a staged distribution, of a version with this text; ``requires_python`` is that of its index."""
+    """
+    The release of a staged distribution, of a version with this text; ``requires_python`` is that of its index.
+
+    ``companions`` are staged, too: a signature, and provenance, by the suffix of their paths.
+    """
     read = await staged.inspect(pools.cpu, blob, partial(_read, name=name))
     path = file_path(name.project_key, version_text, name.filename)
     attrs: dict[str, Any] = {
@@ -55,6 +67,10 @@ async def imported_release(
         companion = await staged.store(read.metadata)
         attrs["core_metadata"] = companion.sha256
         files.append(NewFile(path=path + METADATA, blob=companion, attrs={"role": METADATA}))
+    for suffix, companion in companions.items():
+        attrs["signature" if suffix == SIGNATURE else "provenance"] = True
+        kind = PROVENANCE_TYPE if suffix == PROVENANCE else FILE_TYPE
+        files.append(NewFile(path=path + suffix, blob=companion, media_type=kind, attrs={"role": suffix}))
     return Release(
         package_key=name.project_key,
         package_name=str(read.meta.get("name", name.name)),
