@@ -51,6 +51,8 @@ COMMANDS = {
     "upload": ("remote.transfers.upload", "upload"),
     "download": ("remote.transfers.download", "download"),
     "deploy": ("deploy", "deploy"),
+    "export": ("remote.twins.commands", "export"),
+    "twin": ("remote.twins.commands", "twin"),
     "user": ("remote.people.users", "user"),
     "group": ("remote.people.groups", "group"),
     "token": ("remote.people.tokens", "token"),

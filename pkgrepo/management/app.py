@@ -32,6 +32,7 @@ from pkgrepo.management import (
     stages,
     statistics,
     trash,
+    twins,
     upstreams,
 )
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
@@ -123,8 +124,9 @@ ROOMS = (
     recall,
     backups,
     rehearsal,
+    twins,
 )
-TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table)
+TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table, twins.server_table)
 # With those of handlers that are methods.
 EVERY_TABLE = (*TABLES, Contents.table, Description.table)
 

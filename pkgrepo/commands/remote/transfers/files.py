@@ -17,6 +17,7 @@ from pkgrepo.commands.http import Failed, IteratorBody
 from pkgrepo.commands.remote.client import Client
 from pkgrepo.commands.terminal import make_progress, printable
 from pkgrepo.errors import Conflict, DigestMismatch, Invalid
+from pkgrepo.storage.small_files import fsync_path
 
 PIECE: Final = 256 * 1024  # bytes
 STAGE: Final = "+stage-"  # in the name of the virtual repository that is the address of a stage
@@ -133,6 +134,13 @@ class Draft:
             self._path.hardlink_to(self._draft)  # unlike rename, this replaces nothing
         except FileExistsError:
             raise Conflict(f"{self._path} is there already; --force replaces it") from None
+
+    def keep_durably(self, expected: str | None) -> None:
+        """Like ``keep``, and a power cut leaves the old file or the new one. :raises DigestMismatch: as for ``keep``"""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.keep(expected)
+        fsync_path(self._path.parent)
 
 
 class Received:

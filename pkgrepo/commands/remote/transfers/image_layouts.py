@@ -246,7 +246,7 @@ async def pull(registry: Registry, image: str, reference: str, folder: Path) -> 
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True, exist_ok=True)
     top = await registry.manifest(image, reference)
-    async for manifest in _all_manifests(registry, image, top):
+    async for manifest in all_manifests(registry, image, top):
         for blob in manifest.blobs():
             await _pull_blob(registry, image, blob, blobs)
         _write(blobs / _hex(manifest.digest), manifest.body)
@@ -259,7 +259,8 @@ async def pull(registry: Registry, image: str, reference: str, folder: Path) -> 
     return top
 
 
-async def _all_manifests(registry: Registry, image: str, top: Manifest) -> AsyncIterator[Manifest]:
+async def all_manifests(registry: Registry, image: str, top: Manifest) -> AsyncIterator[Manifest]:
+    """The manifest of an image, and those that it refers to. :raises Failed: there are too many of them"""
     waiting, seen = [top], {top.digest}
     while waiting:
         manifest = waiting.pop()

@@ -49,19 +49,19 @@ def set_retention(tx: Transaction, rules: str | None) -> None:
 
 def ensure_secret(tx: Transaction, key: str) -> str:
     """The secret of a key: 256 random bits, created by the first call, the same for every process."""
-    return _ensure(tx, key, secrets.token_urlsafe(32))
+    return ensure(tx, key, secrets.token_urlsafe(32))
 
 
 def ensure_server_uid(tx: Transaction) -> str:
     """The id of this installation, created by the first call."""
-    return _ensure(tx, SERVER_UID, str(uuid.uuid4()))
+    return ensure(tx, SERVER_UID, str(uuid.uuid4()))
 
 
 def ensure_credentials_key(tx: Transaction, fingerprint: str, *, alone: bool) -> str:
     """The fingerprint of the nodes' key: that of the first one, or the given one if no other node runs (``alone``)."""
     if alone:
         put(tx, CREDENTIALS_KEY, fingerprint)
-    return _ensure(tx, CREDENTIALS_KEY, fingerprint)
+    return ensure(tx, CREDENTIALS_KEY, fingerprint)
 
 
 def server_uid(r: Reader) -> str | None:
@@ -87,7 +87,8 @@ def bump_config_serial(tx: Transaction) -> None:
     increment(tx, CONFIG_SERIAL)
 
 
-def _ensure(tx: Transaction, key: str, fresh: str) -> str:
+def ensure(tx: Transaction, key: str, fresh: str) -> str:
+    """The value of a key, which is ``fresh`` if it had none."""
     tx.execute("INSERT INTO setting (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", (key, fresh))
     value = get(tx, key)
     assert value is not None

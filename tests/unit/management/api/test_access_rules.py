@@ -193,6 +193,8 @@ ROUTE_ACCESS = {
     "POST /auth/oidc": PUBLIC,
     "GET /project/<key>/quota": PROJECT_VIEWERS,
     "PATCH /project/<key>/quota": SYSTEM_MANAGERS,
+    "POST /repository/<repository>/twin": ADMINS,
+    "GET /system/twin-key": PUBLIC,
     "GET /system/backup": SYSTEM_MANAGERS,
     "POST /system/backup": SYSTEM_MANAGERS,
     "GET /policy/rules": SYSTEM_MANAGERS,

@@ -1,0 +1,243 @@
+"""
+What the twin of each format consists of: where a document of the server is a file.
+
+=======  ==============================================================================================================
+format   documents, beside the files of all versions at their own paths
+=======  ==============================================================================================================
+python   ``simple/index.html`` and ``simple/index.json``, and both for each project
+npm      ``NAME/index.json``, also of ``@scope/NAME``; with the addresses of tarballs below the twin's address
+maven    ``maven-metadata.xml`` of each folder that has one, and the checksums beside every file
+ruby     the compact index (``versions``, ``names``, ``info/``) and the legacy one (``specs.4.8.gz`` and the others)
+conda    ``SUBDIR/repodata.json`` with its packed form, and ``channeldata.json``
+docker   an OCI image layout in a folder of each image, with all its tags
+=======  ==============================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+from attrs import define, field
+
+from pkgrepo.commands.http import Failed
+from pkgrepo.commands.remote.client import Client
+from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
+from pkgrepo.errors import Invalid
+
+from .folder import Listed, TwinFolder
+
+HTML: Final = "text/html"
+JSON: Final = "application/vnd.pypi.simple.v1+json"
+CHECKSUMS: Final = (".md5", ".sha1", ".sha256", ".sha512")
+WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
+INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
+LISTS: Final = ("versions", "names", "specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz")
+REPODATA: Final = ("repodata.json", "repodata.json.zst", "current_repodata.json", "current_repodata.json.zst")
+# Clients ask for those of their machine, also where a channel has no package of it.
+SUBDIRS: Final = ("noarch", "linux-64", "linux-aarch64", "osx-64", "osx-arm64", "win-64")
+_PREFIX: Final = re.compile(r"https?://[^/\s]+(/.*)?")
+
+
+@define
+class Export:
+    """
+    One round: ``files`` are those of the twin so far, ``withheld`` how many files the server does not give the caller.
+
+    ``url`` is the address of the repository as the server writes it, ``base_url`` that of the twin.
+    """
+
+    client: Client
+    repository: str
+    url: str
+    base_url: str
+    folder: TwinFolder
+    files: dict[str, Listed] = field(factory=dict)
+    withheld: int = 0
+
+    async def file(self, path: str, sha256: str | None) -> None:
+        """Fetch a stored file, unless the twin has it with this digest."""
+        known = None if sha256 is None else self.folder.known(path, sha256)
+        if known is None:
+            known = await self._fetch(path, quote(path, safe="/@+"), sha256, {})
+        if known is None:
+            self.withheld += 1
+        else:
+            self.files[path] = known
+
+    async def document(
+        self, path: str, source: str = "", accept: str = "*/*", *, change: Callable[[bytes], bytes] | None = None
+    ) -> bool:
+        """Fetch a document that the server makes. Returns whether there is one."""
+        found = await self._fetch(path, source or quote(path), None, {"Accept": accept}, change)
+        if found is not None:
+            self.files[path] = found
+        return found is not None
+
+    async def _fetch(
+        self,
+        path: str,
+        source: str,
+        sha256: str | None,
+        headers: Mapping[str, str],
+        change: Callable[[bytes], bytes] | None = None,
+    ) -> Listed | None:
+        with self.folder.draft(path) as draft:
+            pieces: list[bytes] = []
+            take = draft.write if change is None else pieces.append
+            try:
+                await self.client.fetch(f"/repositories/{quote(self.repository)}/{source}", take, headers)
+            except Failed as error:
+                if error.status in WITHHELD:
+                    return None
+                raise
+            if change is not None:
+                draft.write(change(b"".join(pieces)))
+            return self.folder.keep(path, draft, sha256)
+
+
+async def export_python(export: Export) -> None:
+    """Wheels and sdists, and the simple index in both forms."""
+    async for package in _packages(export):
+        key = str(package["key"])
+        await _stored_files(export, package)
+        for name, accept in (("index.html", HTML), ("index.json", JSON)):
+            await export.document(f"simple/{key}/{name}", f"simple/{quote(key)}/", accept)
+    for name, accept in (("index.html", HTML), ("index.json", JSON)):
+        await export.document(f"simple/{name}", "simple/", accept)
+
+
+async def export_npm(export: Export) -> None:
+    """Tarballs and packuments. :raises Invalid: the address of the twin is not known"""
+    if _PREFIX.fullmatch(export.base_url) is None:
+        raise Invalid("packages of npm have the address of their tarballs: give that of the twin by --base-url")
+    old, new = (json_text(f"{each}/") for each in (export.url, export.base_url.rstrip("/")))
+    async for package in _packages(export):
+        name = str(package["name"])
+        await _stored_files(export, package)
+        await export.document(
+            f"{name}/index.json", quote(name, safe="@"), "application/json", change=lambda data: data.replace(old, new)
+        )
+
+
+def json_text(url: str) -> bytes:
+    """The beginning of a JSON string with an address."""
+    return msgspec.json.encode(url)[:-1]
+
+
+async def export_maven(export: Export) -> None:
+    """The tree with the metadata of its folders, and the checksums of all files."""
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        async for item in export.client.items("repository", export.repository, "tree", *folder.split("/")):
+            path = str(item["path"])
+            if item["kind"] == "folder":
+                folders.append(path)
+            else:
+                digest = item["digest"]
+                await export.file(path, str(digest).removeprefix("sha256:") if digest else None)
+                await _checksums(export, path)
+        metadata = f"{folder}/maven-metadata.xml".lstrip("/")
+        if metadata not in export.files and await export.document(metadata):
+            await _checksums(export, metadata)
+
+
+async def _checksums(export: Export, path: str) -> None:
+    for ending in CHECKSUMS:
+        await export.document(path + ending)
+
+
+async def export_ruby(export: Export) -> None:
+    """Gems, and both kinds of index."""
+    async for package in _packages(export):
+        name = str(package["name"])
+        await _stored_files(export, package)
+        await export.document(f"info/{name}")
+    for each in LISTS:
+        await export.document(each)
+
+
+async def export_conda(export: Export) -> None:
+    """The packages of all subdirs, and their documents."""
+    async for package in _packages(export):
+        await _stored_files(export, package)
+    for subdir in sorted({*SUBDIRS, *(path.partition("/")[0] for path in export.files if "/" in path)}):
+        for name in REPODATA:
+            await export.document(f"{subdir}/{name}")
+    await export.document("channeldata.json")
+
+
+async def export_images(export: Export) -> None:
+    """An OCI layout of each image; one whose name lies below that of another has its own folder there."""
+    registry = Registry(export.client, export.repository)
+    async for package in _packages(export):
+        image = str(package["key"])
+        entries: list[dict[str, Any]] = []
+        async for version in export.client.items("package", export.repository, image, "versions"):
+            reference = str(version["version"])
+            entry = await _image(export, registry, image, reference)
+            if entry is None:
+                export.withheld += 1
+            else:
+                entries.append(entry)
+        index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries}
+        export.files[f"{image}/oci-layout"] = export.folder.write(f"{image}/oci-layout", LAYOUT)
+        export.files[f"{image}/index.json"] = export.folder.write(f"{image}/index.json", msgspec.json.encode(index))
+
+
+async def _image(export: Export, registry: Registry, image: str, reference: str) -> dict[str, Any] | None:
+    """Fetch a tag or a digest with all that it needs. Returns its entry in the index; None if it is withheld."""
+    try:
+        top = await registry.manifest(image, reference)
+        async for manifest in all_manifests(registry, image, top):
+            for blob in manifest.blobs():
+                await _image_blob(export, registry, image, blob.digest)
+            path = f"{image}/blobs/sha256/{manifest.digest.removeprefix('sha256:')}"
+            export.files[path] = export.folder.write(path, manifest.body)
+    except Failed as error:
+        if error.status in WITHHELD:
+            return None
+        raise
+    entry: dict[str, Any] = {"mediaType": top.media_type, "digest": top.digest, "size": len(top.body)}
+    if not reference.startswith("sha256:"):
+        entry["annotations"] = {REF_NAME: reference}
+    return entry
+
+
+async def _image_blob(export: Export, registry: Registry, image: str, digest: str) -> None:
+    sha256 = digest.removeprefix("sha256:")
+    path = f"{image}/blobs/sha256/{sha256}"
+    if path in export.files:
+        return
+    known = export.folder.known(path, sha256)
+    if known is None:
+        with export.folder.draft(path) as draft:
+            await registry.fetch_blob(image, digest, draft.write)
+            known = export.folder.keep(path, draft, sha256)
+    export.files[path] = known
+
+
+async def _packages(export: Export) -> AsyncIterator[Any]:
+    async for package in export.client.items("repository", export.repository, "packages"):
+        yield package
+
+
+async def _stored_files(export: Export, package: Any) -> None:
+    place = ("package", export.repository, str(package["key"]), "versions")
+    async for version in export.client.items(*place):
+        async for file in export.client.items(*place, str(version["version"]), "files"):
+            await export.file(str(file["path"]), file["digests"].get("sha256"))
+
+
+FORMATS: Final[Mapping[str, Callable[[Export], Awaitable[None]]]] = {
+    "python": export_python,
+    "npm": export_npm,
+    "maven": export_maven,
+    "ruby": export_ruby,
+    "conda": export_conda,
+    "docker": export_images,
+}

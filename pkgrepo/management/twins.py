@@ -1,0 +1,97 @@
+"""
+The routes that sign the lists of static twins, by an Ed25519 key of the server.
+
+The key is made when it is first needed, and sealed with the key of stored credentials. The signed text names the
+repository: who may have a list signed for one repository cannot use it for another.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime
+from typing import Annotated, Final
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec import Meta
+
+from pkgrepo.management.api.access_rules import ADMINS, PUBLIC
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.repositories.clock import format_time, from_ms
+from pkgrepo.storage.catalog.server import settings
+
+SETTING: Final = "twin_signing_key"
+CONTEXT: Final = "key that signs lists of twins"
+
+table = Table("repositories")
+server_table = Table("server")
+
+
+class TwinList(Body):
+    """The list of a twin: its sha256 in hex, and how many files it has."""
+
+    list_sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    files: Annotated[int, Meta(ge=0, le=10**12)]
+
+
+class TwinSignature(Record):
+    """The text that was signed, its Ed25519 signature in Base64, and the public key in PEM."""
+
+    statement: str
+    signature: str
+    key: str
+    signed_at: datetime
+
+
+class TwinKey(Record):
+    """The public key of the server for twins, in PEM."""
+
+    key: str
+
+
+@table.post("/repository/<repository>/twin", ADMINS, "Sign the list of a twin", audit="repository.sign_twin")
+async def sign_twin(call: Call, body: TwinList) -> TwinSignature:
+    """
+    Signs the list of the files of a static twin, which pkgrepo export has made of the repository.
+
+    The server does not compare the list with the repository: it says that an admin of it has exported this.
+    """
+    private = await _private_key(call)
+    statement = (
+        f"pkgrepo twin 1\nrepository {call.repository.path}\nlist sha256:{body.list_sha256}\nfiles {body.files}\n"
+        f"signed {format_time(from_ms(call.now_ms))}\n"
+    )
+    call.object = call.repository.path
+    return TwinSignature(
+        statement=statement,
+        signature=base64.b64encode(private.sign(statement.encode())).decode(),
+        key=_public_pem(private),
+        signed_at=from_ms(call.now_ms),
+    )
+
+
+@server_table.get("/system/twin-key", PUBLIC, "Get the key that signs lists of twins")
+async def show_twin_key(call: Call) -> TwinKey:
+    """The command twin verify compares signatures with it (--key)."""
+    return TwinKey(key=_public_pem(await _private_key(call)))
+
+
+async def _private_key(call: Call) -> Ed25519PrivateKey:
+    """The key of the server, which the first call makes. :raises SecretUnreadable: it was sealed with another key"""
+    sealed = await call.catalog.look(settings.get, SETTING)
+    secrets = call.services.secrets
+    if sealed is None:
+        raw = Ed25519PrivateKey.generate().private_bytes_raw()
+        made = secrets.seal(base64.b64encode(raw).decode(), CONTEXT)
+        sealed = await call.catalog.write(settings.ensure, SETTING, made)
+    return Ed25519PrivateKey.from_private_bytes(base64.b64decode(secrets.open(sealed, CONTEXT)))
+
+
+def _public_pem(private: Ed25519PrivateKey) -> str:
+    return (
+        private.public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        .decode("ascii")
+    )

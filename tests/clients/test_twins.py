@@ -1,0 +1,208 @@
+"""Static twins of repositories, which nginx serves to clients of each format."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+import pkgrepo
+from pkgrepo.commands.remote.twins.folder import verify
+from tests.support.client_programs import client, client_environment, make_venv, pip_into, program, run_client
+from tests.support.conda_packages import make_installable
+from tests.support.configurations import hosted
+from tests.support.container_clients import ADMIN
+from tests.support.container_tools import Tools
+from tests.support.first_publishes import NAME, Publisher
+from tests.support.forked_programs import run_pkgrepo
+from tests.support.http_client import HttpClient
+from tests.support.maven_clients import MavenBench
+from tests.support.npm_clients import NodeBench, Registry
+from tests.support.npm_packages import make_publish
+from tests.support.ports import closed_port
+from tests.support.ruby_clients import DEBIAN, RubyBench
+from tests.support.server_process import ServerProcess
+from tests.support.timeouts import TIMEOUT_S
+
+pytestmark = pytest.mark.clients
+
+CONFIG = hosted("npm", "private")
+EXAMPLE = Path(pkgrepo.__file__).parent / "examples" / "twins" / "nginx.conf"
+REPOSITORIES = ("py", "node", "java", "gems", "channel", "images")
+SCOPED = "@team/thing"
+MAIN = """
+daemon off;
+{user}
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/twins.conf;
+}}
+"""
+
+
+class Twins:
+    """The twins of all repositories below ``folder``, at ``url``."""
+
+    def __init__(self, server: ServerProcess, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.url = f"http://127.0.0.1:{port}"
+        self._server = server
+
+    def export(self, name: str, *options: str) -> str:
+        token = self.folder.with_name("token")
+        command = ["export", f"main/{name}", str(self.folder / name), "--base-url", f"{self.url}/{name}", *options]
+        return self.pkgrepo(*command, "--url", self._server.url, "--token-file", str(token))
+
+    def pkgrepo(self, *arguments: str, status: int = 0) -> str:
+        folder = self.folder.parent
+        done = run_pkgrepo(*arguments, environ=client_environment(folder / "home"), folder=folder)
+        assert done.returncode == status, done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def twins(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    """Twins of a repository of each format behind nginx."""
+    nginx, folder, port = program("/usr/sbin/nginx"), tmp_path_factory.mktemp("nginx"), closed_port()
+    publisher = Publisher(server.url, ADMIN)
+    list(publisher.publish_all())
+    publisher.ask(
+        "PUT",
+        f"repositories/main/node/{SCOPED.replace('/', '%2f')}",
+        data=make_publish(SCOPED, "1.0.0"),
+        headers={"Content-Type": "application/json"},
+    )
+    publisher.ask(
+        "PUT",
+        "repositories/main/channel/noarch/tool-2.0-h0_0.conda",
+        data=make_installable("tool", "2.0", "h0_0", {"share/tool.txt": b"x"}),
+    )
+    body = {
+        "name": "twins",
+        "scopes": ["api:read"],
+        "repositories": [{"repository": "*", "actions": ["read", "admin"]}],
+    }
+    token = publisher.ask("POST", "api/user/token", json=body).json()["token"]
+    (folder / "token").write_text(token)
+    found = Twins(server, folder / "twins", port)
+    for name in REPOSITORIES:
+        assert "0 removed" in found.export(name)
+    text = EXAMPLE.read_text().replace("listen 8080", f"listen 127.0.0.1:{port}")
+    (folder / "twins.conf").write_text(text.replace("/srv/twins", str(folder / "twins")))
+    user = "user root;" if os.geteuid() == 0 else ""
+    (folder / "nginx.conf").write_text(MAIN.format(folder=folder, user=user))
+    with subprocess.Popen([nginx, "-p", folder, "-c", folder / "nginx.conf"]) as process:
+        try:
+            while True:
+                assert process.poll() is None, (folder / "error.log").read_text()
+                try:
+                    requests.get(found.url, timeout=TIMEOUT_S)
+                    break
+                except requests.ConnectionError:
+                    continue
+            yield found
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT_S)
+
+
+@pytest.mark.parametrize("name", ["pip", "uv"])
+def test_python(twins: Twins, tmp_path: Path, name: str) -> None:
+    environ = client_environment(tmp_path / "home")
+    python = make_venv(tmp_path / "venv", environ=environ)
+    index = ["--index-url", f"{twins.url}/py/simple/"]
+    install = [*pip_into(python), "install"] if name == "pip" else [client("uv"), "pip", "install", "--python", python]
+    run_client([*install, *index, NAME], environ=environ, folder=tmp_path)
+    shown = run_client(
+        [python, "-c", f"import importlib.metadata as m; print(m.version({NAME!r}))"], environ=environ, folder=tmp_path
+    )
+    assert shown.stdout.strip() == "1.0"
+
+
+def test_python_pages_have_their_types(twins: Twins) -> None:
+    for accept, type_ in (
+        ("application/vnd.pypi.simple.v1+json, text/html;q=0.1", "application/vnd.pypi.simple.v1+json"),
+        ("text/html", "text/html"),
+        ("*/*", "text/html"),
+    ):
+        answer = requests.get(f"{twins.url}/py/simple/{NAME}/", headers={"Accept": accept}, timeout=TIMEOUT_S)
+        assert (answer.status_code, answer.headers["Content-Type"], answer.headers["Vary"]) == (200, type_, "Accept")
+    metadata = requests.get(
+        f"{twins.url}/py/packages/{NAME}/1.0/{NAME}-1.0-py3-none-any.whl.metadata", timeout=TIMEOUT_S
+    )
+    assert metadata.text.startswith("Metadata-Version")
+
+
+def test_npm(twins: Twins, tmp_path: Path) -> None:
+    registry = Registry(twins.url, "")
+    registry.url = f"{twins.url}/node/"
+    bench = NodeBench(tmp_path / "bench", registry, None)
+    place = bench.project("app")
+    bench.install("npm-11", place, NAME, SCOPED)
+    lock = json.loads((place / "package-lock.json").read_text())["packages"]
+    assert lock[f"node_modules/{SCOPED}"]["resolved"].startswith(f"{twins.url}/node/{SCOPED}/-/")
+    assert (place / "node_modules" / NAME / "package.json").exists()
+
+
+def test_maven(twins: Twins, tmp_path: Path) -> None:
+    bench = MavenBench(tmp_path / "bench", f"{twins.url}/java", None)
+    bench.fetch("maven-3.9", f"com.example:{NAME}:1.0:pom")
+    assert b"com.example" in bench.fetched("com.example", NAME, "1.0", f"{NAME}-1.0.pom")
+
+
+def test_gem_and_bundle(twins: Twins, tmp_path: Path) -> None:
+    bench = RubyBench(tmp_path, DEBIAN, f"{twins.url}/gems", None)
+    assert f"Successfully installed {NAME}-1.0.0" in bench.gem(
+        "install", NAME, "--clear-sources", "--source", f"{bench.url}/"
+    )
+    bench.write_gemfile(NAME)
+    bench.bundle("lock")
+    assert f"{NAME} (1.0.0)" in bench.locked()
+
+
+def test_conda(twins: Twins, tmp_path: Path) -> None:
+    script = Path(__file__).with_name("conda") / "rattler_client.py"
+    arguments = {
+        "channel": f"{twins.url}/channel",
+        "specs": ["tool"],
+        "prefix": str(tmp_path / "env"),
+        "cache": str(tmp_path / "cache"),
+    }
+    command = [client("rattler", "python"), script, json.dumps(arguments)]
+    done = run_client(command, environ=client_environment(tmp_path / "home"), folder=tmp_path)
+    assert json.loads(done.stdout.splitlines()[-1]) == ["tool-2.0-h0_0.conda"]
+    assert (tmp_path / "env/share/tool.txt").read_bytes() == b"x"
+
+
+def test_images(twins: Twins, tmp_path: Path) -> None:
+    tools = Tools(tmp_path, tmp_path / "runroot")
+    tools.skopeo("copy", f"oci:{twins.folder}/images/{NAME}:v1", f"dir:{tmp_path}/copied")
+    assert (tmp_path / "copied" / "manifest.json").exists()
+
+
+def test_a_changed_byte_and_another_key_are_found(server: ServerProcess, twins: Twins, tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    key.write_text(HttpClient(server.url).get("/api/system/twin-key").json["key"])
+    for name in REPOSITORIES:
+        manifest, problems = verify(twins.folder / name, key.read_bytes())
+        assert (manifest.repository, problems) == (f"main/{name}", [])
+    python = twins.folder / "py"
+    assert "files are sound" in twins.pkgrepo("twin", "verify", str(python), "--key", str(key))
+    file = next(python.rglob("*.whl"))
+    whole = file.read_bytes()
+    file.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+    assert "has other bytes" in twins.pkgrepo("twin", "verify", str(python), "--key", str(key), status=1)
+    file.write_bytes(whole)

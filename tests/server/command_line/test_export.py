@@ -1,0 +1,75 @@
+"""``pkgrepo export`` has what the caller may read, as the server shows it, and follows the repository."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pkgrepo.auth.tokens.text import make_token
+from pkgrepo.commands.remote.twins.folder import verify
+from pkgrepo.model import TokenKind
+from tests.support.configurations import PRIVATE, hosted, tokens
+from tests.support.data_folder import wait_for
+from tests.support.forked_programs import run_pkgrepo
+from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_publish
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ROOT, clean_environment, running
+
+pytestmark = pytest.mark.server
+
+TOKENS = {name: make_token(TokenKind.CI) for name in ("admin", "reader")}
+SCOPES = {"admin": ("*", ["read", "admin"], []), "reader": ("main/npm", ["read"], [])}
+CONFIG = hosted("npm", "npm", secret=PRIVATE) + tokens(USER, TOKENS, SCOPES)
+
+
+def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None:
+    with running(tmp_path, CONFIG) as server:
+        npm = HttpClient(f"{server.url}/repositories/main/npm", (USER, PASSWORD))
+        twin = tmp_path / "twin"
+
+        def command(repository: str, *options: str) -> list[str]:
+            place = ["export", repository, str(twin), "--base-url", "http://twin.example/npm", "--url", server.url]
+            return [*place, *options]
+
+        def export(repository: str = "main/npm", token: str = "admin", status: int = 0) -> str:
+            (tmp_path / "token").write_text(TOKENS[token])
+            options = ["--token-file", str(tmp_path / "token")] if token else []
+            done = run_pkgrepo(*command(repository, *options), environ=clean_environment(), folder=tmp_path)
+            assert done.returncode == status, done
+            return done.stdout + done.stderr
+
+        def publish(version: str) -> None:
+            assert npm.put("/demo", make_publish("demo", version)).status == 201
+
+        publish("1.0.0")
+        assert "is no address" not in export("main/secret", "reader", 3)
+        assert not (twin / ".twin").exists()
+        assert "2 files, of which 2 were written and 0 removed; the list is not signed" in export(token="reader")
+        assert verify(twin, None)[1] == ["the list is not signed"]
+        assert "2 files, of which 0 were written and 0 removed\n" in export()
+        assert verify(twin, None)[1] == []
+        assert b'"tarball":"http://twin.example/npm/demo/-/demo-1.0.0.tgz"' in (twin / "demo/index.json").read_bytes()
+        publish("2.0.0")
+        assert "3 files, of which 2 were written and 0 removed" in export()
+
+        (tmp_path / "token").write_text(TOKENS["admin"])
+        watching = command("main/npm", "--watch", "--interval", "0.1", "--token-file", str(tmp_path / "token"))
+        environ = clean_environment(PYTHONPATH=str(ROOT))
+        program = [sys.executable, "-c", "from pkgrepo.cli import main; main()", *watching]
+        with subprocess.Popen(program, env=environ, cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
+            try:
+                publish("3.0.0")
+                wait_for((twin / "demo/-/demo-3.0.0.tgz").exists, server)
+                http = HttpClient(f"{server.url}/api", (USER, PASSWORD))
+                assert http.delete("/package/main%2Fnpm/demo/versions/1.0.0").status in (200, 204)
+                wait_for(lambda: not (twin / "demo/-/demo-1.0.0.tgz").exists(), server)
+            finally:
+                os.kill(child.pid, signal.SIGINT)
+        assert verify(twin, None)[1] == []
+        assert b"1.0.0" not in (twin / "demo/index.json").read_bytes()
