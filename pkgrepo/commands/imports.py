@@ -16,6 +16,7 @@ import click
 from pkgrepo.commands.http import Failed
 from pkgrepo.commands.offline import Unsound, run_on_existing
 from pkgrepo.commands.remote.client import at
+from pkgrepo.commands.remote.people.preview import preview_people
 from pkgrepo.commands.remote.printer import Printer
 from pkgrepo.commands.remote.profiles import Options, find_target
 from pkgrepo.commands.remote.session import Session, checked, complete_profiles, run_with
@@ -195,5 +196,6 @@ def _find(core: Core, path: str) -> Repository:
     return repository
 
 
+import_group.add_command(preview_people)
 for _name, _kind in KINDS.items():
     _add_command(_name, _kind.about)

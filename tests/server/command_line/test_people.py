@@ -139,3 +139,18 @@ def test_projects_have_members_and_names(admin):
     admin("project", "delete", "team", "--yes")
     assert "does not exist" in admin.refused(3, "project", "show", "team")
     admin("user", "delete", "carol", "--yes")
+
+
+def test_people_of_a_server_are_previewed_as_a_file_that_can_be_applied(admin, write):
+    admin("user", "create", "mia", "--email", "mia@team.example", "--password-file", "-", told=PASSWORD)
+    admin("user", "grant", "mia", "main/py", "read", "write")
+    admin("group", "create", "movers", "--description", "Who moves")
+    admin("group", "add", "movers", "mia")
+    admin("project", "create", "moved", "--name", "Moved")
+    shown = admin.run("import", "people")
+    assert "pkgrepo user create mia --email mia@team.example" in shown.stderr
+    again = write("people.json", shown.stdout.encode())
+    changes = admin.json("repo", "apply", "-f", str(again), "--dry-run")
+    assert {each["action"] for each in changes if "mia" in str(each) or "mov" in str(each)} == {"unchanged"}
+    for what in (("user", "mia"), ("group", "movers"), ("project", "moved")):
+        admin(what[0], "delete", what[1], "--yes")
