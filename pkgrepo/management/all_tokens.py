@@ -27,8 +27,8 @@ table = Table("tokens")
         Parameter("unused_days", "Only tokens that were neither used nor made for so many days.", "integer"),
         Parameter(
             "without_second_factor",
-            "Only tokens of admins, user managers and system managers whose password needs no second factor; of all "
-            "people where auth.second_factor is everyone.",
+            "Only tokens of admins, user managers and system managers who have a password, no second factor and no "
+            "passkey; of all people where auth.second_factor is everyone.",
             "boolean",
         ),
         sorting(tokens.TOKEN_ORDERS, "last_used_at"),

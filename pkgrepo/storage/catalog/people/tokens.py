@@ -178,10 +178,11 @@ def list_tokens(
     return every(r, _token, sql, (user_id, *after, limit))
 
 
-# Of people with a password and no second factor: those with a flag, or with 1 all.
+# Of people with a password, no second factor and no passkey: those with a flag, or with 1 all.
 _LACKING = """user_id IN (SELECT a.id FROM account a WHERE a.kind = 'person' AND a.password_hash <> ''
     AND (a.admin + a.user_manager + a.system_manager > 0 OR 1 = ?)
-    AND NOT EXISTS (SELECT 1 FROM second_factor f WHERE f.account_id = a.id AND f.confirmed_at IS NOT NULL))"""
+    AND NOT EXISTS (SELECT 1 FROM second_factor f WHERE f.account_id = a.id AND f.confirmed_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM passkey k WHERE k.account_id = a.id))"""
 _WORKING = (
     "user_id = ?",
     "COALESCE(last_used_at, created_at) < ?",
@@ -205,7 +206,8 @@ def list_working_tokens(
     A page of the tokens that work, of a user or of all, in one of the ``TOKEN_ORDERS``.
 
     With ``unused_since_ms`` only those that were neither used nor created since then. With ``lacking`` only those of
-    people who have a password and no second factor: 0 of those with the flag of an admin or manager, 1 of all.
+    people who have a password and neither a second factor nor a passkey: 0 of those with the flag of an admin or
+    manager, 1 of all.
     """
     sorting = TOKEN_ORDERS[order]
     values = (user_id, unused_since_ms, lacking, now_ms)
