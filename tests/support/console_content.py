@@ -23,6 +23,9 @@ name = "py"
 storage = "main"
 format = "python"
 visibility = "public"
+[auth.issuers.github]
+issuer = "https://token.actions.githubusercontent.com"
+audience = "https://packages.example"
 """
 README: Final = """# Pad
 

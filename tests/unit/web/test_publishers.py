@@ -62,6 +62,26 @@ async def test_publishers_of_a_package_that_does_not_exist_yet(make_stack: Any) 
     assert "p.yml" not in page.text
 
 
+async def test_publishers_of_a_project(make_stack: Any) -> None:
+    browser = await logged_in(make_stack, auth__issuers=ISSUERS)
+    await browser.stack.ok("POST", "/project", {"key": "core"})
+    await browser.stack.add_user("bob")
+    await browser.stack.ok("POST", "/project/core/members", {"user": "bob", "role": "owner"})
+    page = await browser.get("/ui/projects/core")
+    of_project = "/ui/projects/core/publishers"
+    assert of_project in page.links
+    page = await browser.send(await browser.get(of_project), of_project, issuer="forge", source="acme/core")
+    assert "repository = acme/core" in page.text
+    [stored] = await browser.stack.ok("GET", "/project/core/publishers")
+    other = Browser(browser.stack)
+    await other.log_in("bob", browser.stack.password("bob"))
+    seen = await other.get(of_project)
+    assert ("repository = acme/core" in seen.text, "System managers add and remove them" in seen.text) == (True, True)
+    assert not [each for each in seen.forms if each.startswith(of_project)]
+    page = await browser.send(page, f"{of_project}/remove", id=stored["id"])
+    assert "No pipeline publishes here yet" in page.text
+
+
 async def test_the_form_of_settings_keeps_publishers(make_stack: Any) -> None:
     browser = await logged_in(make_stack, auth__issuers=ISSUERS)
     given = [{"issuer": "forge", "claims": {"repository": f"acme/{number}"}} for number in range(40)]
