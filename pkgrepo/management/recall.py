@@ -23,10 +23,12 @@ from pkgrepo.repositories.advisories.package_urls import FORMATS, split_purl
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog import download_log
 from pkgrepo.storage.catalog.download_log import FETCH_ORDERS, FetchedItem, Fetches, Question
+from pkgrepo.storage.catalog.images.relations import manifests_of_blob
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 
 table = Table("recall")
 MOST_FETCHED: Final = 200  # files and manifests in an answer
+MOST_IMAGES: Final = 1000  # that have one layer
 MOST_ANONYMOUS: Final = 100  # networks in an answer
 MOST_LINES: Final = 100_000  # of a CSV document, of some 100 bytes each
 CSV: Final = b"text/csv"
@@ -101,7 +103,7 @@ class Recall(Record):
     "Show who fetched a version",
     query=(
         Parameter("purl", "The package URL of a package, with or without a version, in all repositories."),
-        Parameter("digest", "The sha256 digest of a file or manifest, in all repositories."),
+        Parameter("digest", "The sha256 digest of a file, manifest or layer, in all repositories."),
         Parameter("repository", "The repository, its id or storage/name, also of one that was removed."),
         Parameter("package", "With a repository, the package."),
         Parameter("version", "With a package, the version; of an image the tag or digest."),
@@ -119,7 +121,7 @@ async def show_recall(call: Call) -> Recall | Response:
     Of a virtual repository they are those of its members. Downloads of the last ten seconds at other processes of the
     server may be missing.
     """
-    question, call.object = _question(call)
+    question, call.object = await _question(call)
     order = call.order(FETCH_ORDERS, "-last_at")
     downloads = call.shared.downloads
     await downloads.flush()
@@ -175,7 +177,7 @@ async def _problem(call: Call, question: Question, *, fetched: bool) -> str:
     return "nothing of this name is stored here either: check how it is written"
 
 
-def _question(call: Call) -> tuple[Question, str]:
+async def _question(call: Call) -> tuple[Question, str]:
     """What the query asks for, and how the audit log names it."""
     names = ("purl", "digest", "repository", "package", "version")
     given = {name: call.query(name) for name in names if call.query(name)}
@@ -184,7 +186,7 @@ def _question(call: Call) -> tuple[Question, str]:
         case ["purl"]:
             return _of_purl(call, given["purl"]), text
         case ["digest"]:
-            return Question(sha256=_digest(given["digest"])), text
+            return await _of_digest(call, _digest(given["digest"])), text
         case ["package", "repository"] | ["package", "repository", "version"]:
             return _of_repository(call, given["repository"], given["package"], given.get("version", "")), text
     raise Invalid("a recall needs a purl, a digest, or a repository with a package, and no other of these", "purl")
@@ -197,13 +199,22 @@ def _digest(text: str) -> bytes:
     return bytes.fromhex(found[1])
 
 
+async def _of_digest(call: Call, digest: bytes) -> Question:
+    """What has a digest, and the images that have a layer or a configuration with it."""
+    ids = [each.id for each in call.registry.all() if call.services.formats[each.format].images is not None]
+    around = await call.catalog.scan(manifests_of_blob, ids, f"sha256:{digest.hex()}")
+    if len(around) > MOST_IMAGES:
+        raise Invalid(f"more than {MOST_IMAGES} images have this layer: ask for one of them", "digest")
+    return Question(digests=[digest, *around])
+
+
 def _of_purl(call: Call, purl: str) -> Question:
     kind, name, version = split_purl(purl)
     if kind not in FORMATS:
         raise Invalid(f"a package URL has one of the types {', '.join(FORMATS)}", "purl")
     name_of_format = FORMATS[kind]
     if version.startswith("sha256:"):
-        return Question(format=name_of_format, sha256=_digest(version))
+        return Question(format=name_of_format, digests=[_digest(version)])
     if kind == "oci":
         raise Invalid("a package URL of the type oci has the digest of the image as its version", "purl")
     packages = _keys(call, [name_of_format], name)
@@ -216,12 +227,12 @@ def _of_purl(call: Call, purl: str) -> Question:
 def _of_repository(call: Call, place: str, package: str, version: str) -> Question:
     repository = find_repository(call.registry, place)
     formats = list(call.services.formats) if repository is None else [repository.format]
-    sha256 = _digest(version) if version.startswith("sha256:") else None
-    packages, versions = _keys(call, formats, package), None if sha256 else _versions(call, formats, version)
+    digests = [_digest(version)] if version.startswith("sha256:") else None
+    packages, versions = _keys(call, formats, package), None if digests else _versions(call, formats, version)
     if repository is None:
         if "/" not in place:
             raise NotFound("repository", place)
-        return Question(repositories=[], paths=[place], packages=packages, versions=versions, sha256=sha256)
+        return Question(repositories=[], paths=[place], packages=packages, versions=versions, digests=digests)
     members = [repository]
     if repository.type is RepositoryType.VIRTUAL:
         members = list(call.shared.proxy.resolver.flat_members(repository))
@@ -230,7 +241,7 @@ def _of_repository(call: Call, place: str, package: str, version: str) -> Questi
         paths=[each.path for each in members],
         packages=packages,
         versions=versions,
-        sha256=sha256,
+        digests=digests,
     )
 
 

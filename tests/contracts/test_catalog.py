@@ -354,7 +354,7 @@ async def test_the_download_log_says_who_fetched_what_on_every_engine(catalog):
         assert await catalog.scan(download_log.list_fetches, asked, after=after, limit=9, order=order.name) == whole[1:]
 
     sha256 = bytes.fromhex(files[1].sha256)
-    by_digest = download_log.Question(sha256=sha256)
+    by_digest = download_log.Question(digests=[sha256])
     (item,) = [each for each in await catalog.scan(download_log.list_fetched, by_digest, 9) if "2.0" in each.path]
     assert (item.repository, item.package, item.version, item.count) == (repository.path, "demo", "2.0", 1)
     nowhere = download_log.Question(repositories=[], packages=["demo"])

@@ -10,6 +10,7 @@ from pkgrepo.commands.remote.named_versions import maybe_version
 from pkgrepo.commands.remote.printer import Column, parse_time
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.errors import PkgrepoError
+from pkgrepo.web.rendering.filters import plural
 
 MOST = 10_000  # users and tokens that are printed; the CSV document has more
 
@@ -83,6 +84,7 @@ def _query(what: tuple[str, ...]) -> dict[str, str]:
 
 
 def _summary(found: dict[str, Any]) -> str:
-    sums = f"{found['count']} fetches of {found['files']} files, {found['anonymous']} by anonymous clients"
+    fetches, files = plural(found["count"], "fetch", "fetches"), plural(found["files"], "file")
+    sums = f"{fetches} of {files}, {found['anonymous']} by anonymous clients"
     since = parse_time(found["since"] or "")
     return sums if since is None else f"{sums}; what was fetched before {since:%Y-%m-%d} is not known"

@@ -47,7 +47,7 @@ class Question:
 
     ``repositories`` are catalog keys; fetches from removed repositories fit, too, that had one of their ``paths``.
     ``packages`` are keys: the formats spell one name differently. So are ``versions``, or tags and digests by which
-    images were asked for.
+    images were asked for. ``digests`` are sha256.
     """
 
     repositories: Sequence[int] | None = None
@@ -55,17 +55,17 @@ class Question:
     format: str | None = None
     packages: Sequence[str] | None = None
     versions: Sequence[str] | None = None
-    sha256: bytes | None = None
+    digests: Sequence[bytes] | None = None
 
     @property
     def condition(self) -> tuple[str, list[Value]]:
         """The condition on rows of ``download_item``, and its parameters."""
-        assert self.packages is not None or self.sha256 is not None, "an index has these"
+        assert self.packages is not None or self.digests is not None, "an index has these"
         wanted: dict[str, Sequence[Value] | None] = {
             "format": None if self.format is None else [self.format],
             "package_key": self.packages,
             "version_key": self.versions,
-            "sha256": None if self.sha256 is None else [self.sha256],
+            "sha256": self.digests,
         }
         given = {name: values for name, values in wanted.items() if values is not None}
         conditions = [f"i.{name} IN ({marks_of(values)})" for name, values in given.items()]
@@ -321,9 +321,9 @@ def count_fetches(r: Reader, question: Question) -> Totals:
 
 def is_stored(r: Reader, question: Question, repository_ids: Sequence[int]) -> bool:
     """Whether something that a question is about is stored in one of these repositories now."""
-    if question.sha256 is not None:
+    if question.digests is not None:
         sql = "SELECT 1 FROM file WHERE sha256 = ? UNION ALL SELECT 1 FROM manifest WHERE sha256 = ?"
-        return r.one(sql, (question.sha256, question.sha256)) is not None
+        return any(r.one(sql, (each, each)) is not None for each in question.digests)
     keys, names = question.packages or (), question.versions
     for repository_id in repository_ids:
         sql = f"SELECT id FROM package WHERE repository_id = ? AND key IN ({marks_of(keys)})"

@@ -64,6 +64,7 @@ def test_a_version_shows_its_advisories(publish, format_server):
             "fixed": ">=1.2.0",
             "fixed_versions": ["1.2.0"],
             "published_at": "2026-01-01T00:00:00Z",
+            "components": [],
         }
     ]
     assert api.get(f"{place}/1.2.0/advisories").json == {

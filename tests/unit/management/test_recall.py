@@ -11,7 +11,7 @@ import pytest_twisted
 
 from pkgrepo.repositories.downloads import prefix_of
 from pkgrepo.storage.catalog import download_log
-from tests.support.images import Registry, make_image
+from tests.support.images import Registry, digest_of, make_image
 from tests.support.memory_server import Stack, running_stacks
 
 AT = "/repository/main%2Fpy"
@@ -100,6 +100,8 @@ async def test_images_are_recalled_by_tag_and_by_digest(stack: Stack) -> None:
     for query in (f"digest={digest}", f"purl=pkg:oci/app@{digest.replace(':', '%3A')}", "purl=pkg:docker/app"):
         assert (await stack.ok("GET", f"/recall?{query}"))["count"] == 2
     assert (await stack.ok("GET", "/recall?purl=pkg:docker/app@v1"))["count"] == 1
+    layer = digest_of(bytes(image.blobs[-1]))
+    assert (await stack.ok("GET", f"/recall?digest={layer}"))["count"] == 2
 
 
 async def test_what_was_removed_is_recalled_with_the_names_that_it_had(stack: Stack) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.rows import column, scalar
+from pkgrepo.storage.catalog.rows import batches, column, placeholders, scalar
 
 from .first_sights import Age, find_age
 
@@ -49,6 +51,19 @@ def find_relations(r: Reader, repository_id: int, image: str, digest: str) -> Re
     known = scalar(r, "SELECT 1 FROM manifest WHERE package_id = ? AND digest = ?", at) is not None
     age = find_age(r, repository_id, image, digest)
     return Relations(digest, tuple(dict.fromkeys(tags)), tuple(lists), tuple(within), age, known)
+
+
+def manifests_of_blob(r: Reader, repository_ids: Sequence[int], digest: str) -> list[bytes]:
+    """The sha256 of the manifests in some repositories of which a blob is a layer or the configuration."""
+    found: set[bytes] = set()
+    for some in batches(repository_ids):
+        sql = f"""
+            SELECT m.sha256 FROM package p JOIN manifest_ref x ON x.package_id = p.id AND x.digest = ?
+            JOIN manifest m ON m.id = x.manifest_id
+            WHERE p.repository_id IN ({placeholders(len(some))}) AND x.kind <> 'manifest'
+        """
+        found.update(column(r, sql, (digest, *some)))
+    return sorted(found)
 
 
 def former_digests(r: Reader, repository_id: int, image: str, tag: str, limit: int) -> list[str]:
