@@ -1,0 +1,105 @@
+"""Accounts of people who log in elsewhere, on every engine of the catalog."""
+
+from pkgrepo.auth.external_accounts import CHECKED_S, DailyCheck, Known
+from pkgrepo.model import TokenKind
+from pkgrepo.storage.catalog.people.groups import add_group, is_member
+from pkgrepo.storage.catalog.people.linked_identities import (
+    Person,
+    ensure_linked,
+    find_settled,
+    issuers_of,
+    linked_to_check,
+)
+from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
+from pkgrepo.storage.catalog.people.tokens import add_token, find_token
+from pkgrepo.storage.catalog.people.users import add_user, get_user, set_password
+
+ISSUER = "ldap:corp"
+NOW_MS = 1_800_000_000_000
+DAY_MS = (CHECKED_S + 1) * 1000
+
+
+class StubDirectory:
+    """A directory that knows the ``people`` of these subjects."""
+
+    name = "corp"
+    issuer = ISSUER
+
+    def __init__(self, people):
+        self.people = people
+        self.asked = []
+
+    async def ask(self, linked):
+        self.asked.append(linked.subject)
+        person = self.people.get(linked.subject)
+        return None if person is None else Known("directory", person)
+
+
+def make_person(name, *groups, admin=False):
+    return Person(ISSUER, f"id={name}", name, name.title(), f"{name}@corp.example", groups, admin)
+
+
+async def log_in(catalog, person, now_ms=NOW_MS):
+    user, linked = await catalog.write(
+        ensure_linked, person, auto_create=True, link_by_email=False, refresh="directory", now_ms=now_ms
+    )
+    return user, linked
+
+
+async def test_a_login_that_changes_nothing_is_recognised(catalog):
+    await catalog.write(add_user, username="root", admin=True, now_ms=0)
+    crew = await catalog.write(add_group, name="crew", now_ms=0)
+    ann = make_person("ann", "crew", "unknown", admin=True)
+    assert await catalog.look(find_settled, ann, 0) is None
+    user, _ = await log_in(catalog, ann)
+    assert (await catalog.look(find_settled, ann, NOW_MS - 1)).id == user.id
+    assert await catalog.look(find_settled, ann, NOW_MS) is None, "it is to be recorded again"
+    for other in (make_person("ann", "crew"), make_person("ann", admin=True)):
+        assert await catalog.look(find_settled, other, NOW_MS - 1) is None
+    user, _ = await log_in(catalog, make_person("ann"))
+    assert not user.admin
+    assert not await catalog.look(is_member, crew.id, user.id)
+    assert await catalog.look(issuers_of, user.id) == [ISSUER]
+
+
+async def test_who_has_left_loses_sessions_tokens_and_groups_once(catalog):
+    crew = await catalog.write(add_group, name="crew", now_ms=0)
+    people = [make_person(name, "crew") for name in ("ann", "bob", "cid")]
+    users, tokens = {}, {}
+    for number, person in enumerate(people):
+        user, _ = await log_in(catalog, person)
+        session = {"user_id": user.id, "address": "", "client": "", "now_ms": NOW_MS}
+        await catalog.write(add_session, hash=b"%d" % number, **session)
+        tokens[person.username] = await catalog.write(
+            add_token, user_id=user.id, hash=b"t%d" % number, shown="x", kind=TokenKind.PERSONAL, name="x", now_ms=0
+        )
+        users[person.username] = user
+    await catalog.write(set_password, users["cid"].id, "$argon2id$x", now_ms=0)
+    session = {"user_id": users["cid"].id, "address": "", "client": "", "now_ms": NOW_MS}
+    await catalog.write(add_session, hash=b"9", **session)
+
+    now_ms, entries = [NOW_MS], []
+    directory = StubDirectory({"id=ann": people[0]})
+    check = DailyCheck([directory], catalog, now_ms=lambda: now_ms[0], copy_entry=entries.append)
+    await check.run()
+    assert directory.asked == []
+    now_ms[0] += DAY_MS
+    await check.run()
+    assert sorted(directory.asked) == ["id=ann", "id=bob", "id=cid"]
+
+    async def state(name):
+        user = await catalog.look(get_user, users[name].id)
+        sessions = len(await catalog.look(list_sessions, user.id))
+        token = await catalog.look(find_token, tokens[name].id)
+        return sessions, token.revoked_at is None, await catalog.look(is_member, crew.id, user.id)
+
+    assert await state("ann") == (1, True, True)
+    assert await state("bob") == (0, False, False)
+    assert await state("cid") == (1, True, False), "there is a password here, too"
+    assert sorted(each.object for each in entries) == ["bob", "cid"]
+    now_ms[0] += DAY_MS
+    await check.run()
+    assert len(entries) == 2
+    due = await catalog.look(linked_to_check, ISSUER, now_ms[0] + DAY_MS, 10)
+    assert [each.subject for each in due] == ["id=ann"]
+    assert await catalog.look(linked_to_check, "ldap:other", now_ms[0] + DAY_MS, 10) == []
