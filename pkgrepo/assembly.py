@@ -36,7 +36,7 @@ from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.metrics.durations import ReactorLag
-from pkgrepo.management.metrics.exposition import ProcessMetrics, UpstreamMetrics, WebhookMetrics
+from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetrics, UpstreamMetrics, WebhookMetrics
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
@@ -280,6 +280,7 @@ class Assembly:
             server_metrics,
             UpstreamMetrics(services.proxy.upstreams, core.registry),
             WebhookMetrics(self._events.sender),
+            DirectoryMetrics(identification.directory_logins.outcomes),
         )
         if config.metrics.enabled:
             gather = None if self._peers is None else partial(self._peers.gather, METRICS)

@@ -65,6 +65,7 @@ class Identification:
     sign_on: SignOn
     daily_check: DailyCheck
     directories: Sequence[Any]
+    directory_logins: Directories
 
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
@@ -82,19 +83,20 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         from .directories import make_directories  # noqa: PLC0415 - loads a library that few servers need
 
         directories = make_directories(config, reactor)
+    directory_logins = Directories(
+        directories,
+        catalog,
+        parallel=max((each.connections for each in config.auth.ldap.values()), default=1),
+        reactor=reactor,
+        now_ms=core.clock.now_ms,
+    )
     checkers = [
         PasswordChecker(
             catalog,
             core.passwords,
             throttle,
             factors,
-            directories=Directories(
-                directories,
-                catalog,
-                parallel=max((each.connections for each in config.auth.ldap.values()), default=1),
-                reactor=reactor,
-                now_ms=core.clock.now_ms,
-            ),
+            directories=directory_logins,
             clock=clock,
         ),
         TokenChecker(catalog, clock=clock),
@@ -168,6 +170,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         ),
         sign_on=sign_on,
         directories=directories,
+        directory_logins=directory_logins,
         daily_check=DailyCheck(
             [*sign_on.sources(), *directories], catalog, now_ms=core.clock.now_ms, copy_entry=audit_log.copy
         ),

@@ -36,6 +36,7 @@ from pkgrepo.storage.catalog.people.linked_identities import Person, ensure_link
 MOST_WAITING: Final = 256  # logins
 RETRY_S: Final = 5  # seconds, for Retry-After
 SETTLED_S: Final = 3600  # seconds for which a login that changes nothing is not recorded
+OUTCOMES = RIGHT, WRONG, UNAVAILABLE = ("right", "wrong", "unavailable")
 CHECKABLE: Final = "directory"  # in place of a refresh token: what the daily check needs is in the link itself
 
 
@@ -57,7 +58,11 @@ class IDirectory(Interface):
 
 
 class Directories:
-    """Asks the ``directories``, for ``parallel`` logins at a time. ``now_ms`` returns milliseconds since the epoch."""
+    """
+    Asks the ``directories``, for ``parallel`` logins at a time. ``now_ms`` returns milliseconds since the epoch.
+
+    ``outcomes`` counts logins that were asked for.
+    """
 
     def __init__(
         self,
@@ -72,6 +77,7 @@ class Directories:
         self._catalog = catalog
         self._now_ms = now_ms
         self._permits = FairSemaphore(parallel, reactor, most_waiting=MOST_WAITING)
+        self.outcomes = dict.fromkeys(OUTCOMES, 0)
 
     def asked_for(self, username: str, user: User | None, issuers: Sequence[str], *, has_password: bool) -> list[Any]:
         """
@@ -126,6 +132,7 @@ class Directories:
     ) -> tuple[Any, Person] | None:
         away: DirectoryUnavailable | None = None
         right = False
+        outcome = UNAVAILABLE
         try:
             for directory in asked:
                 try:
@@ -134,13 +141,15 @@ class Directories:
                     away = away or error
                     continue
                 if person is not None:
-                    right = True
+                    right, outcome = True, RIGHT
                     return directory, person
                 failed = True
+            if away is not None:
+                raise away
+            outcome = WRONG
         finally:
+            self.outcomes[outcome] += 1
             attempt.end(failed=failed and not right)
-        if away is not None:
-            raise away
         return None
 
     async def _enter(self, directory: Any, person: Person) -> User:

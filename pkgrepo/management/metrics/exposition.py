@@ -10,7 +10,7 @@ of the catalog, which are read once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Protocol
@@ -224,6 +224,19 @@ class WebhookMetrics:
         samples = [([result], count) for result, count in self._sender.attempts.items()]
         text = "Attempts to deliver events to webhooks."
         return lambda: [counter("pkgrepo_webhook_deliveries", text, ["result"], samples)]
+
+
+class DirectoryMetrics:
+    """The numbers of logins that directories were asked for."""
+
+    def __init__(self, outcomes: Mapping[str, int]) -> None:
+        self._outcomes = outcomes
+
+    def snapshot(self) -> Families:
+        """The numbers of this process."""
+        samples = [([result], count) for result, count in self._outcomes.items()]
+        text = "Logins that directories (LDAP) were asked for."
+        return lambda: [counter("pkgrepo_directory_logins", text, ["result"], samples)]
 
 
 def _storages(stores: Sequence[tuple[Storage, IBlobStore | None]]) -> Iterator[Metric]:
