@@ -16,6 +16,8 @@ from pkgrepo.proxy.configuration import VirtualConfig, virtual_config_of
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.policy.schema import ServingPolicy
 
+AUTO = "auto"
+
 
 class Policy(ServingPolicy, frozen=True):
     """
@@ -88,10 +90,15 @@ def _virtual_companion(parent: VirtualConfig, companion: Callable[[str], str | N
     }
 
 
-def converts_wheels(parent: Repository) -> bool:
-    """Whether wheels of the repository that a channel belongs to become packages: its setting ``conda.from_wheels``."""
+def converts_wheels(parent: Repository, *, read: bool) -> bool:
+    """
+    Whether wheels of the repository that a channel belongs to become packages: its setting ``conda.from_wheels``.
+
+    With ``auto`` they do once somebody has ``read`` the channel.
+    """
     setting: Mapping[str, Any] = parent.settings.get("conda") or {}
-    return bool(setting.get("from_wheels", True))
+    chosen = setting.get("from_wheels", AUTO)
+    return parent.type is RepositoryType.HOSTED and (read if chosen == AUTO else bool(chosen))
 
 
 def policy(repository: Repository) -> Policy:

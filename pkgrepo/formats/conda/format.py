@@ -23,6 +23,7 @@ from pkgrepo.formats.conda.proxied.restoring import (
 )
 from pkgrepo.formats.conda.versions import accepts
 from pkgrepo.formats.conda.wheels.following import WheelFollower
+from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.uploads import Uploads
@@ -54,7 +55,7 @@ def conda() -> Format:
         package_of=_package_of,
         document_of=lambda package_key, path: f"{path.partition('/')[0]}/{package_key}",
     )
-    caches = Caches(PackageLists(ChannelSource()), MemberChannels())
+    caches = Caches(PackageLists(ChannelSource()), MemberChannels(), FirstReads())
     return Format(
         name=NAME,
         configurations=CONFIGURATIONS,

@@ -19,6 +19,7 @@ from pkgrepo.formats.conda.proxied.channels import MemberChannels, find_member_s
 from pkgrepo.formats.conda.proxied.restoring import upstream_folders
 from pkgrepo.formats.conda.wheels.following import DOCUMENT as UNCONVERTED
 from pkgrepo.formats.conda.wheels.following import list_unconverted
+from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.services import Context
@@ -40,10 +41,11 @@ READS = frozenset({b"GET", b"HEAD"})
 
 @frozen
 class Caches:
-    """The documents of hosted channels, and those of channels that have members."""
+    """The documents of hosted channels, those of channels that have members, and which channels were read."""
 
     hosted: ChannelLists
     channels: MemberChannels
+    first_reads: FirstReads
 
 
 async def _read(context: Context[Caches], request: Request, rest: bytes) -> list[str]:
@@ -76,12 +78,17 @@ async def _answer(context: Context[Caches], request: Request, parts: list[str]) 
         return await _write(context, request, parts)
     path = read_path(parts)
     if isinstance(path, PackagePath):
+        first_reads = context.caches.first_reads
+        if not first_reads.knows(context.services, context.repository):
+            await context.admit(request, Action.READ, path.name.name)
+            await first_reads.admit(context.services, context.repository)
         return await get_file(context, request, path)
     if isinstance(path, RootPath):  # anaconda-client asks for it before an upload
         await context.services.access.admit_known(request, context.repository)
         return text_response(f"This is the conda channel {context.repository.path}.\n")
     await context.admit(request, Action.READ)
     if path == ChannelPath(UNCONVERTED):
+        await context.caches.first_reads.admit(context.services, context.repository)
         return await list_unconverted(context, request)
     if path == ChannelPath(NOTICES):
         return notices(context.repository)
@@ -97,6 +104,7 @@ async def take_file(context: Context[Caches], request: Request, sent: SentFile) 
 
 async def _index(context: Context[Caches], request: Request, path: ChannelPath | SubdirPath | ShardPath) -> Response:
     services, repository, caches = context.services, context.repository, context.caches
+    await caches.first_reads.admit(services, repository)
     hosted, members = Context(services, repository, caches.hosted), Context(services, repository, caches.channels)
     own = (
         services.proxy.resolver.flat_member(repository, repository)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -30,7 +30,10 @@ class Policy(ServingPolicy, frozen=True):
 class CondaChannel(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The conda channel beside the repository: with ``from_wheels`` pure wheels become packages in it."""
 
-    from_wheels: Annotated[bool, meaning("Pure wheels become packages in the conda channel.")] = True
+    from_wheels: Annotated[
+        bool | Literal["auto"],
+        meaning("Pure wheels become packages in the conda channel; auto: once somebody has read the channel."),
+    ] = "auto"
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):

@@ -30,10 +30,9 @@ def configuration():
 
 
 def put_wheel(server, repository, filename, data):
-    """Upload a wheel, and wait until it is in the channel."""
+    """Upload a wheel, which the first read of the channel finds there."""
     where = HttpClient(f"{server.url}/repositories/main/{repository}", ADMIN)
     assert where.put(f"/demo/1.0/{filename}", data).status == 201
-    server.lines(f"demo 1.0 in main/{repository}/conda", 1)
 
 
 def test_uploads_and_a_converted_wheel_are_installed_and_a_second_run_finds_nothing_new(server, rattler, tmp_path):

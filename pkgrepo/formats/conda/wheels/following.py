@@ -9,7 +9,8 @@ wheels converted: most of what one costs alone are hops between threads and its 
 ======================================  ==================================================================
 state of a channel                      next step
 ======================================  ==================================================================
-new, or the switch was turned           all packages are compared; then the state is recorded
+nobody has read it (``auto``)           none, see ``reading``
+new, first read, the switch was turned  all packages are compared; then the state is recorded
 following                               packages of the events after the recorded one are compared; then
                                         the last event is recorded
 ======================================  ==================================================================
@@ -36,10 +37,10 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, json_response
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, Action, File, Repository, RepositoryType
+from pkgrepo.model import SYSTEM, Action, File, Repository
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.storage.catalog.packages import events, followed_wheels, packages
-from pkgrepo.storage.catalog.packages.followed_wheels import Followed, Unconverted
+from pkgrepo.storage.catalog.packages.followed_wheels import BEGUN, TRIED, Followed, Unconverted
 from pkgrepo.storage.catalog.rows import batches
 
 log = Logger()
@@ -67,8 +68,9 @@ class WheelFollower:
         """Bring all channels up to date with what has happened until now."""
         services = self._services
         await services.registry.refresh()
+        begun: set[int] = await services.catalog.look(followed_wheels.begun_channels)
         now = (services.registry.serial, await services.catalog.look(events.last_seq))
-        if now == self._seen:
+        if now == self._seen and not begun:
             return
         changed: set[int] | None = None  # not known: all channels are looked at
         if self._seen is not None and self._seen[0] == now[0]:
@@ -77,7 +79,7 @@ class WheelFollower:
         for each in services.registry.all():
             follows = each.format == self._format_name and each.active and each.stage is None
             parent = each.parent if follows else None
-            if parent is not None and (changed is None or parent.id in changed):
+            if parent is not None and (changed is None or parent.id in changed or each.id in begun):
                 failed |= not await self._try_channel(each, parent)
         self._seen = None if failed else now
 
@@ -97,13 +99,19 @@ class WheelFollower:
 
     async def _follow_channel(self, channel: Repository, parent: Repository) -> None:
         catalog = self._services.catalog
-        converting = parent.type is RepositoryType.HOSTED and configuration.converts_wheels(parent)
         followed = await catalog.look(followed_wheels.find_followed, channel.id)
-        if followed is None or followed.converting != converting:
+        converting = configuration.converts_wheels(parent, read=followed is not None and followed.converting)
+        if followed is None or not followed.complete or followed.converting != converting:
             seq = await catalog.look(events.last_seq_of_repository, parent.id)
+            try:
+                if converting or followed is not None:
+                    await self._compare_all(channel, parent, converting=converting)
+            except PkgrepoError:
+                if followed is not None and followed.seq == BEGUN:
+                    await catalog.write(followed_wheels.put_followed, channel.id, Followed(TRIED, converting))
+                raise
             if converting or followed is not None:
-                await self._compare_all(channel, parent, converting=converting)
-            await catalog.write(followed_wheels.put_followed, channel.id, Followed(seq, converting))
+                await catalog.write(followed_wheels.put_followed, channel.id, Followed(seq, converting))
             return
         seq = followed.seq
         while converting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from attrs import frozen
 
@@ -13,12 +14,25 @@ from pkgrepo.storage.catalog.rows import every, exists, find, rows
 _UNCONVERTED = "SELECT path, sha256, package_key, reason FROM unconverted_wheel"
 
 
+BEGUN: Final = -1  # nothing was followed yet, and readers wait for it
+TRIED: Final = -2  # the same, but something went wrong, and readers get what there is
+
+
 @frozen
 class Followed:
-    """The last event of the other repository that was followed, and whether wheels were converted at that time."""
+    """
+    The last event of the other repository that was followed, and whether wheels were converted at that time.
+
+    ``seq`` may also be ``BEGUN`` or ``TRIED``.
+    """
 
     seq: int
     converting: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether all wheels were looked at."""
+        return self.seq >= 0
 
 
 _FOLLOWED, _to_followed = rows(Followed, "followed_wheels")
@@ -49,6 +63,18 @@ def put_followed(tx: Transaction, repository_id: int, followed: Followed) -> Non
         """,
         (repository_id, followed.seq, int(followed.converting)),
     )
+
+
+def begin_following(tx: Transaction, repository_id: int) -> None:
+    """Have wheels converted from now on, and those that are there. :raises NotFound: it was removed meanwhile"""
+    followed = find_followed(tx, repository_id)
+    if followed is None or not followed.converting:
+        put_followed(tx, repository_id, Followed(BEGUN, converting=True))
+
+
+def begun_channels(r: Reader) -> set[int]:
+    """The ids of the repositories whose wheels were not all looked at yet."""
+    return set(every(r, lambda row: int(row[0]), "SELECT repository_id FROM followed_wheels WHERE seq < 0"))
 
 
 def list_unconverted(r: Reader, repository_id: int, *, after: str = "", limit: int = 1000) -> list[Unconverted]:

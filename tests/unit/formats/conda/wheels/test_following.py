@@ -16,6 +16,7 @@ from tests.support.memory_server import running_stacks
 from tests.support.python_packages import make_wheel
 
 CHANNEL = "/repositories/main/py/conda"
+ALWAYS = {"type": "Hosted", "conda": {"from_wheels": True}}
 
 
 @pytest_twisted.async_yield_fixture
@@ -23,7 +24,7 @@ async def server(tmp_path, monkeypatch):
     monkeypatch.setattr(following, "EVERY_S", 0.005)
     async with running_stacks(tmp_path) as make:
         stack = await make()
-        await stack.add_repository("py")
+        await stack.add_repository("py", config=ALWAYS)
         yield stack
 
 
@@ -53,7 +54,9 @@ async def _is_current(server):
             int('wheels":false' not in settings),
         )
         followed = r.one(sql)
-        return followed is not None and (tuple(followed) == wanted or (not wanted[1] and followed[1] == 0))
+        if followed is None:
+            return not wanted[1]
+        return tuple(followed) == wanted or (not wanted[1] and followed[1] == 0)
 
     return await server.assembly.core.catalog.scan(read)
 
@@ -130,11 +133,11 @@ async def test_the_switch_takes_converted_packages_away_and_brings_them_back(ser
     own = make_conda("own", "1.0")
     assert (await server.call("PUT", f"{CHANNEL}/noarch/own-1.0-py_0.conda", raw=own)).status == 201
     assert await shown(server) == ["own-1.0-py_0.conda"]
-    await server.ok("PUT", config, {"type": "Hosted"})
+    await server.ok("PUT", config, ALWAYS)
     assert await shown(server) == ["before-1.0-py_0.conda", "own-1.0-py_0.conda"]
     await server.ok("PUT", config, {"type": "Hosted", "conda": {"from_wheels": False}})
     assert await shown(server) == ["own-1.0-py_0.conda"]
-    await server.ok("PUT", config, {"type": "Hosted"})
+    await server.ok("PUT", config, ALWAYS)
     assert await shown(server) == ["before-1.0-py_0.conda", "own-1.0-py_0.conda"]
 
 
@@ -171,7 +174,7 @@ async def test_wheels_that_wait_are_published_together_and_a_refused_one_hinders
     await put(server, *make_wheel("damaged", "1.0", fields=[("Requires-Dist", "a; sys_platform == 'win32'")]))
     monkeypatch.setattr(publishing, "AT_ONCE", 4)
     monkeypatch.setattr(server.assembly.core.catalog, "write", writing)
-    await server.ok("PUT", config, {"type": "Hosted"})
+    await server.ok("PUT", config, ALWAYS)
     assert await shown(server) == [f"{name}-1.0-py_0.conda" for name in "abcde"]
     assert (await reasons(server)).keys() == {"damaged-1.0-py3-none-any.whl", "c-1.0-py3-none-any.whl"}
     assert commands == [["a", "b", "c", "c"], ["a"], ["b"], ["c"], ["c"], ["d", "e"]]  # one of the first was refused
@@ -187,7 +190,7 @@ async def test_a_wheel_whose_bytes_are_lost_hinders_no_other_and_is_tried_again(
     lost = next(tmp_path.rglob(f"blobs/**/{hashlib.sha256(wheels['b'][1]).hexdigest()}.*"))
     content = lost.read_bytes()
     lost.unlink()
-    await server.ok("PUT", config, {"type": "Hosted"})
+    await server.ok("PUT", config, ALWAYS)
 
     async def names():
         reply = await server.call("GET", f"{CHANNEL}/noarch/repodata.json")
