@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -45,6 +45,28 @@ class Once(Generic[T]):
             return self._made[0]
         finally:
             self._lock.release()
+
+
+class Named:
+    """A source of which packages are taken by their names, whether or not it lists them."""
+
+    def __init__(self, inner: Source, names: Sequence[str]) -> None:
+        self._inner = inner
+        self._names = names
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names, each once."""
+        for name in dict.fromkeys(self._names):
+            yield name
+
+    async def bundle(self, name: str) -> Bundle:
+        """What there is of a package."""
+        return await self._inner.bundle(name)
+
+
+def with_names(source: Source, names: Sequence[str]) -> Source:
+    """The source, or only the packages with these names, if there are any."""
+    return Named(source, names) if names else source
 
 
 class Described:

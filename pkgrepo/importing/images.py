@@ -129,6 +129,8 @@ class _Run:
     async def take_tag(self, tag: str, digest: str) -> None:
         """Take in the manifest of a tag. :raises Exception: it cannot be taken in"""
         repository, key = self.taker.order.repository, self.bundle.key
+        if not digest:
+            raise Invalid("the source lists the tag, and has no manifest for it")
         found = await self.taker.tools.catalog.look(find_tagged, repository.storage_id, repository.id, key, tag)
         if found is not None and found.digest == digest:
             self.taken.count_present(1)

@@ -11,6 +11,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.importing import conda, npm, python, ruby
 from pkgrepo.importing.artifactory import open_artifactory
+from pkgrepo.importing.described import with_names
 from pkgrepo.importing.devpi import DevpiExport
 from pkgrepo.importing.gitea import open_gitea
 from pkgrepo.importing.image_folders import open_images
@@ -59,17 +60,17 @@ TAKINGS: Final[Mapping[str, Taking]] = {
 KINDS: Final[Mapping[str, Kind]] = {
     "python": Kind(
         about="Python packages: a simple index (PEP 503, PEP 691), or a folder of wheels and source distributions.",
-        addresses={"python": lambda site, _: python.PythonIndex(site)},
+        addresses={"python": lambda site, request: with_names(python.PythonIndex(site), request.names)},
         folders={"python": lambda folder, _: python.PythonFolder(folder)},
     ),
     "npm": Kind(
         about="npm packages: a registry, or a folder with the tarballs of each package.",
-        addresses={"npm": lambda site, request: npm.NpmRegistry(site, request.names)},
+        addresses={"npm": lambda site, request: with_names(npm.NpmRegistry(site), request.names)},
         folders={"npm": lambda folder, _: npm.NpmFolder(folder)},
     ),
     "verdaccio": Kind(
         about="The npm packages of a Verdaccio: its address, or its storage folder.",
-        addresses={"npm": lambda site, request: npm.NpmRegistry(site, request.names)},
+        addresses={"npm": lambda site, request: with_names(npm.NpmRegistry(site), request.names)},
         folders={"npm": lambda folder, _: npm.NpmFolder(folder)},
     ),
     "container": Kind(
@@ -84,7 +85,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "ruby": Kind(
         about="Ruby gems: a gem server (compact or legacy index), or a folder of gems (geminabox, gemstash).",
-        addresses={"ruby": lambda site, _: ruby.GemServer(site)},
+        addresses={"ruby": lambda site, request: with_names(ruby.GemServer(site), request.names)},
         folders={"ruby": lambda folder, _: ruby.GemFolder(folder)},
     ),
     "conda": Kind(
@@ -130,7 +131,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "devpi": Kind(
         about="An index of devpi: the address of its simple index, or a folder that devpi-export wrote.",
-        addresses={"python": lambda site, _: python.PythonIndex(site)},
+        addresses={"python": lambda site, request: with_names(python.PythonIndex(site), request.names)},
         folders={"python": lambda folder, request: DevpiExport(folder, request.repositories)},
     ),
 }

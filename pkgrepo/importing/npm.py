@@ -53,11 +53,10 @@ class About:
 
 
 class NpmRegistry:
-    """A registry. Without ``names`` it is asked for a list of its packages, in the ways that registries have one."""
+    """A registry, which is asked for a list of its packages in the ways that registries have one."""
 
-    def __init__(self, site: Site, names: Sequence[str] = ()) -> None:
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._names = names
 
     async def names(self) -> AsyncIterator[str]:
         """The names of the packages. :raises Invalid: the registry does not list them"""
@@ -68,10 +67,6 @@ class NpmRegistry:
                 yield name
 
     async def _listed(self) -> AsyncIterator[str]:
-        if self._names:
-            for name in self._names:
-                yield name
-            return
         for path in LISTS:
             try:
                 found = await self._site.json(f"{self._site.url}/{path}")

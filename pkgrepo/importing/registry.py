@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.container.documents import MANIFEST_SIZE
-from pkgrepo.formats.container.names import find_digest
+from pkgrepo.formats.container.names import find_digest, is_tag
 from pkgrepo.formats.container.proxied.holders import Place
 from pkgrepo.formats.container.proxied.lists import ACCEPT_LISTS
 from pkgrepo.formats.container.proxied.manifests import ACCEPT
@@ -72,7 +73,7 @@ class Registry:
                 data, link = await response.read(), response.headers.get("Link")
             for tag in self._decode(data, _Tags).tags or ():
                 if tag not in found:
-                    found[tag] = await self._digest(name, tag)
+                    found[tag] = await self._digest(name, tag) if is_tag(tag) else ""
             rest = next_page(rest, link)
         return found
 
@@ -104,12 +105,16 @@ class Registry:
         return RegistryBlob(self._client, self._place(name), digest, self._site.largest)
 
     async def _digest(self, name: str, tag: str) -> str:
-        """The digest of the manifest of a tag, by its head, or else by its bytes."""
-        async with self._client.open(self._place(name), "HEAD", f"manifests/{tag}", ACCEPT) as response:
-            digest = response.headers.get("Docker-Content-Digest") or ""
-        if find_digest(digest) is not None:
-            return digest
-        raise UpstreamFailed(self._site.name, f"it does not say the digest of {name}:{tag}")
+        """The digest of the manifest of a tag, by its head, or else by its bytes; empty if there is none."""
+        try:
+            async with self._client.open(self._place(name), "HEAD", f"manifests/{tag}", ACCEPT) as response:
+                digest = response.headers.get("Docker-Content-Digest") or ""
+            if find_digest(digest) is None:
+                data, _ = await self.manifest(name, tag)
+                digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        except NotFound:
+            return ""
+        return digest
 
     async def _read_catalog(self, url: str) -> tuple[bytes, str | None]:
         upstream, authorization = self._site.upstream, ""

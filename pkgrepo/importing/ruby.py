@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import re
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
 
@@ -20,9 +22,10 @@ from pkgrepo.formats.rubygems.legacy import read_rows
 from pkgrepo.formats.rubygems.names import full_name, is_full_version, is_name, sort_key
 from pkgrepo.formats.rubygems.paths import GEM, GEM_TYPE, gem_path, hidden_path, quick_path
 from pkgrepo.formats.rubygems.proxied.normaliser import normalise_info
+from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import QUICK_ROLE, read_gem
 from pkgrepo.importing.items import Bundle, Item, Taking
-from pkgrepo.importing.places import Folder, FoundFile, Site
+from pkgrepo.importing.places import Folder, FoundFile, Site, open_file
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.parts.values import Context
@@ -34,6 +37,8 @@ from pkgrepo.storage.pools import Pools
 LISTS: Final = ("specs.4.8.gz", "prerelease_specs.4.8.gz")  # of the legacy index; together they have all gems
 LARGEST_INFO: Final = 64 * 1024 * 1024  # bytes
 LARGEST_SPECS: Final = 512 * 1024 * 1024  # bytes, inflated
+GEMSTASH: Final = "gem"  # the name of each gem's file in its storage, whose folders end with an MD5
+_GEMSTASH_FOLDER: Final = re.compile(r"\w+-[0-9a-f]{32}")
 _FILE: Final = re.compile(r"(?P<name>.+?)-(?P<version>[0-9][^-]*(?:-.+)?)\.gem")
 
 
@@ -110,16 +115,21 @@ class GemFolder:
     async def names(self) -> AsyncIterator[str]:
         """The names of the gems, as far as the names of files tell; an empty name stands for what is no gem."""
         for file in await self._folder.files():
-            if not file.name.endswith(GEM):
+            try:
+                filename = await self._file_name(file)
+            except (Invalid, OSError) as error:
+                self._left_out.append((file.path, str(error)))
                 continue
-            parts = _FILE.fullmatch(file.name)
+            if filename is None:
+                continue
+            parts = _FILE.fullmatch(filename)
             if parts is None or not is_name(parts["name"]) or not is_full_version(parts["version"]):
                 self._left_out.append((file.path, "its name is not <name>-<version>.gem"))
                 continue
             known = self._found.setdefault(parts["name"], {})
-            if file.name in known:
-                self._left_out.append((file.path, f"{known[file.name].path} has the same name"))
-            known.setdefault(file.name, file)
+            if filename in known:
+                self._left_out.append((file.path, f"{known[filename].path} has the same name"))
+            known.setdefault(filename, file)
         for name in sorted(self._found):
             yield name
         if self._left_out:
@@ -130,19 +140,35 @@ class GemFolder:
         if not name:
             mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
             return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
-        found = self._found.pop(name).values()
+        files = self._found.pop(name)
         items = [
             Item(
-                name=each.name,
-                path=gem_path(each.name.removesuffix(GEM)),
+                name=filename,
+                path=gem_path(filename.removesuffix(GEM)),
                 place=self._folder.file(each),
                 size=each.size,
                 published_ms=each.modified_ns // 1_000_000,
             )
-            for each in sorted(found, key=lambda each: each.modified_ns)
+            for filename, each in sorted(files.items(), key=lambda pair: pair[1].modified_ns)
         ]
-        mark = hashlib.sha256("\n".join(each.mark for each in found).encode()).hexdigest()
+        mark = hashlib.sha256("\n".join(each.mark for each in files.values()).encode()).hexdigest()
         return Bundle(name=name, key=name, fingerprint=mark, items=items)
+
+    async def _file_name(self, file: FoundFile) -> str | None:
+        """
+        What a gem is called, None for another file; in the storage of gemstash only the gem itself says it.
+
+        :raises Invalid: it is none, or was yanked there
+        """
+        if file.name.endswith(GEM):
+            return file.name
+        folder = file.path.rpartition("/")[0]
+        if file.name != GEMSTASH or not _GEMSTASH_FOLDER.fullmatch(folder.rpartition("/")[2]):
+            return None
+        with suppress(NotFound):
+            if b":indexed: false" in await self._folder.read(f"{folder}/properties.yaml", 64 * 1024):
+                raise Invalid("it was yanked there")
+        return await self._folder.pools.cpu(_name_in, self._folder.at(file.path).path)
 
 
 async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
@@ -178,6 +204,15 @@ def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:
 
 
 TAKING: Final = Taking(take=take, settle=settle)
+
+
+def _name_in(place: str) -> str:
+    """The name of the file of a gem, as the gem itself has it. :raises Invalid: it is none; :raises OSError: no file"""
+    descriptor = open_file(place)
+    try:
+        return f"{inspect_gem(descriptor).full_name}{GEM}"
+    finally:
+        os.close(descriptor)
 
 
 def _rows(content: bytes) -> Iterable[tuple[str, str]]:

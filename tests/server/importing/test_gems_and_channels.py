@@ -82,6 +82,22 @@ LEGACY = (
 )
 
 
+def test_the_storage_of_gemstash_is_taken_in(client, sources) -> None:
+    """Its layout is that of ``Gemstash::Resource``: a folder for each gem, whose name does not tell that of the gem."""
+    stored = {
+        "gems/private/g/e/m/gem_one_1_0_0-" + "0" * 32: True,
+        "gems/private/g/e/m/gem_two_1_0_0-" + "1" * 32: False,
+    }
+    files = {}
+    for folder, indexed in stored.items():
+        name = "gem-one" if indexed else "gem-two"
+        files[f"{folder}/gem"] = make_gem(name, "1.0.0")
+        files[f"{folder}/properties.yaml"] = f"---\n:indexed: {str(indexed).lower()}\n".encode()
+    result = take(client, "ruby", write(sources / "gemstash", files), "main/gems-legacy")
+    assert counts(result) == (1, 0, 1), result
+    assert client.get("/repositories/main/gems-legacy/gems/gem-one-1.0.0.gem").status == 200
+
+
 def test_a_yanked_gem_stays_yanked(client, sources) -> None:
     form = "gem_name=beta-tool&version=2.0"
     take(client, "ruby", sources / "gems", "main/gems")
