@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from pkgrepo.errors import Conflict, IdentityRefused, NotFound, TooManyAttempts
+from pkgrepo.errors import Conflict, DirectoryUnavailable, IdentityRefused, NotFound, TooManyAttempts
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
@@ -15,7 +15,7 @@ from pkgrepo.web.visits import Form, Visit
 TEMPLATE: Final = "login/second_factor.html"
 
 pages = PageTable()
-PROBLEMS = (*REFUSED, TooManyAttempts, NotFound)
+PROBLEMS = (*REFUSED, TooManyAttempts, NotFound, DirectoryUnavailable)
 
 
 @pages.get("/second-factor")

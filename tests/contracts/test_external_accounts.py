@@ -11,6 +11,7 @@ from pkgrepo.storage.catalog.people.linked_identities import (
     linked_to_check,
 )
 from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
+from pkgrepo.storage.catalog.people.passkeys import add_passkey, list_passkeys
 from pkgrepo.storage.catalog.people.tokens import add_token, find_token
 from pkgrepo.storage.catalog.people.users import add_user, get_user, set_password
 
@@ -73,6 +74,9 @@ async def test_who_has_left_loses_sessions_tokens_and_groups_once(catalog):
         tokens[person.username] = await catalog.write(
             add_token, user_id=user.id, hash=b"t%d" % number, shown="x", kind=TokenKind.PERSONAL, name="x", now_ms=0
         )
+        await catalog.write(
+            add_passkey, user.id, credential_id=b"%d" % number, public_key=b"k", sign_count=0, name="", now_ms=0
+        )
         users[person.username] = user
     await catalog.write(set_password, users["cid"].id, "$argon2id$x", now_ms=0)
     session = {"user_id": users["cid"].id, "address": "", "client": "", "now_ms": NOW_MS}
@@ -91,11 +95,12 @@ async def test_who_has_left_loses_sessions_tokens_and_groups_once(catalog):
         user = await catalog.look(get_user, users[name].id)
         sessions = len(await catalog.look(list_sessions, user.id))
         token = await catalog.look(find_token, tokens[name].id)
-        return sessions, token.revoked_at is None, await catalog.look(is_member, crew.id, user.id)
+        keys = len(await catalog.look(list_passkeys, user.id))
+        return sessions, keys, token.revoked_at is None, await catalog.look(is_member, crew.id, user.id)
 
-    assert await state("ann") == (1, True, True)
-    assert await state("bob") == (0, False, False)
-    assert await state("cid") == (1, True, False), "there is a password here, too"
+    assert await state("ann") == (1, 1, True, True)
+    assert await state("bob") == (0, 0, False, False)
+    assert await state("cid") == (1, 1, True, False), "there is a password here, too"
     assert sorted(each.object for each in entries) == ["bob", "cid"]
     now_ms[0] += DAY_MS
     await check.run()

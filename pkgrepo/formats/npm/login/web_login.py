@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, quote
 from pkgrepo.auth.accounts import add_personal_token, owner_of
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.errors import NotFound, SecondFactorMissing, SecondFactorRequired
+from pkgrepo.errors import DirectoryUnavailable, Forbidden, NotFound, SecondFactorMissing, SecondFactorRequired
 from pkgrepo.formats.npm.login.accounts import authenticate, limits_for
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.bodies import read_body
@@ -124,9 +124,9 @@ async def approve_login(context: Context[object], request: Request) -> Response:
         identity = await authenticate(context, request, username, password, code)
     except SecondFactorRequired:
         return _page(context, request, "Type the one-time password of your app, too.", username, status=401)
-    except (Refusal, SecondFactorMissing, NotFound) as error:
+    except (Refusal, SecondFactorMissing, NotFound, Forbidden, DirectoryUnavailable) as error:
         sentence = error.sentence if isinstance(error, Refusal) else str(error)
-        status = 404 if isinstance(error, NotFound) else 401
+        status = {NotFound: 404, Forbidden: 403, DirectoryUnavailable: 503}.get(type(error), 401)
         return _page(context, request, f"{sentence[:1].upper()}{sentence[1:]}.", username, status=status)
     if identity.limits is not None:
         return _page(context, request, "Log in with the password, not with a token.", username, status=403)

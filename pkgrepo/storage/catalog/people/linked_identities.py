@@ -22,6 +22,7 @@ from pkgrepo.model import TokenKind, User, UserKind
 from pkgrepo.storage.catalog.rows import column, dump, every, find, insert, load, rows, update
 
 from .groups import add_group_member, find_group, remove_group_member
+from .passkeys import remove_passkeys
 from .users import add_user, bump_generation, bump_identity_serial, get_user, password_hash, update_user
 
 
@@ -211,14 +212,15 @@ def end_linked(tx: Transaction, linked: LinkedIdentity, *, now_ms: int) -> User:
     """
     End everything of a person whom the provider knows no more: the sessions from there, what claims gave, and tokens.
 
-    Of a user who also has a password here, access tokens and the sessions that began with a password stay, since the
-    provider is not the only way in.
+    Of a user who also has a password here, access tokens, passkeys and the sessions that began with a password stay,
+    since the provider is not the only way in.
     """
     nobody = Person(linked.issuer, linked.subject, "", "", "", (), admin=False)
     apply_claims(tx, linked, nobody, now_ms=now_ms)
     tx.execute("DELETE FROM session WHERE linked_id = ?", (linked.id,))
-    if not password_hash(tx, linked.user_id):  # then sessions that began with one are from a directory
+    if not password_hash(tx, linked.user_id):  # then the password of sessions and passkeys was that of a directory
         tx.execute("DELETE FROM session WHERE user_id = ? AND linked_id IS NULL", (linked.user_id,))
+        remove_passkeys(tx, linked.user_id)
     _revoke_tokens(tx, linked.user_id, now_ms)
     bump_generation(tx, linked.user_id)
     update(tx, "linked_identity", linked.id, refresh="", checked_at=now_ms)
