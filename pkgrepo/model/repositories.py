@@ -243,3 +243,10 @@ class UpstreamHealth:
     successes: int
     failures: int
     limited_until: datetime | None
+
+    @property
+    def failed_last(self) -> bool:
+        """Whether requests are sent, and the last one failed."""
+        failed, succeeded = self.last_failure_at, self.last_success_at
+        newest = failed is not None and (succeeded is None or failed > succeeded)
+        return newest and self.state is UpstreamState.CLOSED

@@ -13,6 +13,7 @@ from pkgrepo.storage.catalog.packages.text_index import license_of, people_of
 
 from .schema import FileRecord, OriginRecord, PromotedFrom, Requirement, VersionRecord
 
+FACTS = "facts"  # the attribute of files, such as jars
 LONG = frozenset({"description", "readme"})  # served by the route to the readme
 
 _LINKS = (
@@ -43,7 +44,7 @@ def version_record(
     ``totals`` are the number and the size of all its files. With ``shows_urls`` it has the addresses that cached files
     came from.
     """
-    meta = version.meta
+    meta = {**facts_of(files), **{key: value for key, value in version.meta.items() if value}}
     return VersionRecord.from_attributes(
         version,
         package=name,
@@ -61,6 +62,11 @@ def version_record(
         size=totals[1],
         metadata={key: value for key, value in meta.items() if key not in LONG},
     )
+
+
+def facts_of(files: Sequence[File]) -> Mapping[str, Any]:
+    """What files say of their version themselves, for what its metadata do not say."""
+    return next((each.attrs[FACTS] for each in files if FACTS in each.attrs), {})
 
 
 def file_record(file: File, repository_url: str, *, shows_url: bool) -> FileRecord:

@@ -301,9 +301,12 @@ def _record(
     return record
 
 
+FAILING: Final = "failing"  # of a route that is asked, and whose last request failed
+
+
 def _worst_state(call: Call, repository: Repository) -> str:
     """The state of the route of a proxy that is worst, of those that were asked."""
     health = call.shared.proxy.upstreams.health
     known = [health(repository.id, each) for each in proxy_config_of(repository).routes]
-    states = {each.state for each in known if each is not None}
-    return next((each for each in ("open", "half_open", "closed") if each in states), "unused")
+    states = {FAILING if each.failed_last else str(each.state) for each in known if each is not None}
+    return next((each for each in ("open", "half_open", FAILING, "closed") if each in states), "unused")

@@ -59,8 +59,8 @@ class RepositoryRecord(Record):
     bytes (others are at /quota), null in lists. usage_bytes, package_count, version_count and downloads are null in
     lists unless the request has include_usage; downloads are those of each of the last 30
     days (UTC), the oldest first. upstream_state is that of the worst route of a proxy: open while one fails and is not
-    asked, half_open while it is tried again, closed if all that were asked work, unused if none was asked; null for
-    repositories of other types.
+    asked, half_open while it is tried again, failing if its last request failed, closed if all that were asked work,
+    unused if none was asked; null for repositories of other types.
     repository_type, repository_kind and storage_usage_bytes are older names of format, type and usage_bytes.
     """
 

@@ -67,6 +67,9 @@ async def test_lists_of_repositories_have_the_worst_state_of_their_upstreams(mir
     upstream.add("known")
     await mirror.install("known")
     assert await states() == {"mirror": "closed", "ours": None}
+    upstream.serve("/broken", Answer(500))
+    assert (await mirror.get("/broken")).status >= 500
+    assert await states() == {"mirror": "failing", "ours": None}
     dead = {"url": f"http://127.0.0.1:{closed_port()}/", "name": "dead", "priority": 9}
     routes = [dead, {"url": upstream.url, "name": "up"}]
     await mirror.api("PUT", "config", {"type": "Proxy", "proxy": {"routes": routes}})

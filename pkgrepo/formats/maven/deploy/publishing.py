@@ -36,6 +36,7 @@ from pkgrepo.formats.maven.openpgp import LARGEST_SIGNATURE, is_signed_by, read_
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
+from pkgrepo.formats.maven.upload.jar import FACTS
 from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.gateway.stages import as_staged, make_opening
 from pkgrepo.http.responses import Refusal
@@ -309,13 +310,18 @@ def _releases(parts: Sequence[Part], permits: Sequence[PushPermit]) -> list[Rele
     return [
         make_release(
             part.coordinates,
-            [new_file(file, staged.blob) for file, staged in part.files],
+            [new_file(file, staged.blob, **_facts(staged)) for file, staged in part.files],
             part.meta,
             overwrite=permit.overwrite,
             reuse=permit.reuse,
         )
         for part, permit in zip(parts, permits, strict=True)
     ]
+
+
+def _facts(staged: StagedFile) -> dict[str, Any]:
+    """The attributes of a staged file that are those of the published one, too."""
+    return {FACTS: staged.attrs[FACTS]} if FACTS in staged.attrs else {}
 
 
 def _guard(

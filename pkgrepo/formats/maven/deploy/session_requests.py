@@ -27,6 +27,7 @@ from pkgrepo.formats.maven.deploy.work import publish_session
 from pkgrepo.formats.maven.metadata.plugins import find_plugin
 from pkgrepo.formats.maven.names import Coordinates, parse_package_key, parse_version
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_path, parse_text
+from pkgrepo.formats.maven.upload.jar import FACTS, read_jar
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
 from pkgrepo.gateway.bodies import read_json, receive_body
 from pkgrepo.http.request import Request
@@ -245,9 +246,11 @@ async def _attrs(context: MavenContext, staged: Staged, file: ArtifactFile, blob
             raise Invalid(problem)
         return {}
     if file.extension == "jar" and not file.classifier:
+        facts = await staged.inspect(services.pools.cpu, blob, read_jar, commit=False)
         look = partial(find_plugin, artifact=file.coordinates.artifact)
-        found = await staged.inspect(services.pools.cpu, blob, look)
-        return {} if found is None else {"plugin": found}
+        plugin = await staged.inspect(services.pools.cpu, blob, look)
+        found = {FACTS: facts, "plugin": plugin}
+        return {name: each for name, each in found.items() if each}
     if file.extension != "pom" or file.classifier:
         return {}
     if blob.size > POM_SIZE:

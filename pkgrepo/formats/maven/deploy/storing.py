@@ -23,6 +23,7 @@ from pkgrepo.formats.maven.deploy.contents import Contents, check_digests, read_
 from pkgrepo.formats.maven.deploy.problems import Problems
 from pkgrepo.formats.maven.metadata.plugins import PACKAGING, find_plugin, usual_plugin
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, parse_text
+from pkgrepo.formats.maven.upload.jar import FACTS, read_jar
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo, Repository
@@ -196,12 +197,16 @@ class Storing:
         pom = self._contents.poms.get(file.path)
         if pom is not None:
             return {"meta": pom.meta()}
+        if file.extension != "jar" or file.classifier or file.role is not None:
+            return {}
+        facts = await self._staged.inspect(self._services.pools.cpu, blob, read_jar, commit=False)
+        found: dict[str, Any] = {FACTS: facts} if facts else {}
         if file.path in self._plugins:
             artifact = file.coordinates.artifact
             look = partial(find_plugin, artifact=artifact)
-            found = await self._staged.inspect(self._services.pools.cpu, blob, look)
-            return {"plugin": found or usual_plugin(artifact)}
-        return {}
+            plugin = await self._staged.inspect(self._services.pools.cpu, blob, look)
+            found["plugin"] = plugin or usual_plugin(artifact)
+        return found
 
     async def _stage_group(self) -> None:
         group, self._group = self._group, []

@@ -17,6 +17,7 @@ plugin     when POM and jar of a plugin are there, its prefix is added to the me
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from attrs import frozen
 
@@ -31,6 +32,7 @@ from pkgrepo.formats.maven.metadata.uploads import store_metadata
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile, media_type
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
+from pkgrepo.formats.maven.upload.jar import FACTS, read_jar
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom_file
 from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import receive_body
@@ -100,7 +102,10 @@ async def _publish(
     services = context.services
     permit = push.permit
     pom = await _read_pom(context, staged, target, blob)
-    more = {}
+    more: dict[str, Any] = {}
+    if target.extension == "jar" and not target.classifier and target.role is None:
+        facts = await staged.inspect(services.pools.cpu, blob, read_jar)
+        more = {FACTS: facts} if facts else {}
     if pom is not None:
         at = target.coordinates
         mismatch = pom.mismatch(at.group, at.artifact, at.version)
