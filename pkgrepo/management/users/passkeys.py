@@ -97,8 +97,14 @@ class PasskeyLogin(Body):
 
 @table.post("/user/passkeys/begin", PUBLIC, "Begin to make a passkey", audit="passkey.begin")
 async def begin(call: Call, body: Proof) -> PasskeyOptions:
-    """Needs the password, and a code where the account has a second factor."""
+    """
+    Needs the password, and a code where the account has a second factor.
+
+    People whose password is that of a directory get none (409): what they have here must end with them there.
+    """
     user = await prove(call, body, enrolling=True)
+    if not await call.catalog.look(users.password_hash, user.id):
+        raise Conflict("passkeys are for accounts with a password of this server")
     found = await call.catalog.look(passkeys.list_passkeys, user.id)
     challenge, ticket = _challenge(call, MAKING, user.uid)
     return PasskeyOptions(

@@ -9,7 +9,7 @@ from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import IdentityRefused
 from pkgrepo.gateway.browsers import cookie_field, login_cookie, login_cookie_field
-from pkgrepo.http.responses import NO_STORE, Response, json_response
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
@@ -116,7 +116,10 @@ async def log_out_by_provider(call: Call, provider: str) -> None:
     """
     body = await call.request.body.read_all(FORM_LIMIT)
     fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100)
-    await call.services.sign_on.end_by_provider(provider, fields.get("logout_token", [""])[0], call.actor)
+    try:
+        await call.services.sign_on.end_by_provider(provider, fields.get("logout_token", [""])[0], call.actor)
+    except IdentityRefused as error:  # section 2.8
+        raise Refusal(400, str(error), "identity_refused") from None
     call.audited = True  # in the same transaction
 
 

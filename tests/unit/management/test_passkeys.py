@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from pkgrepo.auth.login.passkeys import encode
+from pkgrepo.storage.catalog.people.linked_identities import end_linked, find_linked
+from pkgrepo.storage.catalog.people.users import find_user_by_name
 from tests.support.memory_server import OTHER_PASSWORD, Reply, Stack
 
 ORIGIN = "http://registry.example"
@@ -188,4 +190,21 @@ async def test_removing_a_passkey_ends_what_was_logged_in_with_it(stack: Stack) 
     assert await stack.ok("GET", "/user/passkeys", who="bob") == []
     await device.make()
     await stack.ok("PUT", "/users/bob/status", {"active": False})
+    assert (await device.log_in()).status == 422
+
+
+async def test_it_ends_with_an_account_that_a_provider_has_removed(stack: Stack) -> None:
+    device = await device_of_bob(stack)
+    await device.make()
+    login = await device.log_in()
+    catalog = stack.assembly.core.catalog
+    bob = await catalog.look(find_user_by_name, "bob")
+    row = "INSERT INTO linked_identity (issuer, subject, user_id, created_at, checked_at) VALUES ('i', 's', ?, 0, 0)"
+    await catalog.write(lambda tx: tx.execute(row, (bob.id,)))
+    linked = await catalog.look(find_linked, "i", "s")
+    await catalog.write(end_linked, linked, now_ms=1)
+    assert await whoami(stack, login) == "bob", "who has a password here comes from here, too"
+    await stack.ok("PUT", "/users/bob/password", {"password": None})
+    assert (await device.log_in()).status == 200
+    await catalog.write(end_linked, linked, now_ms=1)
     assert (await device.log_in()).status == 422
