@@ -23,8 +23,8 @@ name = "py"
 storage = "main"
 format = "python"
 visibility = "public"
-[auth.issuers.github]
-issuer = "https://token.actions.githubusercontent.com"
+[auth.issuers.forge]
+issuer = "https://forge.corp.example/a/long/address/of/a/forge/api/actions"
 audience = "https://packages.example"
 """
 README: Final = """# Pad
@@ -245,6 +245,8 @@ def fill_more(wire: HttpClient, catalog: Path) -> None:
     fields = [("Description-Content-Type", "text/markdown"), ("Description", _indented(RIGHT_TO_LEFT))]
     filename, data = make_wheel("rtl", "1.0", fields=fields)
     ok(wire.put(f"/repositories/main/py/rtl/1.0/{filename}", data))
+    for given in ({"source": f"acme/{LONG}", "file": "release.yml"}, {"claims": {"repository": "acme*"}}):
+        ok(wire.post_json("/api/repository/main%2Fpy/publishers", {"issuer": "forge", **given}))
     with closing(sqlite3.connect(catalog, timeout=60)) as connection, connection:
         [(many,)] = connection.execute("SELECT id FROM repository WHERE name = 'many'").fetchall()
         now_ms = int(time.time() * 1000)

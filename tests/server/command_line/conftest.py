@@ -14,12 +14,13 @@ from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, running
 
 REPOSITORIES = {"npm": "node", "maven": "java", "ruby": "gems", "conda": "channel", "docker": "images"}
+ISSUER = 'auth.issuers.github = { issuer = "https://token.actions.githubusercontent.com", audience = "a" }\n'
 
 
 @pytest.fixture(scope="session")
 def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A running server with a public repository of each format."""
-    head = "limits.login_failures = 1000\n"
+    head = "limits.login_failures = 1000\n" + ISSUER
     formats = "".join(hosted(format_, **{name: ""}) for format_, name in REPOSITORIES.items())
     with running(tmp_path_factory.mktemp("command_server"), head + hosted("python", py="") + formats) as process:
         yield process
