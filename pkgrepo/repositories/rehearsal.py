@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.interfaces import Reader
@@ -43,8 +43,8 @@ from pkgrepo.repositories.policy.rules import (
 )
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.storage.catalog.images.first_sights import find_age
-from pkgrepo.storage.catalog.images.retained import manifest_ages, tag_ages
+from pkgrepo.storage.catalog.images.relations import find_relations
+from pkgrepo.storage.catalog.images.retained import manifest_ages
 from pkgrepo.storage.catalog.logged_requests import (
     Requests,
     clients_of_items,
@@ -266,13 +266,22 @@ class Trial:
             known[version_key] = facts
             self.found.add_version(self.repository, name, version, judge(facts, self.now_ms))
             gil.release_if_due()
+        of_items: dict[int, Facts] = {}
         for each in requests_of_package(r, self.repository.id, key, self.from_day):
-            digest = "" if each.sha256 is None else f"sha256:{each.sha256.hex()}"
-            of_item = known.get(each.version_key) or known.get(digest)
-            if of_item is None:
-                of_item = known[each.version_key] = _named(each, self._source)
-            self.found.add_requests(each, judge(of_item, each.first_ms))
+            if each.item_id not in of_items:
+                of_items[each.item_id] = self._facts_of(each, known)
+            self.found.add_requests(each, judge(of_items[each.item_id], each.first_ms))
             gil.release_if_due()
+
+    def _facts_of(self, each: Requests, known: Mapping[str, Facts]) -> Facts:
+        """What is known of something that was fetched, out of what is known of what is stored."""
+        digest = "" if each.sha256 is None else f"sha256:{each.sha256.hex()}"
+        facts = known.get(each.version_key) or known.get(digest)
+        if facts is None:
+            return _named(each, self._source)
+        if self.format.images is not None and each.version not in facts.versions:  # a tag that was moved since
+            return evolve(facts, versions=(each.version, *facts.versions))
+        return facts
 
     @property
     def _source(self) -> str:
@@ -284,20 +293,16 @@ class Trial:
             found = stored_facts(r, self.format, self.repository, key, package_id, rules, complete=self.complete)
             yield from ((version.text, version.key, facts) for version, _, facts in found)
             return
-        tags: dict[str, list[str]] = {}
-        for each in tag_ages(r, package_id):
-            tags.setdefault(each.digest, []).append(each.name)
         for digest in manifest_ages(r, package_id):
-            age = find_age(r, self.repository.id, key, digest)
-            names = tags.get(digest, [])
+            related = find_relations(r, self.repository.id, key, digest)
             facts = Facts(
                 package=key,
-                versions=(*names, digest),
-                published_ms=0 if age.evidence else age.seen_ms,
+                versions=(*related.tags, digest),
+                published_ms=0 if related.age.evidence else related.age.seen_ms,
                 source=self._source,
-                digests=frozenset({digest}),
+                digests=frozenset({digest, *related.lists}),
             )
-            yield names[0] if names else digest, digest, facts
+            yield facts.versions[0], digest, facts
 
 
 def _named(each: Requests, source: str) -> Facts:

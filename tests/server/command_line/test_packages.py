@@ -37,6 +37,13 @@ def packages():
     }
 
 
+def recalled(admin, *named):
+    """Who fetched something, as soon as the worker that has sent it has written that."""
+    while not (found := admin.json("recall", *named))["items"]:
+        pass
+    return found
+
+
 @pytest.mark.parametrize("repository", ["py", "node", "java", "gems", "channel"])
 def test_a_file_goes_to_the_server_and_comes_back(admin, write, repository):
     filename, data, name, version, received = packages()[repository]
@@ -61,7 +68,7 @@ def test_a_file_goes_to_the_server_and_comes_back(admin, write, repository):
     assert name in admin("package", "list", f"main/{repository}")
     assert admin.json("package", "versions", f"main/{repository}", name)[0]["version"] == version
     assert received in admin("package", "show", f"main/{repository}", name, version)
-    found = admin.json("recall", f"main/{repository}", f"{name}=={version}")
+    found = recalled(admin, f"main/{repository}", f"{name}=={version}")
     assert [each["user"] for each in found["items"]] == ["admin"]
     assert {each["digest"] for each in found["fetched"]} == {f"sha256:{sent['sha256']}"}
     assert admin.json("recall", f"sha256:{sent['sha256']}")["items"] == found["items"]
@@ -105,7 +112,7 @@ def test_an_image_goes_to_the_server_and_comes_back(admin):
     got = admin.json("download", "main/images", "team/app", "stable", "--to", admin.folder)
     folder = admin.folder / "team_app"
     assert got["folder"] == str(folder)
-    assert admin.json("recall", "main/images", "team/app@stable")["items"][0]["user"] == "admin"
+    assert recalled(admin, "main/images", "team/app@stable")["items"][0]["user"] == "admin"
     assert {each.name: each.read_bytes() for each in (folder / "blobs" / "sha256").iterdir()} == {
         each.name: each.read_bytes() for each in blobs.iterdir()
     }

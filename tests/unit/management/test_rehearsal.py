@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
-from tests.support.images import Registry, make_image
+from tests.support.images import Registry, make_image, make_index
 from tests.support.memory_server import Stack
 from tests.support.osv_records import REQUESTS, write_folder
 
@@ -115,7 +115,8 @@ async def test_advisories_decide_if_they_are_known(make_stack: Any, tmp_path: Pa
 
 
 async def test_images_are_tried_by_tag_and_digest(stack: Stack) -> None:
-    await stack.add_repository("images", format="docker")
+    moving = {"type": "Hosted", "push_rules": {"allow_tag_overwrite": True}}
+    await stack.add_repository("images", format="docker", config=moving)
     registry = Registry(stack)
     image, other = make_image("one"), make_image("two")
     await registry.push(image, "v1")
@@ -127,6 +128,14 @@ async def test_images_are_tried_by_tag_and_digest(stack: Stack) -> None:
     assert [each["version"] for each in found["stored"]] == ["v1"]
     found = await rehearse(stack, {"name": "digest", "match": {"digests": [other.digest]}})
     assert [each["version"] for each in found["refused"]] == ["v2"]
+    await registry.push(make_index([image, other]), "both")
+    found = await rehearse(stack, {"name": "digest", "match": {"digests": [other.digest]}})
+    assert sorted(each["version"] for each in found["stored"]) == ["both", "v2"]
+    await registry.push(other, "v1")  # who fetched it by this name got another one then
+    found = await rehearse(stack, {"name": "digest", "match": {"digests": [other.digest]}})
+    assert [each["version"] for each in found["refused"]] == ["v2"]
+    found = await rehearse(stack, {"name": "tags", "match": {"versions": "v1"}})
+    assert [(each["version"], each["requests"]) for each in found["refused"]] == [("v1", 1), ("v2", 1)]
 
 
 @pytest.mark.parametrize(
