@@ -95,7 +95,7 @@ class ImageRules:
             return Chosen(seen_ms=age_ms, counted=bool(verdict.warned))
         note_hidden(trace, repository, {digest or reference: (verdict, age_ms)}, what=name, digest=digest)
         older: str | None = None
-        if not by_digest and not judge.names(verdict, reference):
+        if not by_digest and not judge.names(reference, age_ms):
             older, older_ms = await self._catalog.look(judge.find_former, reference, digest)
         self._matches.add(repository, image, verdict)
         error = refusal(name, verdict, target.shown, repository)
@@ -170,12 +170,11 @@ class _Judge:
                 return each, found.age.seen_ms
         return None, None
 
-    def names(self, verdict: Verdict, tag: str) -> bool:
-        """Whether the rule of a verdict is about a tag by its name, so that no other manifest stands in for it."""
-        if verdict.by is None or not verdict.by.rule.match.versions:
-            return False
-        facts = Facts(package=self.image, versions=(tag,), source=self._source)
-        return any(each.placed is verdict.by and each.fits_versions(facts) for each in self.rules.rules)
+    def names(self, tag: str, published_ms: int | None) -> bool:
+        """Whether a rule refuses a tag by its name, so that no other manifest stands in for it."""
+        facts = Facts(package=self.image, versions=(tag,), source=self._source, published_ms=published_ms)
+        naming = [each for each in self.rules.rules if each.placed.rule.match.versions]
+        return not evolve(self.rules, rules=naming, rulings={}).decide(facts, self.now_ms).served
 
     def of_manifest(self, r: Reader, found: Relations, level: int = 0) -> Verdict:
         """The verdict on a manifest."""
