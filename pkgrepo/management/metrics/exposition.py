@@ -34,6 +34,7 @@ from pkgrepo.repositories.advisories.known import Knowledge
 from pkgrepo.repositories.backup.runs import BackupState
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.download_log import counted_rows
+from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, all_cache_counts
@@ -80,6 +81,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     await METRICS_READERS.check(identity, "GET", services.authorizer)
     repositories = await services.shared.catalog.scan(all_repositories)
     counts = await services.shared.catalog.scan(all_cache_counts)
+    matches = await services.shared.catalog.scan(policy.counts_since, 0)
     behind = await services.shared.catalog.scan(backlog)
     known = await services.shared.advisories.knowledge()
     logged = await services.shared.catalog.look(counted_rows)
@@ -93,6 +95,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _storages(stores),
         lambda: _layout([each for each, _ in stores], behind),
         lambda: _proxies(counts),
+        lambda: _rules(matches),
         lambda: _advisories(known, ecosystems),
         lambda: _download_log(logged),
         lambda: _backups(state, wrong=bool(problem), planned=services.backups.plan is not None),
@@ -189,6 +192,11 @@ def _proxies(every: Sequence[tuple[str, CacheCounts]]) -> Iterator[Metric]:
     yield counter("pkgrepo_upstream_bytes", "Bytes that upstreams sent.", ["repo"], fetched)
     seconds = [([path], each.upstream_ms / 1000) for path, each in every]
     yield counter("pkgrepo_upstream_seconds", "Time of requests to upstreams.", ["repo"], seconds)
+
+
+def _rules(matches: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    samples = [([owner, rule], count) for (owner, rule), count in sorted(matches.items())]
+    yield counter("pkgrepo_policy_matches", "Requests that a rule matched.", ["owner", "rule"], samples)
 
 
 class UpstreamMetrics:

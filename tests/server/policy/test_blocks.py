@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.server.policy.conftest import FORMATS, KINDS, World
+from tests.server.policy.conftest import AUTH, FORMATS, KINDS, World, settings
 from tests.support.format_cases import CASES
+from tests.support.http_client import HttpClient
 
 pytestmark = pytest.mark.server
 
@@ -205,3 +206,43 @@ def test_other_documents_show_nothing_of_it(world: World, format: str, path: str
         assert (found.status, hidden in found.text) == (200, False)
     finally:
         world.unblock(uid)
+
+
+def test_aliases_stages_and_promotion_are_no_way_around(world: World) -> None:
+    world.ok("PUT", "/system/hosts", {"hosts": {}, "aliases": {"/py": "main/python-own"}})
+    world.ok("POST", "/repository", settings("python", "released", {"type": "Hosted"}), 201)
+    stage = world.ok("POST", "/repository/main%2Fpython-own/stages", {"description": ""}, 201)
+    file = BESIDE["python"][0]
+    alias, staged = HttpClient(f"{world.url}/py", AUTH), HttpClient(stage["url"], AUTH)
+    assert [each.get(file).status for each in (alias, staged)] == [200, 200]
+    uid = world.block("python-own", "demo", versions="1.1")
+    try:
+        assert [each.get(file).status for each in (alias, staged)] == [403, 403]
+        assert b"demo-1.1-" not in alias.get("/simple/demo/").body + staged.get("/simple/demo/").body
+        path = "/package/main%2Fpython-own/demo/versions/1.1/promote"
+        refused = world.api.post_json(path, {"to": "main/released"})
+        assert (refused.status, "malware" in refused.text) == (403, True)
+        found = world.at("python-own").get("/demo/1.1/")
+        assert found.status in (403, 404)
+    finally:
+        world.unblock(uid)
+        world.ok("PUT", "/system/hosts", {"hosts": {}, "aliases": {}})
+    assert staged.get(file).status == 200
+
+
+def test_matches_are_counted_and_warned_of(world: World) -> None:
+    world.set_rules("npm-around", rule(name="look at it", action="warn", match={"packages": ["demo"]}))
+    try:
+        client = world.at("npm-around")
+        for _ in range(3):
+            assert client.get(OLDER["npm"]).status == 200
+        assert SHOWN["npm"] in client.get("/demo").body
+        while not (found := [each for each in world.ok("GET", "/policy/counts") if each["rule"] == "look at it"]):
+            pass
+        while found[0]["count"] < 3:
+            found = [each for each in world.ok("GET", "/policy/counts") if each["rule"] == "look at it"]
+        assert found[0]["count"] == 3
+        text = HttpClient(world.url, AUTH).get("/metrics").text
+        assert 'pkgrepo_policy_matches_total{owner="main/npm-around",rule="look at it"} 3.0' in text
+    finally:
+        world.set_rules("npm-around")

@@ -203,13 +203,10 @@ def find_quarantined_version(r: Reader, repository_id: int, package_key: str, ve
 
 def list_quarantined(r: Reader, state: str, after: int, limit: int) -> list[Quarantined]:
     """At most ``limit`` versions in a state (empty: all), the newest first, with a smaller number than ``after``."""
-    condition, values = "id < ?", [after]
     if state:
-        return every(
-            r, _quarantined, f"{_QUARANTINED} WHERE state = ? AND {condition} ORDER BY id DESC LIMIT ?",
-            (state, *values, limit),
-        )  # fmt: skip
-    return every(r, _quarantined, f"{_QUARANTINED} WHERE {condition} ORDER BY id DESC LIMIT ?", (*values, limit))
+        sql = f"{_QUARANTINED} WHERE state = ? AND id < ? ORDER BY id DESC LIMIT ?"
+        return every(r, _quarantined, sql, (state, after, limit))
+    return every(r, _quarantined, f"{_QUARANTINED} WHERE id < ? ORDER BY id DESC LIMIT ?", (after, limit))
 
 
 def decide_quarantined(

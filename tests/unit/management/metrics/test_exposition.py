@@ -22,6 +22,7 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Entry
+from pkgrepo.storage.catalog.server.policy import add_counts
 from tests.support.certificates import write_certificate
 from tests.support.inprocess_server import until
 from tests.support.memory_server import Stack
@@ -170,6 +171,9 @@ async def test_every_metric_is_documented_and_dashboard_and_alerts_use_no_others
     await encrypted.add_repository("mirror", format="npm", config=proxy)
     await encrypted.call("GET", "/repositories/main/mirror/demo")
     await encrypted.assembly._proxies.counters.flush()
+    mirror = encrypted.assembly.core.registry.find_path("main/mirror")
+    assert mirror is not None
+    await encrypted.assembly.core.catalog.write(add_counts, {("main/mirror", "young", mirror.id, 1): 1})
     await read_metrics(encrypted)
     reply = await encrypted.call("GET", "/metrics")
     told = {}
