@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.names import SUBDIRS, FileName, parse_file_name
 from pkgrepo.formats.conda.paths import package_path
 from pkgrepo.importing.items import Bundle, Item, Place, Taking
-from pkgrepo.importing.places import Folder, FoundFile, Site
+from pkgrepo.importing.places import LARGEST_LIST, Folder, FoundFile, Site
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
@@ -62,7 +62,7 @@ class Channel:
             except NotFound:
                 continue
             found = True
-            _remember(self._records, subdir, _read_records(content))
+            _remember(self._records, subdir, await self._site.pools.cpu(_read_records, content))
             for name in list(self._records[subdir]):
                 yield f"{subdir}/{name}"
         if not found:
@@ -95,15 +95,11 @@ class ChannelFolder:
                 continue
             _, files = await self._folder.list(subdir)
             try:
-                known = _read_records(await self._folder.read(f"{subdir}/{REPODATA}", 512 * 1024 * 1024))
+                content = await self._folder.read(f"{subdir}/{REPODATA}", LARGEST_LIST)
+                known = await self._folder.pools.cpu(_read_records, content)
             except NotFound:
                 known = {}
-            listed = {file: record for some in known.values() for file, record in some}
-            records: Records = {}
-            for each in files:
-                if each.name.endswith((".conda", ".tar.bz2")):
-                    record = listed.get(each.name, b"{}")
-                    records.setdefault(each.name.rsplit("-", 2)[0], []).append((each.name, record))
+            records = await self._folder.pools.cpu(_join, known, files)
             _remember(self._records, subdir, records)
             _remember(self._files, subdir, {each.name: each for each in files})
             for name in list(records):
@@ -174,6 +170,17 @@ def _read_records(content: bytes) -> Records:
         for file, record in listed.items():
             found.setdefault(file.rsplit("-", 2)[0], []).append((file, bytes(record)))
     return found
+
+
+def _join(known: Records, files: Sequence[FoundFile]) -> Records:
+    """The records of the packages that are there, which are empty where none is known."""
+    listed = {file: record for some in known.values() for file, record in some}
+    records: Records = {}
+    for each in files:
+        if each.name.endswith((".conda", ".tar.bz2")):
+            record = listed.get(each.name, b"{}")
+            records.setdefault(each.name.rsplit("-", 2)[0], []).append((each.name, record))
+    return records
 
 
 def _remember(known: dict[str, Any], subdir: str, value: Any) -> None:

@@ -24,6 +24,7 @@ from pkgrepo.storage.catalog.packages.files import filename
 
 AT_ONCE: Final = 32  # files of a package that are fetched, and then published in one transaction
 FETCHES: Final = 8  # of these at a time
+LONGEST_NAME: Final = 200  # characters of a publisher
 BATCH_SIZE: Final = 64 * 1024 * 1024  # bytes after which no more files are waited for
 ALGORITHMS: Final = ("md5", "sha1", "sha512")  # beside sha256; others that a source names are not compared
 
@@ -40,8 +41,8 @@ class FileTaker:
     async def __call__(self, bundle: Bundle, taken: Taken) -> None:
         """Take in the missing files of a package, a batch at a time, and then its yanks, deprecations and tags."""
         repository, catalog = self.order.repository, self.tools.catalog
-        settled: Bundle = await catalog.look(self.taking.settle, repository.id, bundle)
-        stored, deleted = await catalog.look(_find_files, repository.id, [each.path for each in settled.items])
+        settled: Bundle = await catalog.scan(self.taking.settle, repository.id, bundle)
+        stored, deleted = await catalog.scan(_find_files, repository.id, [each.path for each in settled.items])
         if self._reuses:
             deleted = set()
         missing: list[Item] = []
@@ -163,12 +164,17 @@ class FileTaker:
             release,
             kind=MARK,
             published_ms=published_ms,
-            publisher=item.publisher,
+            publisher=_person(item.publisher),
             reuse=self._reuses,
             files=tuple(
                 evolve(each, attrs={**each.attrs, MARK: origin}, created_ms=published_ms) for each in release.files
             ),
         )
+
+
+def _person(name: str | None) -> str | None:
+    """A name that a source says, without control characters, and not longer than one of ours may be."""
+    return None if name is None else "".join(each for each in name if each.isprintable())[:LONGEST_NAME] or None
 
 
 def _batch(items: Sequence[Item]) -> Sequence[Item]:

@@ -123,7 +123,10 @@ class Importers:
         route, authorization = _route(request)
         upstreams = self._upstreams(authorization)
         try:
-            site = Site(upstreams, order.repository.id, route, self._reactor, self._tools.max_upload)
+            tools = self._tools
+            site = Site(
+                upstreams, order.repository.id, route, tools.pools, reactor=self._reactor, largest=tools.max_upload
+            )
             return await self._take(kind.addresses[format_name](site, request), order, progress)
         finally:
             await upstreams.close()
@@ -144,11 +147,14 @@ class Importers:
 def _parse(url: str) -> Target:
     """:raises Invalid: the address of the source cannot be used"""
     try:
-        return parse_url(url)
+        target = parse_url(url)
     except UserInfoError:
         raise Invalid("the address has a user name or a password: credentials are given apart", "/source") from None
     except ValueError as error:
         raise Invalid(f"the address cannot be used: {error}", "/source") from None
+    if "?" in target.text:  # it is stored, and may hold a secret
+        raise Invalid("the address of a source has no query", "/source")
+    return target
 
 
 def _route(request: ImportRequest) -> tuple[Route, str | None]:

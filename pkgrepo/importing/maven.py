@@ -121,7 +121,7 @@ class MavenSite:
                 content, _ = await self._site.read(self._url(f"{path}/{METADATA_NAME}"), largest=METADATA_SIZE)
             except NotFound:
                 raise Invalid(f"the source has no metadata of {artifact}", "/names") from None
-            for version in read_metadata(content).versions:
+            for version in (await self._site.pools.cpu(read_metadata, content)).versions:
                 yield f"{path}/{version}"
         waiting = [] if self._artifacts else [""]
         while waiting:
@@ -195,6 +195,9 @@ class MavenSite:
         """Names of folders and of files in a listing, and a text that differs if it does. :raises Invalid: no page"""
         url = f"{self._url(path)}/" if path else f"{self._site.url}/"
         content, final = await self._site.read(url, "text/html", largest=LARGEST_LISTING)
+        return await self._site.pools.cpu(self._read_listing, path, content, final)
+
+    def _read_listing(self, path: str, content: bytes, final: str) -> tuple[list[str], list[str], str]:
         base = parse_url(final if final.endswith("/") else f"{final}/").text
         reader = _Links()
         reader.feed(content.decode("utf-8", "replace"))

@@ -6,7 +6,7 @@ import hashlib
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -27,7 +27,7 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.publish.imported import imported_release
 from pkgrepo.formats.npm.publish.manifest import ALGORITHMS
 from pkgrepo.importing.items import Bundle, Item, Place, State, Taking
-from pkgrepo.importing.places import Folder, FoundFile, Site
+from pkgrepo.importing.places import Folder, FoundFile, Site, texts
 from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.repositories.publish.releases import Release
@@ -39,6 +39,9 @@ SEARCH: Final = "-/v1/search?text=&size={size}&from={at}"
 SEARCHED: Final = 250  # packages that one search returns; registries allow no more
 MOST_SEARCHED: Final = 100_000
 LARGEST_PACKUMENT: Final = 256 * 1024 * 1024  # bytes
+LARGEST_MANIFEST: Final = 1024 * 1024  # bytes; nearly all have less than 20 KiB
+LONGEST_TEXT: Final = 4096  # characters of a deprecation
+MOST_PEOPLE: Final = 200
 DOCUMENT: Final = "package.json"  # in the folder of a package of Verdaccio
 _HEX: Final = re.compile(r"[0-9a-f]{40}")
 
@@ -110,7 +113,7 @@ class NpmRegistry:
             except ValueError:
                 return None
 
-        return read_packument(name, content, place)
+        return await self._site.pools.cpu(read_packument, name, content, place)
 
 
 class NpmFolder:
@@ -127,7 +130,14 @@ class NpmFolder:
 
     async def names(self) -> AsyncIterator[str]:
         """The names of the packages; an empty name stands for files that are of none."""
-        for file in await self._folder.files():
+        await self._folder.pools.cpu(self._sort_in, await self._folder.files())
+        for name in sorted({*self._tarballs, *self._documents}):
+            yield name
+        if self._left_out:
+            yield ""
+
+    def _sort_in(self, files: Iterable[FoundFile]) -> None:
+        for file in files:
             parts = file.path.split("/")
             name = "/".join(parts[: 2 if parts[0].startswith("@") else 1])
             if len(parts) < 2 or not is_readable(name):
@@ -137,10 +147,6 @@ class NpmFolder:
                 self._tarballs.setdefault(name, []).append(file)
             elif parts[-1] == DOCUMENT and file.path == f"{name}/{DOCUMENT}":
                 self._documents[name] = file
-        for name in sorted({*self._tarballs, *self._documents}):
-            yield name
-        if self._left_out:
-            yield ""
 
     async def bundle(self, name: str) -> Bundle:
         """The versions of a package."""
@@ -158,7 +164,7 @@ class NpmFolder:
             found = tarballs.get(tarball.partition("?")[0].rpartition("/")[2])
             return None if found is None else self._folder.file(found)
 
-        return read_packument(name, content, place, extra="\n".join(marks))
+        return await self._folder.pools.cpu(read_packument, name, content, place, "\n".join(marks))
 
 
 def read_packument(name: str, content: bytes, place: Any, extra: str = "") -> Bundle:
@@ -185,9 +191,15 @@ def read_packument(name: str, content: bytes, place: Any, extra: str = "") -> Bu
         if version is None or at is None:
             left_out.append((str(text)[:200], "it is no version" if version is None else "its tarball is not there"))
             continue
+        if len(msgspec.json.encode(manifest)) > LARGEST_MANIFEST:
+            left_out.append((text, f"its manifest has more than {LARGEST_MANIFEST} bytes"))
+            continue
         message = manifest.get("deprecated")
         if message:
-            states[version.text] = (VersionState.DEPRECATED, message if isinstance(message, str) else "deprecated")
+            states[version.text] = (
+                VersionState.DEPRECATED,
+                message[:LONGEST_TEXT] if isinstance(message, str) else "deprecated",
+            )
         person = _object(manifest.get("_npmUser")).get("name")
         items.append(
             Item(
@@ -212,8 +224,8 @@ def read_packument(name: str, content: bytes, place: Any, extra: str = "") -> Bu
         version = semver.find_version(text) if isinstance(text, str) else None
         if version is not None and version.text in known:
             kept[tag] = version.text
-    people = document.get("maintainers")
-    meta = {"maintainers": [each for each in people if isinstance(each, dict)]} if isinstance(people, list) else {}
+    people = _list(document.get("maintainers"))
+    meta = {"maintainers": [texts(each) for each in people[:MOST_PEOPLE] if isinstance(each, dict)]} if people else {}
     return Bundle(
         name=name,
         key=name,

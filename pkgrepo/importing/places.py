@@ -38,8 +38,11 @@ class Site:
     ``largest`` is the most bytes that a file may have. The clients in ``upstreams`` are those of this import alone.
     """
 
-    def __init__(self, upstreams: Upstreams, repository_id: int, route: Route, reactor: Any, largest: int) -> None:
+    def __init__(
+        self, upstreams: Upstreams, repository_id: int, route: Route, pools: Pools, *, reactor: Any, largest: int
+    ) -> None:
         self.upstreams = upstreams
+        self.pools = pools
         self.repository_id = repository_id
         self.upstream = upstreams.of(repository_id, route)
         self.largest = largest
@@ -55,7 +58,7 @@ class Site:
         if target.origin != before.target.origin:  # which would get the credentials
             raise Invalid("the address is on another host", "/source")
         route = evolve(before, name=target.text, target=target)
-        return Site(self.upstreams, self.repository_id, route, self._reactor, self.largest)
+        return Site(self.upstreams, self.repository_id, route, self.pools, reactor=self._reactor, largest=self.largest)
 
     @property
     def name(self) -> str:
@@ -86,7 +89,7 @@ class Site:
         """A JSON document. :raises UpstreamFailed: it is none; otherwise as ``read``"""
         content, _ = await self.read(url, accept, largest=largest)
         try:
-            return msgspec.json.decode(content)
+            return await self.pools.cpu(msgspec.json.decode, content)
         except ERRORS:
             raise UpstreamFailed(self.upstream.name, f"its answer for {url[:200]} is not JSON") from None
 
@@ -194,7 +197,7 @@ class Folder:
     async def json(self, path: str, limit: int = 256 * 1024 * 1024) -> Any:
         """A JSON file. :raises Invalid: it is none, or too large"""
         try:
-            return msgspec.json.decode(await self.read(path, limit))
+            return await self.pools.cpu(msgspec.json.decode, await self.read(path, limit))
         except ERRORS:
             raise Invalid(f"{path[-200:]} is not JSON") from None
 

@@ -70,14 +70,15 @@ class PythonIndex:
     async def names(self) -> AsyncIterator[str]:
         """The projects that the index lists."""
         content, _ = await self._read("")
-        read = read_json_list if _is_json(content) else read_html_list
-        known = {collapse(each.strip("/")) for each in read(content) if is_valid_name(each.strip("/"))}
-        for each in sorted(known):
+        for each in await self._site.pools.cpu(_names_in, content):
             yield each
 
     async def bundle(self, name: str) -> Bundle:
         """The files of a project's page. :raises Invalid: the page cannot be read"""
         content, url = await self._read(f"{normalise(name)}/")
+        return await self._site.pools.cpu(self._bundle, name, content, url)
+
+    def _bundle(self, name: str, content: bytes, url: str) -> Bundle:
         page = read_json(content, url) if _is_json(content) else read_html(content, url)
         items, left_out, yanked = self._items(page, name)
         return Bundle(
@@ -132,7 +133,14 @@ class PythonFolder:
 
     async def names(self) -> AsyncIterator[str]:
         """The projects of which the folder has files; an empty name stands for files that are of none."""
-        for file in await self._folder.files():
+        await self._folder.pools.cpu(self._sort_in, await self._folder.files())
+        for each in sorted(self._found):
+            yield each
+        if self._left_out:
+            yield ""
+
+    def _sort_in(self, files: Iterable[FoundFile]) -> None:
+        for file in files:
             if file.name.endswith(SIGNATURE):
                 self._signatures[file.path.removesuffix(SIGNATURE)] = file
             if split_companion(file.name)[1] or file.name.endswith((".html", ".json", ".txt", ".sha256", ".md5")):
@@ -146,13 +154,12 @@ class PythonFolder:
                     self._left_out.append((file.path, error.message))
                     continue
             self._found.setdefault(name.project_key, []).append(file)
-        for each in sorted(self._found):
-            yield each
-        if self._left_out:
-            yield ""
 
     async def bundle(self, name: str) -> Bundle:
         """The files of a project."""
+        return await self._folder.pools.cpu(self._bundle, name)
+
+    def _bundle(self, name: str) -> Bundle:
         if not name:
             mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
             return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
@@ -255,6 +262,12 @@ def _states(items: Sequence[Item], yanked: Mapping[str, str], left_out: list[tup
             names = ", ".join(each.name for each in some if each.name in yanked)
             left_out.append((f"yank of {some[0].version}", f"only some of its files are yanked there: {names}"))
     return found
+
+
+def _names_in(content: bytes) -> list[str]:
+    """The keys of the projects in a list of an index, in order."""
+    read = read_json_list if _is_json(content) else read_html_list
+    return sorted({collapse(each.strip("/")) for each in read(content) if is_valid_name(each.strip("/"))})
 
 
 def _is_json(text: bytes) -> bool:

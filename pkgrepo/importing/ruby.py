@@ -8,7 +8,7 @@ import io
 import os
 import re
 import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
@@ -37,6 +37,7 @@ from pkgrepo.storage.pools import Pools
 LISTS: Final = ("specs.4.8.gz", "prerelease_specs.4.8.gz")  # of the legacy index; together they have all gems
 LARGEST_INFO: Final = 64 * 1024 * 1024  # bytes
 LARGEST_SPECS: Final = 512 * 1024 * 1024  # bytes, inflated
+IN_TURN: Final = 200  # names of files that are read in one turn of the reactor
 GEMSTASH: Final = "gem"  # the name of each gem's file in its storage, whose folders end with an MD5
 _GEMSTASH_FOLDER: Final = re.compile(r"\w+-[0-9a-f]{32}")
 _FILE: Final = re.compile(r"(?P<name>.+?)-(?P<version>[0-9][^-]*(?:-.+)?)\.gem")
@@ -58,19 +59,17 @@ class GemServer:
             for name in sorted(self._legacy):
                 yield name
             return
-        _, mark, lines = content.partition(HEAD)
-        if not mark:
-            raise Invalid("its /versions is no list of a compact index")
-        said = (line.partition(b" ")[0].decode("utf-8", "replace") for line in lines.split(b"\n") if line)
-        for name in dict.fromkeys(said):
-            if is_name(name):
-                yield name
+        for name in await self._site.pools.cpu(_names_in, content):
+            yield name
 
     async def bundle(self, name: str) -> Bundle:
         """The versions of a gem."""
         if self._legacy is not None:
             return self._of_legacy(name, self._legacy[name])
         content, url = await self._site.read(f"{self._site.url}/info/{quote(name)}", largest=LARGEST_INFO)
+        return await self._site.pools.cpu(self._of_info, name, content, url)
+
+    def _of_info(self, name: str, content: bytes, url: str) -> Bundle:
         items = []
         for entry in normalise_info(content, Context(name, url)).entries:
             source = next(each for each in entry.files if each.path.endswith(GEM))
@@ -99,7 +98,7 @@ class GemServer:
         found: dict[str, list[str]] = {}
         for path in LISTS:
             content, _ = await self._site.read(f"{self._site.url}/{path}")
-            for name, version in _rows(content):
+            for name, version in await self._site.pools.cpu(_rows, content):
                 found.setdefault(name, []).append(version)
         return found
 
@@ -114,7 +113,9 @@ class GemFolder:
 
     async def names(self) -> AsyncIterator[str]:
         """The names of the gems, as far as the names of files tell; an empty name stands for what is no gem."""
-        for file in await self._folder.files():
+        for number, file in enumerate(await self._folder.files()):
+            if number % IN_TURN == 0:
+                await self._folder.pools.cpu(int)  # lets the reactor do other work
             try:
                 filename = await self._file_name(file)
             except (Invalid, OSError) as error:
@@ -215,11 +216,20 @@ def _name_in(place: str) -> str:
         os.close(descriptor)
 
 
-def _rows(content: bytes) -> Iterable[tuple[str, str]]:
+def _names_in(content: bytes) -> list[str]:
+    """The names in the list of a compact index, in its order. :raises Invalid: it is none"""
+    _, mark, lines = content.partition(HEAD)
+    if not mark:
+        raise Invalid("its /versions is no list of a compact index")
+    said = dict.fromkeys(line.partition(b" ")[0] for line in lines.split(b"\n") if line)
+    return [name for raw in said if is_name(name := raw.decode("utf-8", "replace"))]
+
+
+def _rows(content: bytes) -> list[tuple[str, str]]:
     """The gems of a list of the legacy index. :raises Invalid: it is none"""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
             data = file.read(LARGEST_SPECS)
     except (OSError, EOFError, zlib.error):
         raise Invalid("its list of gems is no gzip file") from None
-    return read_rows(data)
+    return list(read_rows(data))
