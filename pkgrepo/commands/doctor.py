@@ -250,23 +250,23 @@ async def _upstreams(config: Config, stored: Stored) -> list[Finding]:
 
 
 async def _directories(config: Config) -> list[Finding]:
-    """Log in at all directories as the server does, and search people and groups."""
+    """Log in at all servers of all directories as the server does, and search people and groups."""
     if not config.auth.ldap:
         return []
-    from pkgrepo.composition.directories import make_directories  # noqa: PLC0415 - a library that few servers need
+    from pkgrepo.composition.directories import make_each_server  # noqa: PLC0415 - a library that few servers need
 
     found = []
     try:
-        directories = make_directories(config, reactor)
+        servers = [*make_each_server(config, reactor)]
     except Invalid as error:
         return [Finding("directories", PROBLEM, str(error), "correct the file, or its rights")]
-    for each in directories:
+    for url, each in servers:
         subject = f"directory {each.name}"
         try:
-            found.append(Finding(subject, OK, await each.check()))
+            found.append(Finding(subject, OK, f"{await each.check()} ({url})"))
         except DirectoryUnavailable as error:
             advice = f"check auth.ldap.{each.name}, and what ldapsearch says with the same values"
-            found.append(Finding(subject, PROBLEM, printable(error.reason), advice))
+            found.append(Finding(subject, PROBLEM, printable(f"{error.reason} ({url})"), advice))
         finally:
             each.close()
     return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+from msgspec.structs import replace
 
 from pkgrepo.config import Config
 from pkgrepo.config.settings import LdapDirectory
@@ -20,6 +23,13 @@ def make_directories(config: Config, reactor: Any) -> list[Directory]:
     :raises Invalid: the file of a password or of authorities cannot be read
     """
     return [_make(name, each, config, reactor) for name, each in config.auth.ldap.items()]
+
+
+def make_each_server(config: Config, reactor: Any) -> Iterator[tuple[str, Directory]]:
+    """The directories once for each of their servers, with its address. :raises Invalid: see ``make_directories``"""
+    for name, given in config.auth.ldap.items():
+        for url in (given.url, *given.more_urls):
+            yield url, _make(name, replace(given, url=url, more_urls=()), config, reactor)
 
 
 def _make(name: str, given: LdapDirectory, config: Config, reactor: Any) -> Directory:

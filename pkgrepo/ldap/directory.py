@@ -51,6 +51,7 @@ REASONS: Final = {
     11: "it limits what this search may cost",
     13: "it wants TLS (ldaps or start_tls)",
     32: "the base of the search is not there, or bind_dn may not see it (base_dn, user_base, group_base)",
+    34: "the base of the search is no distinguished name (base_dn, user_base, group_base)",
     49: "it refuses this server's own login (bind_dn, bind_password_file)",
     50: "bind_dn may not search there",
     51: "it is busy",

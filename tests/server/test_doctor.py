@@ -76,3 +76,16 @@ def test_lines_for_people_say_what_to_do(tmp_path: Path) -> None:
     assert lines[0].startswith("problem  configuration")
     assert lines[1].strip() == "-> see pkgrepo check-config --explain"
     assert not (tmp_path / "data").exists()
+
+
+def test_each_server_of_a_directory_is_asked(tmp_path: Path) -> None:
+    urls = 'url = "ldap://127.0.0.1:1"\nmore_urls = ["ldaps://127.0.0.1:2"]'
+    (tmp_path / "pkgrepo.toml").write_text(f'[auth.ldap.corp]\n{urls}\nbase_dn = "dc=corp"\n')
+    environ = environment_of(DataFolder(tmp_path / "data"))
+    done = run_pkgrepo("--config", "pkgrepo.toml", "doctor", "--json", environ=environ, folder=tmp_path)
+    found = [each for each in json.loads(done.stdout) if each["subject"] == "directory corp"]
+    assert [(each["state"], each["sentence"]) for each in found] == [
+        ("problem", "it refuses connections (ldap://127.0.0.1:1)"),
+        ("problem", "it refuses connections (ldaps://127.0.0.1:2)"),
+    ], done
+    assert "auth.ldap.corp" in found[0]["advice"]

@@ -101,13 +101,18 @@ class Slapd:
         return f"ldaps://127.0.0.1:{self.tls_port}"
 
     @property
+    def other_url(self) -> str:
+        """With TLS at an address that the certificate does not name."""
+        return self.tls_url.replace("127.0.0.1", "127.0.0.2")
+
+    @property
     def certificate(self) -> Path:
         """Its own authority, PEM."""
         return self.folder / "server.crt"
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
-        urls = f"{self.url}/ {self.tls_url}/"
+        urls = f"{self.url}/ {self.tls_url}/ {self.other_url}/"
         command = [SLAPD, "-d", "0", "-f", self.folder / "slapd.conf", "-h", urls]
         self.process = subprocess.Popen(command, stderr=(self.folder / "log").open("ab"))
         while True:
