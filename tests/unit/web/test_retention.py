@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+from pkgrepo.storage.catalog.server import repositories
 from tests.support.browser import Browser
+from tests.support.catalogs import publish
 from tests.support.images import Registry, make_image
 
 PAGE = "/ui/repositories/main/py/settings/retention"
@@ -85,3 +87,28 @@ async def test_a_tag_of_an_image_points_to_an_earlier_manifest_again(browser: Br
     assert (first.digest in page.text, second.digest in page.text) == (True, True)
     await browser.send(page, place, digest=first.digest)
     assert (await registry.below("GET", "manifests/v1")).headers["docker-content-digest"] == first.digest
+
+
+async def test_a_proxy_has_rules_for_its_cache_and_its_versions_are_pinned(browser: Browser) -> None:
+    stack = browser.stack
+    route = {"url": "http://127.0.0.1:9/", "name": "up"}
+    config = {"type": "Proxy", "proxy": {"routes": [route]}, "cache": {"unused_days": 5}}
+    await stack.add_repository("mirror", config=config)
+    await browser.log_in()
+    catalog, path = stack.assembly.core.catalog, "/ui/repositories/main/mirror"
+    repository = await catalog.look(repositories.find_by_path, "main", "mirror")
+    await catalog.write(publish, repository, "packages/demo/1.0/demo-1.0.tar.gz", version="1", now_ms=1_700_000_000_000)
+    assert f"{path}/settings/retention" in (await browser.get(f"{path}/settings")).links
+    page = await browser.get(f"{path}/settings/retention")
+    assert "What goes is evicted, and fetched again" in page.text
+    assert "unused_days: not used since 2023-11-14" in page.text
+    rules = json.dumps({"rules": [{"name": "all", "match": {"packages": ["d*"]}}]})
+    page = await browser.send(page, f"{path}/settings/retention", **{"rules": rules, "try": "1"})
+    assert ("These rules, which are not saved, would remove 1 of 1" in page.text, "evicted" in page.text) == (
+        True,
+        True,
+    )
+    version = await browser.get(f"{path}/packages/demo/versions/1")
+    await browser.send(version, f"{path}/packages/demo/versions/1/pin", reason="ours")
+    page = await browser.send(page, f"{path}/settings/retention", **{"rules": rules, "try": "1"})
+    assert ("Nothing would go" in page.text, "not used since" in page.text) == (True, False)
