@@ -43,7 +43,7 @@ from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 from .identity_tokens import SKEW_S, IdentityToken
 from .issuers import Issuer, Issuers
 from .provenance import COMPARED
-from .publishers import Stored, needed_actions
+from .publishers import Stored, is_anybody, needed_actions
 
 LIFETIME_S: Final = 900  # seconds
 READING: Final = frozenset({Action.READ})
@@ -253,7 +253,12 @@ def _takes(repository: Repository) -> bool:
 
 def _fits(publisher: Mapping[str, Any], issuer: Issuer, token: IdentityToken, package: str | None) -> bool:
     covered = package is None or covers(publisher["packages"], Action.WRITE, package)
-    return covered and recognises(publisher, issuer.name, token.claims, issuer.audiences)
+    # one that came by the configuration file was not refused when it was made
+    return (
+        covered
+        and not is_anybody(issuer, publisher)
+        and recognises(publisher, issuer.name, token.claims, issuer.audiences)
+    )
 
 
 def _scope(match: _Match, package: str | None) -> RepositoryScope:

@@ -38,8 +38,13 @@ def check_given(issuers: Issuers, given: Stored, pointer: str = "") -> None:
     :raises Invalid: there is no such issuer, or strangers could publish; with the JSON pointer
     """
     issuer = known_issuer(issuers, given["issuer"], pointer)
-    if issuer.is_public and not names_owner(given["claims"]):
+    if is_anybody(issuer, given):
         raise Invalid(f"{_nobody(given)}: everybody has pipelines at {issuer.url}", f"{pointer}/claims")
+
+
+def is_anybody(issuer: Issuer, given: Stored) -> bool:
+    """Whether a publisher may be anybody: everybody has pipelines at the issuer, and it does not say whose."""
+    return issuer.is_public and not names_owner(given["claims"])
 
 
 def known_issuer(issuers: Issuers, name: str, pointer: str = "") -> Issuer:
@@ -56,6 +61,8 @@ def warnings_about(issuers: Issuers, given: Stored) -> list[str]:
     issuer = issuers.find(given["issuer"])
     if issuer is None:
         return [f"the settings have no issuer {given['issuer']!r} (auth.issuers), so that its pipelines cannot publish"]
+    if is_anybody(issuer, given):
+        return [f"{_nobody(given)}: everybody has pipelines at {issuer.url}, so that this one lets nobody publish"]
     return [] if names_owner(given["claims"]) else [f"{_nobody(given)}: all projects at {issuer.url} may have such"]
 
 
@@ -75,6 +82,8 @@ def source_claims(issuer: Issuer, source: str, file: str = "") -> dict[str, str]
         return claims
     if "/" in file or "@" in file:
         raise Invalid("the file of a pipeline is its name, without folders", "/file")
+    if "**" in source and issuer.kind == "github":  # the name of a branch, behind the file, may have all that follows
+        raise Invalid("with a file of the pipeline, write the source without **, such as acme/*", "/source")
     last = literal_claim(file)
     match issuer.kind:
         case "github":

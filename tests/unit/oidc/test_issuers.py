@@ -70,7 +70,7 @@ def result(coroutine):
 
 
 def test_documents_are_fetched_once_and_again_when_they_are_old(issuers, forge, clock):
-    assert result(issuers.verify(token()))[0] == "forge"
+    assert result(issuers.verify(token()))[0].name == "forge"
     result(issuers.verify(token()))
     assert forge.asked == [f"{URL}/.well-known/openid-configuration", "https://keys.example/set"]
     clock.advance(FRESH_S)
@@ -85,7 +85,7 @@ def test_a_rotated_key_is_found_and_unknown_keys_are_asked_for_seldom(issuers, f
         result(issuers.verify(token(NEW, "new")))
     assert len(forge.asked) == 2, "they were fetched just now"
     clock.advance(ROTATION_S)
-    assert result(issuers.verify(token(NEW, "new")))[0] == "forge"
+    assert result(issuers.verify(token(NEW, "new")))[0].name == "forge"
     with pytest.raises(IdentityRefused):
         result(issuers.verify(token()))
     for _ in range(100):
@@ -107,7 +107,7 @@ def test_callers_share_one_request_and_its_failure(issuers, forge, clock):
     assert len(forge.asked) == 1, "it is left alone after a failure"
     clock.advance(COOL_S)
     forge.status = 200
-    assert result(issuers.verify(token()))[0] == "forge"
+    assert result(issuers.verify(token()))[0].name == "forge"
 
 
 async def _await(deferred):
@@ -118,7 +118,7 @@ def test_kept_keys_are_used_for_a_day_while_the_issuer_is_away(issuers, forge, c
     result(issuers.verify(token()))
     forge.status = 503
     clock.advance(FRESH_S)
-    assert result(issuers.verify(token()))[0] == "forge"
+    assert result(issuers.verify(token()))[0].name == "forge"
     clock.advance(KEPT_S - FRESH_S)
     with pytest.raises(IssuerUnavailable, match="answers 503"):
         result(issuers.verify(token(exp=NOW + KEPT_S + 300)))
