@@ -39,7 +39,7 @@ for (const form of document.querySelectorAll("form[data-results]")) {
 
 // Passkeys: what the page asks for, and what the authenticator says, as fields of the form. Bytes are base64url.
 for (const form of document.querySelectorAll("form[data-passkey]")) {
-  if (!window.PublicKeyCredential) continue;
+  if (!window.PublicKeyCredential || /^[\d.]+$|^\[/.test(location.hostname)) continue; // an address has no passkeys
   const options = JSON.parse(form.dataset.passkey), problem = form.querySelector(".error");
   const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
   const text = (data) => btoa(String.fromCharCode(...new Uint8Array(data))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
