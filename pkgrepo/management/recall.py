@@ -119,7 +119,7 @@ async def show_recall(call: Call) -> Recall | Response:
     By the download log: of complete fetches, and of parts that begin at the first byte.
 
     Of a virtual repository they are those of its members. Downloads of the last ten seconds at other processes of the
-    server may be missing.
+    server may be missing. Comma-separated values are refused where an answer would have a problem.
     """
     question, call.object = await _question(call)
     order = call.order(FETCH_ORDERS, "-last_at")
@@ -127,8 +127,12 @@ async def show_recall(call: Call) -> Recall | Response:
     await downloads.flush()
     accepted = call.request.header(b"accept") or b""
     if call.query("format") == "csv" or CSV in accepted:
+        body = await call.catalog.scan(_lines, question, order.name)
+        problem = "" if body.count(b"\n") > 1 else await _problem(call, question, fetched=False)
+        if problem:  # an empty table would say that nobody has it
+            raise Invalid(problem, "purl")
         return Response(
-            body=await call.catalog.scan(_lines, question, order.name),
+            body=body,
             content_type=CSV + b"; charset=utf-8",
             headers=(*NO_STORE, (b"Content-Disposition", b'attachment; filename="recall.csv"')),
         )

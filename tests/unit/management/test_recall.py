@@ -128,7 +128,17 @@ async def test_nothing_found_is_told_from_something_unknown(stack: Stack) -> Non
     assert (await stack.ok("GET", f"{at}my-demo"))["problem"] == ""
     for query in (f"{at}my-dmo", f"{at}my-demo&version=7", "/recall?purl=pkg:pypi/x@1", f"/recall?digest={'0' * 64}"):
         assert "check how it is written" in (await stack.ok("GET", query))["problem"]
+        assert (await stack.api("GET", f"{query}&format=csv")).status == 422
+    assert (await stack.api("GET", f"{at}my-demo&format=csv")).status == 200
     assert (await stack.api("GET", "/recall?repository=main/other&package=x")).status == 404
+
+
+async def test_auditors_ask_with_a_token_for_the_audit_log(stack: Stack) -> None:
+    await stack.add_user("mia", system_manager=True)
+    for who, scope, status in (("admin", "audit", 200), ("admin", "metrics", 403), ("mia", "audit", 403)):
+        token = await stack.token(who, scopes=[scope])
+        assert (await stack.api("GET", "/recall?purl=pkg:npm/x", who=token)).status == status
+    assert (await stack.api("GET", "/recall?purl=pkg:npm/x", who="mia")).status == 200
 
 
 @pytest.mark.parametrize(
