@@ -20,15 +20,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import Factory, define, frozen
-from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.composition.core import KEY_FILE, Core
 from pkgrepo.composition.databases import check_empty, fill_database
+from pkgrepo.concurrency.together import together
 from pkgrepo.config import Config, read_config
 from pkgrepo.errors import Conflict, PkgrepoError, StorageFailed, StorageFull
 from pkgrepo.interfaces import IBlobStore, Reader, Transaction
@@ -94,11 +95,12 @@ async def restore(reactor: Any, wish: Wish, progress: Progress) -> Restored:
     data, work = wish.data, wish.data / WORK
     try:
         await pools.disk(_check_target, wish)
+        await pools.disk(partial(data.mkdir, 0o750, parents=True, exist_ok=True))
         place = await open_place(
             wish.destination, pools, uid=None, scratch=data / "spool", low_water=None, writes=False
         )
         try:
-            await pools.disk(_make_folders, data, work)
+            await pools.disk(work.mkdir, 0o700)
             name, manifest = await fetch_catalog(place, pools, wish, work)
             report = Restored(id=id_of(name), made_at=f"{manifest.made_at:%Y-%m-%d %H:%M:%S} UTC")
             core = Core(settings_of(data, work / DATABASE), reactor)
@@ -161,11 +163,8 @@ async def restore_blobs(
         chosen = [each for each in some if only is None or each.sha256 in only]
         moved: list[tuple[int, str, str, str]] = []
         for start in range(0, len(chosen), PARALLEL):
-            works: list[Deferred[Any]] = [
-                Deferred.fromCoroutine(_restore_blob(core, place, each, report, moved))
-                for each in chosen[start : start + PARALLEL]
-            ]
-            await gatherResults(works, consumeErrors=True)
+            some_chosen = chosen[start : start + PARALLEL]
+            await together(_restore_blob(core, place, each, report, moved) for each in some_chosen)
         if moved:
             await core.catalog.write(_set_locators, moved)
         progress.step(len(some))
@@ -268,16 +267,11 @@ def _check_target(wish: Wish) -> None:
     if data.is_dir():
         if (data / WORK).exists():
             raise Conflict(f"{data} holds a restore that did not end: remove the folder, and restore again")
-        taken = next((each.name for each in data.iterdir() if each.name != "lost+found"), None)
+        taken = next((each.name for each in data.iterdir() if each.name not in ("lost+found", "spool")), None)
         if taken is not None:
             raise Conflict(f"{data} is not empty, it holds {taken!r}: a backup is restored into a new folder")
     if wish.target is not None:
         check_empty(wish.target)
-
-
-def _make_folders(data: Path, work: Path) -> None:
-    data.mkdir(mode=0o750, parents=True, exist_ok=True)
-    work.mkdir(mode=0o700)
 
 
 def _finish(wish: Wish, work: Path) -> None:

@@ -33,7 +33,7 @@ from .databases import copy_to_file
 
 SCRATCH: Final = "backup-check"  # folder in the data folder, of what a check needs while it runs
 MOST_OUTPUT: Final = 1024 * 1024  # bytes of the result of a check, and of its messages
-PROGRAM: Final = "import os; os.nice(10); from pkgrepo.cli import main; main()"
+PROGRAM: Final = "import os; os.nice(5); from pkgrepo.cli import main; main()"
 
 log = Logger()
 

@@ -25,7 +25,7 @@ def missing_extras(config: Config) -> Iterator[str]:
         yield "postgresql"
     elif find_spec("botocore") is not None:
         return
-    elif any(each.type == "S3" for each in config.bootstrap.storages):
+    elif config.backup.destination.startswith("s3://") or any(each.type == "S3" for each in config.bootstrap.storages):
         yield "s3"
     else:
         with reading(config) as catalog:

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from attrs import Factory, define
-from twisted.internet.defer import Deferred, gatherResults
 
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound, PkgrepoError
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.context import FAILURES, reason_of
@@ -90,8 +90,7 @@ async def check_blobs(place: Place, pools: Pools, list_path: Path, total: int, p
     while some := await pools.disk(_page, entries):
         for start in range(0, len(some), PARALLEL):
             part = some[start : start + PARALLEL]
-            works: list[Deferred[Any]] = [Deferred.fromCoroutine(_check(place, pools, each, report)) for each in part]
-            await gatherResults(works, consumeErrors=True)
+            await together(_check(place, pools, each, report) for each in part)
             progress.step(len(part))
     progress.end()
     if report.damaged > MOST_NAMED:

@@ -29,10 +29,10 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from attrs import Factory, define, frozen
-from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import Logger
 
 from pkgrepo import __version__
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo
@@ -236,10 +236,7 @@ class BackupWriter(MaintenanceWork):
             copied: list[tuple[str, str]] = []
             for start in range(0, len(page), PARALLEL):
                 some = page[start : start + PARALLEL]
-                works: list[Deferred[Any]] = [
-                    Deferred.fromCoroutine(self._copy_blob(place, each, options, report, copied)) for each in some
-                ]
-                await gatherResults(works, consumeErrors=True)
+                await together(self._copy_blob(place, each, options, report, copied) for each in some)
                 progress.step(len(some))
             await self._pools.disk(ledger.set_locators, copied)
             after = page[-1].sha256

@@ -198,6 +198,8 @@ class DailyCollection(PeriodicTask):
             reason = "; ".join(job.result.get("errors", ()))
             log.warn("storage {storage} had no daily garbage collection: {reason}", storage=storage.name, reason=reason)
             return
+        if job.result["held"]:
+            return  # by a backup; it is checked again in an hour
         await self._catalog.write(settings.put, _key(storage), str(self._clock.now_ms()))
         if job.result["freed"]:
             log.info("freed {size} bytes of storage {storage}", size=job.result["freed"], storage=storage.name)

@@ -75,6 +75,7 @@ async def _overview(visit: Visit, error: str = "") -> Response:
         info=info,
         storages=storages,
         server=await visit.api("GET", "/server/state"),
+        backup=await visit.api("GET", "/system/backup"),
         repositories=(await visit.api("GET", "/repository", query={"limit": 1, "count": True})).total,
         jobs=(await visit.api("GET", "/job", query={"limit": LATEST_JOBS})).items,
         webhooks=await visit.api("GET", "/system/webhooks"),

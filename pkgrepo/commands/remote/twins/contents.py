@@ -16,7 +16,8 @@ docker   an OCI image layout in a folder of each image, with all its tags
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from attrs import define, field
 from pkgrepo.commands.http import Failed
 from pkgrepo.commands.remote.client import Client
 from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
 
 from .folder import Listed, TwinFolder
@@ -33,6 +35,7 @@ from .folder import Listed, TwinFolder
 HTML: Final = "text/html"
 JSON: Final = "application/vnd.pypi.simple.v1+json"
 CHECKSUMS: Final = (".md5", ".sha1", ".sha256", ".sha512")
+PARALLEL: Final = 8  # packages that are exported at once
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
 INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
 LISTS: Final = ("versions", "names", "specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz")
@@ -101,11 +104,14 @@ class Export:
 
 async def export_python(export: Export) -> None:
     """Wheels and sdists, and the simple index in both forms."""
-    async for package in _packages(export):
+
+    async def one(package: Any) -> None:
         key = str(package["key"])
         await _stored_files(export, package)
         for name, accept in (("index.html", HTML), ("index.json", JSON)):
             await export.document(f"simple/{key}/{name}", f"simple/{quote(key)}/", accept)
+
+    await _each_package(export, one)
     for name, accept in (("index.html", HTML), ("index.json", JSON)):
         await export.document(f"simple/{name}", "simple/", accept)
 
@@ -115,12 +121,15 @@ async def export_npm(export: Export) -> None:
     if _PREFIX.fullmatch(export.base_url) is None:
         raise Invalid("packages of npm have the address of their tarballs: give that of the twin by --base-url")
     old, new = (json_text(f"{each}/") for each in (export.url, export.base_url.rstrip("/")))
-    async for package in _packages(export):
+
+    async def one(package: Any) -> None:
         name = str(package["name"])
         await _stored_files(export, package)
         await export.document(
             f"{name}/index.json", quote(name, safe="@"), "application/json", change=lambda data: data.replace(old, new)
         )
+
+    await _each_package(export, one)
 
 
 def json_text(url: str) -> bytes:
@@ -153,18 +162,19 @@ async def _checksums(export: Export, path: str) -> None:
 
 async def export_ruby(export: Export) -> None:
     """Gems, and both kinds of index."""
-    async for package in _packages(export):
-        name = str(package["name"])
+
+    async def one(package: Any) -> None:
         await _stored_files(export, package)
-        await export.document(f"info/{name}")
+        await export.document(f"info/{package['name']}")
+
+    await _each_package(export, one)
     for each in LISTS:
         await export.document(each)
 
 
 async def export_conda(export: Export) -> None:
     """The packages of all subdirs, and their documents."""
-    async for package in _packages(export):
-        await _stored_files(export, package)
+    await _each_package(export, partial(_stored_files, export))
     for subdir in sorted({*SUBDIRS, *(path.partition("/")[0] for path in export.files if "/" in path)}):
         for name in REPODATA:
             await export.document(f"{subdir}/{name}")
@@ -174,7 +184,8 @@ async def export_conda(export: Export) -> None:
 async def export_images(export: Export) -> None:
     """An OCI layout of each image; one whose name lies below that of another has its own folder there."""
     registry = Registry(export.client, export.repository)
-    async for package in _packages(export):
+
+    async def one(package: Any) -> None:
         image = str(package["key"])
         entries: list[dict[str, Any]] = []
         async for version in export.client.items("package", export.repository, image, "versions"):
@@ -187,6 +198,8 @@ async def export_images(export: Export) -> None:
         index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries}
         export.files[f"{image}/oci-layout"] = export.folder.write(f"{image}/oci-layout", LAYOUT)
         export.files[f"{image}/index.json"] = export.folder.write(f"{image}/index.json", msgspec.json.encode(index))
+
+    await _each_package(export, one)
 
 
 async def _image(export: Export, registry: Registry, image: str, reference: str) -> dict[str, Any] | None:
@@ -221,9 +234,15 @@ async def _image_blob(export: Export, registry: Registry, image: str, digest: st
     export.files[path] = known
 
 
-async def _packages(export: Export) -> AsyncIterator[Any]:
+async def _each_package(export: Export, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+    """Do the work of each package, a few at a time."""
+    some: list[Any] = []
     async for package in export.client.items("repository", export.repository, "packages"):
-        yield package
+        some.append(package)
+        if len(some) == PARALLEL:
+            await together(work(each) for each in some)
+            some = []
+    await together(work(each) for each in some)
 
 
 async def _stored_files(export: Export, package: Any) -> None:

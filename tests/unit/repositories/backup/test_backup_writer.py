@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, NotFound, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.backup.manifests import LOST, decode, read_list
 from pkgrepo.repositories.backup.place import Destination, open_place
@@ -327,3 +327,13 @@ def test_a_bucket_needs_its_name_and_its_server(address, endpoint, reason):
 def test_the_prefix_of_a_bucket_ends_with_a_slash():
     place = Destination(address="s3://bucket/a/b/", endpoint="http://s3.example").bucket
     assert (place.bucket, place.prefix) == ("bucket", "a/b/")
+
+
+async def test_a_place_without_room_is_a_clear_error(world, backups):
+    await publish(world, "1.0")
+    first = await backups.make()
+    await publish(world, "2.0")
+    backups.writer._low_water = 2**62
+    with pytest.raises(StorageFull, match=r"backup in .* has no room left"):
+        await backups.make(keep=1)
+    assert (await backups.check()).blobs == first.blobs

@@ -8,6 +8,7 @@ from twisted.internet.task import Clock as ReactorClock
 from pkgrepo.repositories.upkeep.gc import KIND, GarbageCollector
 from pkgrepo.repositories.upkeep.housekeeping import DAY_MS, EVERY_S, DailyCollection
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.storage.catalog.blobs.gc import BACKUP
 from tests.support.repositories import NOW
 from tests.unit.repositories.upkeep.test_gc import StillClock, add_blob
 
@@ -101,3 +102,22 @@ async def test_the_check_runs_every_hour_until_the_service_stops(make, monkeypat
     await daily.stopService()
     reactor.advance(EVERY_S)
     assert runs == [0, EVERY_S]
+
+
+async def test_a_collection_that_a_backup_holds_off_is_retried(world, make, jobs, clock):
+    info = await add_blob(world, b"loose")
+    await make().run_once()
+    clock.ms += 2 * DAY_MS
+    held = Deferred()
+
+    async def work(_progress):
+        await held
+        return {}
+
+    await jobs.begin(BACKUP, BACKUP, {}, work)
+    await make().run_once()
+    assert (await jobs.last(KIND, world.storage.uid)).result["held"] == 1
+    assert world.copies() == [info.locator]
+    held.callback(None)
+    await make().run_once()
+    assert world.copies() == []
