@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,8 @@ from .schema import PolicyRule, RuleMatch, ServingPolicy
 
 SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams
 _BLOCKS = "block"
+MOST_MADE: Final = 10_000  # rules of blocks in memory
+_made: Final[dict[tuple[str, str], Placed]] = {}
 
 
 def rule_set(
@@ -31,7 +33,8 @@ def rule_set(
         owners |= {owner.path: owner for owner in (each.authority, each)}
     placed = [each for owner in owners.values() for each in own_rules(owner)]
     placed += [Placed(msgspec.convert(each, PolicyRule), SERVER) for each in policy.rules]
-    placed += [placed_block(each, path) for each in policy.blocks if (path := _path_of(each, owners)) is not None]
+    paths = {pattern: _path_of(pattern, owners) for pattern in {each.repository for each in policy.blocks}}
+    placed += [placed_block(each, path) for each in policy.blocks if (path := paths[each.repository]) is not None]
     rulings = {key: Ruling(approved=ok, reason=why) for key, (ok, why) in policy.rulings.get(repository.id, {}).items()}
     return RuleSet(placed, order, rulings, policy.exported_ms) if placed or rulings else None
 
@@ -49,7 +52,16 @@ def own_rules(repository: Repository) -> list[Placed]:
 
 
 def placed_block(block: Block, owner: str) -> Placed:
-    """The rule that a block stands for."""
+    """The rule that a block stands for; it never changes."""
+    made = _made.get((block.uid, owner))
+    if made is None:
+        if len(_made) >= MOST_MADE:
+            _made.clear()
+        made = _made[block.uid, owner] = _make_placed(block, owner)
+    return made
+
+
+def _make_placed(block: Block, owner: str) -> Placed:
     match = RuleMatch(packages=[block.package] if block.package else [], versions=block.versions)
     match = msgspec.structs.replace(match, digests=list(block.digests))
     name = f"{_BLOCKS} {block.uid[:8]}"
@@ -62,6 +74,6 @@ def takes_repository(pattern: str, path: str) -> bool:
     return fnmatchcase(path.casefold(), pattern.casefold())
 
 
-def _path_of(block: Block, owners: Mapping[str, Repository]) -> str | None:
-    """The innermost of the repositories for which a block holds, or None."""
-    return next((path for path in reversed(list(owners)) if takes_repository(block.repository, path)), None)
+def _path_of(pattern: str, owners: Mapping[str, Repository]) -> str | None:
+    """The innermost of the repositories for which blocks with a pattern hold, or None."""
+    return next((path for path in reversed(list(owners)) if takes_repository(pattern, path)), None)

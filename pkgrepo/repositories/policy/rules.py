@@ -39,6 +39,7 @@ SERVER: Final = "the server"  # the owner of rules for all repositories
 HOSTED: Final = "hosted"
 CACHED: Final = "cached"
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
+_WILD: Final = frozenset("*?[")
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
 
 Datum = Literal["age", "licences", "advisories", "install_scripts", "digests"]
@@ -218,7 +219,7 @@ class CompiledRule:
                 opens_ms = old_ms if opens_ms is None else min(opens_ms, old_ms)
         for datum, known, name in (
             ("licences", self._fits_licence(facts), "the licence"),
-            ("advisories", self._fits_advisory(facts), "the advisories"),
+            ("advisories", self._fits_advisory(facts), "whether it has vulnerabilities"),
             ("install_scripts", self._fits_scripts(facts), "whether it runs a program when it is installed"),
         ):
             if known is False or (known is None and not self._counts_missing(datum)):
@@ -390,6 +391,16 @@ class RuleSet:
         data: int = 0,
     ) -> None:
         self.rules = [CompiledRule(each, order) for each in rules]
+        self._order = order
+        self._general: list[int] = []  # the places of rules with patterns of names, or without any
+        self._named: dict[str, list[int]] = {}  # those of the others, such as of thousands of blocks, by name
+        for place, each in enumerate(rules):
+            names = each.rule.match.packages
+            if names and not any(_WILD & {*name} for name in names):
+                for name in {order.folded(name) for name in names}:
+                    self._named.setdefault(name, []).append(place)
+            else:
+                self._general.append(place)
         self._rulings: dict[str, dict[str, Ruling]] = {}
         for (package, version), ruling in (rulings or {}).items():
             self._rulings.setdefault(package, {})[version] = ruling
@@ -410,7 +421,8 @@ class RuleSet:
         if package in self._kept:
             return self._kept[package]
         if package:
-            found = [each for each in self.rules if each.takes_package(package)]
+            places = sorted([*self._general, *self._named.get(self._order.folded(package), ())])
+            found = [each for each in (self.rules[place] for place in places) if each.takes_package(package)]
         else:
             found = [each for each in self.rules if "digests" in each.needs]
         rulings = self._rulings.get(package, {})

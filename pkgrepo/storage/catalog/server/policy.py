@@ -22,7 +22,7 @@ from pkgrepo.storage.catalog.rows import at_or_none, batches, dump, every, find,
 from pkgrepo.storage.catalog.server import settings
 
 RULES: Final = "policy_rules"  # the setting: JSON, the rules for all repositories
-MOST_BLOCKS: Final = 10_000
+MOST_BLOCKS: Final = 1000  # each process makes them rules in 5 ms for each repository that is read
 WAITING: Final = "waiting"
 APPROVED: Final = "approved"
 DENIED: Final = "denied"

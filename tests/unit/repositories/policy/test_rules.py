@@ -9,7 +9,7 @@ from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.policy.rules import DAY_MS, Facts, Order, Placed, RuleSet, Ruling, Verdict
-from pkgrepo.repositories.policy.schema import PolicyRule, check_rules
+from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch, check_rules
 
 NPM, PYTHON = npm(), python()
 assert NPM.versions is not None
@@ -83,7 +83,7 @@ def test_a_rule_refuses_what_meets_all_its_conditions(match: dict[str, Any], fac
         ({"age_days": 7}, "allow", True, ""),
         ({"licences": ["MIT"]}, None, True, ""),
         ({"licences": ["MIT"]}, "block", False, "the licence"),
-        ({"advisories": "any"}, "block", False, "the advisories"),
+        ({"advisories": "any"}, "block", False, "whether it has vulnerabilities"),
         ({"install_scripts": True}, "block", False, "whether it runs a program when it is installed"),
     ],
     ids=str,
@@ -200,3 +200,25 @@ def test_time_changes_verdicts_next_when_something_is_old_enough_or_a_rule_ends(
     assert rules is not None
     assert rules.next_change_ms([NOW - 6 * DAY_MS, None, NOW - 20 * DAY_MS], NOW) == NOW + DAY_MS
     assert rules.next_change_ms([], NOW) == NOW + 2 * DAY_MS
+
+
+def test_rules_by_name_and_by_pattern_are_found_in_their_order() -> None:
+    matches = [{"packages": ["le*"]}, {"packages": ["Left", "x"]}, {}, {"packages": ["right"]}, {"packages": ["l?ft"]}]
+    placed = [
+        Placed(msgspec.convert({"name": str(number), "match": each}, PolicyRule), "a/b")
+        for number, each in enumerate(matches)
+    ]
+    rules = RuleSet(placed, ORDER)
+    for package, names in (("left", "0124"), ("right", "23"), ("other", "2"), ("X", "12")):
+        found = rules.of(package)
+        assert found is not None
+        assert "".join(each.placed.rule.name for each in found.rules) == names
+
+
+def test_thousands_of_blocks_are_compiled_only_for_the_packages_that_are_asked_for() -> None:
+    placed = [Placed(PolicyRule(name=str(n), match=RuleMatch(packages=[f"p{n}"])), "a/b") for n in range(10_000)]
+    rules = RuleSet(placed, ORDER)
+    found = rules.of("p77")
+    assert found is not None
+    assert [each.placed.rule.name for each in found.rules] == ["77"]
+    assert sum("_packages" in vars(each) for each in rules.rules) == 1

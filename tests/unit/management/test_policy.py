@@ -1,0 +1,112 @@
+"""Rules about what packages declare and what is known of them, and who may do what, by API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.conda_packages import make_conda
+from tests.support.memory_server import Stack
+from tests.support.npm_packages import make_publish
+from tests.support.osv_records import REQUESTS, write_folder
+
+BAD = "requests-2.28.1-"
+
+
+async def set_rule(stack: Stack, repository: str, **fields: Any) -> None:
+    rules = {"rules": [{"name": "no", **fields}]}
+    await stack.ok("PUT", f"/repository/main%2F{repository}/config/policy", rules)
+
+
+async def shown(stack: Stack, path: str) -> str:
+    return (await stack.call("GET", f"/repositories/main/{path}")).body.decode()
+
+
+async def test_advisories_of_a_severity_hide_versions_as_soon_as_they_are_loaded(
+    make_stack: Any, tmp_path: Path
+) -> None:
+    stack = await make_stack(advisories__source=str(write_folder(tmp_path / "osv", [REQUESTS])))
+    await stack.add_repository("py")
+    for version in ("2.28.1", "2.31.0"):
+        await stack.publish("main/py", "requests", version)
+    await set_rule(stack, "py", match={"advisories": "moderate"}, missing="allow")
+    await shown(stack, "py/simple/requests/")  # they may be loaded already
+    while (await stack.api("POST", "/advisories/refresh?wait=true")).status == 409:
+        pass
+    page = await shown(stack, "py/simple/requests/")
+    assert (BAD in page, "requests-2.31.0-" in page) == (False, True)
+    refused = await stack.call("GET", "/repositories/main/py/requests/2.28.1/requests-2.28.1-py3-none-any.whl")
+    assert refused.status == 403
+    await set_rule(stack, "py", match={"advisories": "CVE-0000-1"}, missing="block")
+    assert BAD in await shown(stack, "py/simple/requests/")  # what is known has another id, and is complete
+
+
+async def test_what_is_not_known_decides_by_the_rule_and_is_named(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.publish("main/py", "requests", "2.28.1")
+    await set_rule(stack, "py", match={"advisories": "any"})
+    assert BAD in await shown(stack, "py/simple/requests/")
+    await set_rule(stack, "py", match={"advisories": "any"}, missing="block")
+    assert BAD not in await shown(stack, "py/simple/requests/")
+    found = await stack.ok("GET", "/explain?repository=main/py&package=requests&version=2.28.1")
+    assert "whether it has vulnerabilities is not known" in found["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("licence", "hidden"), [("GPL-3.0-only", True), ("(MIT OR GPL-3.0-only)", True), ("MIT", False)]
+)
+async def test_licences_and_install_scripts_of_npm_packages(stack: Stack, licence: str, hidden: bool) -> None:
+    await stack.add_repository("npm", format="npm")
+    body = make_publish("demo", "1.0.0", license=licence, scripts={"postinstall": "x"})
+    headers = {"Content-Type": "application/json"}
+    assert (await stack.call("PUT", "/repositories/main/npm/demo", raw=body, headers=headers)).status == 201
+    await set_rule(stack, "npm", match={"licences": ["GPL-*"]})
+    assert ('"1.0.0":' not in await shown(stack, "npm/demo")) is hidden
+    await set_rule(stack, "npm", match={"install_scripts": True, "licences": ["MIT"]})
+    assert ('"1.0.0":' not in await shown(stack, "npm/demo")) is ("MIT" in licence)
+
+
+async def test_licences_of_conda_packages(stack: Stack) -> None:
+    await stack.add_repository("channel", format="conda")
+    data = make_conda("demo", "1.0", license="GPL-2.0-or-later")
+    assert (await stack.call("PUT", "/repositories/main/channel/noarch/demo-1.0-py_0.conda", raw=data)).status == 201
+    await set_rule(stack, "channel", match={"licences": ["gpl*"]})
+    assert "demo-1.0" not in await shown(stack, "channel/noarch/repodata.json")
+
+
+async def test_rights(stack: Stack) -> None:
+    await stack.add_repository("py", visibility="private")
+    await stack.add_repository("other", visibility="private")
+    await stack.add_user("ann")
+    await stack.add_user("bob")
+    await stack.grant("ann", "main/py", "read", "edit", "admin")
+    await stack.grant("bob", "main/py", "read", "edit")
+    body = {"repository": "main/py", "package": "demo"}
+
+    async def block(who: str | None, **more: Any) -> int:
+        return int((await stack.api("POST", "/policy/blocks", body | more, who=who)).status)
+
+    assert await block(None) == 401
+    assert await block("bob") == 403
+    assert [await block("ann", repository=each) for each in ("main/*", "main/other", "main/none")] == [403, 404, 404]
+    assert await block("ann") == 201
+    assert await block("admin", repository="main/*") == 201
+    seen = {who: await stack.ok("GET", "/policy/blocks", who=who) for who in ("ann", "bob", "admin")}
+    assert {who: len(each) for who, each in seen.items()} == {"ann": 1, "bob": 0, "admin": 2}
+    both = [each["id"] for each in seen["admin"]]
+    for who, index, status in (("bob", 0, 404), ("ann", 1, 404), ("ann", 0, 204), ("admin", 1, 204)):
+        assert (await stack.api("DELETE", f"/policy/blocks/{both[index]}", who=who)).status == status
+    assert (await stack.api("GET", "/policy/rules", who="ann")).status == 403
+    await stack.publish("main/py", "demo", "1.0")
+    await set_rule(stack, "py", action="quarantine")
+    await shown(stack, "py/simple/demo/")
+    await stack.assembly._proxies.rule_matches.flush()
+    [held] = (await stack.ok("GET", "/policy/quarantine", who="ann"))["items"]
+    assert (await stack.ok("GET", "/policy/quarantine", who="bob"))["items"] == []
+    path = f"/policy/quarantine/{held['id']}/approve"
+    assert (await stack.api("POST", path, {}, who="bob")).status == 404
+    assert (await stack.api("POST", path, {"reason": "fine"}, who="ann")).status == 200
+    actions = [each["action"] for each in await stack.audited()]
+    assert {"policy.block", "policy.unblock", "policy.approve"} <= {*actions}
