@@ -17,7 +17,7 @@ TLS is verified at the end of its handshake, before anything but the wish for St
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -50,6 +50,7 @@ PORTS: Final = {"ldap": 389, "ldaps": 636}
 MOST_WAITING: Final = 256
 REST_S: Final = 5.0
 LONGEST_REST_S: Final = 60.0
+WHOLE: Final = 3  # times the time for one answer: that for all of a caller
 IDLE_S: Final = 60.0  # a connection that was idle for longer may be forgotten by a firewall
 MOST_REFERENCES: Final = 100  # to other servers in the results of a search; Active Directory sends three or four
 UNTRUSTED: Final = "its certificate is not trusted; ca_file can name a private authority"
@@ -214,6 +215,7 @@ class Servers:
         self._name = name
         self._way = way
         self._reactor = reactor
+        self._whole_s = WHOLE * way.answer_s
         self._permits = FairSemaphore(connections, reactor, most_waiting=MOST_WAITING)
         self._idle: list[Connection] = []
         self._lent: set[Connection] = set()
@@ -223,7 +225,7 @@ class Servers:
         self._reason = ""
         self._is_tried = False
 
-    async def use(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def use(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
         """
         What ``work`` returns, over a connection that it has alone.
 
@@ -246,7 +248,7 @@ class Servers:
         for each in (*idle, *self._lent):
             each.abort()
 
-    async def _attempt(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _attempt(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
         now = self._reactor.seconds()
         if self._rest_s and (now < self._rests_until or self._is_tried):
             raise DirectoryUnavailable(self._name, self._reason)
@@ -265,7 +267,7 @@ class Servers:
         self._rest_s = 0.0
         return result
 
-    async def _over(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _over(self, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
         while (connection := self._take_idle()) is not None:
             try:
                 return await self._lend(connection, work)
@@ -274,11 +276,12 @@ class Servers:
                     raise
         return await self._lend(await self._connect(), work)
 
-    async def _lend(self, connection: Connection, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _lend(self, connection: Connection, work: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
         connection.has_answered = False
         self._lent.add(connection)
         try:
-            result = await work(connection)
+            reason = f"it took more than {self._whole_s:g} s in all"
+            result: T = await within(self._whole_s, Deferred.fromCoroutine(work(connection)), self._reactor, reason)
         except BaseException:
             connection.abort()
             raise

@@ -179,6 +179,18 @@ async def test_what_comes_in_clear_after_the_answer_to_start_tls_is_no_answer(op
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_caller_that_takes_too_long_in_all_is_ended(open_peer):
+    _, directory = open_peer([OK], answer_s=0.1)
+
+    async def work(connection):
+        await Deferred()
+
+    with pytest.raises(DirectoryUnavailable, match="in all"):
+        await directory._servers.use(work)
+    assert directory.trouble
+
+
+@pytest_twisted.ensureDeferred
 async def test_without_start_tls_nothing_is_said(open_peer):
     peer, directory = open_peer([pureldap.LDAPStartTLSResponse(resultCode=2)], start_tls=True)
     with pytest.raises(DirectoryUnavailable, match="it does not take StartTLS"):
