@@ -231,6 +231,8 @@ def check(config: Config) -> tuple[Config, list[str]]:
         problems.append("server.listen: must name at least one address")
     if config.database.replica_url and config.database_path:
         problems.append("database.replica_url: has a meaning with PostgreSQL only, which database.url does not name")
+    if config.backup.destination.startswith("s3://") and not config.backup.endpoint:
+        problems.append("backup.endpoint: is missing, since backup.destination is a bucket")
     if config.auth.proxy_header and not config.server.trusted_proxies:
         problems.append("auth.proxy_header: is read of server.trusted_proxies only, which names none")
     if config.auth.proxy_header.lower() in NO_PROXY_HEADER:
