@@ -17,7 +17,17 @@ from pkgrepo.management.api.schema import Record
 from pkgrepo.management.projects.access import check_may_list_members, find_project
 from pkgrepo.oidc import publishers
 from pkgrepo.oidc.issuers import Issuers
-from pkgrepo.oidc.publishers import Stored, check_given, known_issuer, package_of, source_claims, warnings_about
+from pkgrepo.oidc.publishers import (
+    Stored,
+    check_given,
+    described,
+    known_issuer,
+    package_of,
+    source_claims,
+    stored_in,
+    that_cover,
+    warnings_about,
+)
 from pkgrepo.repositories.configuration import PipelinePublisher
 
 table = Table("repositories")
@@ -40,7 +50,11 @@ class PublisherGiven(PipelinePublisher, frozen=True, forbid_unknown_fields=True,
 
 
 class PublisherRecord(Record):
-    """A publisher with its id. package is the only package that it is for; warnings say what is doubtful about it."""
+    """
+    A publisher with its id. package is the only package that it is for; warnings say what is doubtful about it.
+
+    of_project: it is one of the project that owns the package, and is removed there.
+    """
 
     id: str
     issuer: str
@@ -50,14 +64,19 @@ class PublisherRecord(Record):
     packages: list[str]
     actions: list[str]
     package: str | None
+    of_project: bool
     warnings: list[str]
 
     @classmethod
-    def of(cls, issuers: Issuers, stored: Stored) -> Self:
+    def of(cls, issuers: Issuers, stored: Stored, *, of_project: bool = False) -> Self:
         """The record of a publisher."""
         given = msgspec.convert(stored, PipelinePublisher)  # with the defaults of fields that it was stored without
         return cls.from_attributes(
-            given, id=entry_id(stored), package=package_of(stored), warnings=warnings_about(issuers, stored)
+            given,
+            id=entry_id(stored),
+            package=package_of(stored),
+            of_project=of_project,
+            warnings=warnings_about(issuers, stored),
         )
 
 
@@ -85,7 +104,7 @@ async def remove_publisher(call: Call, id: str) -> None:
 
 @table.get(OF_PACKAGE, EDITORS, "List the publishers of a package")
 async def list_package_publishers(call: Call) -> list[PublisherRecord]:
-    """The package need not exist. Publishers of the repository that are for it, too, are among them."""
+    """The package need not exist. Those of the repository, and of its project, that are for it are among them."""
     return await _listed(call)
 
 
@@ -110,7 +129,7 @@ async def list_project_publishers(call: Call, key: str) -> list[PublisherRecord]
     """Also needs membership in the project, unless the caller is a system manager."""
     project = await find_project(call, key)
     await check_may_list_members(call, project)
-    return [PublisherRecord.of(call.shared.pipelines.issuers, each) for each in project.publishers]
+    return [PublisherRecord.of(call.shared.pipelines.issuers, each, of_project=True) for each in project.publishers]
 
 
 @table.post(OF_PROJECT, SYSTEM_MANAGERS, "Add a publisher to a project", audit="publisher.add")
@@ -121,7 +140,7 @@ async def add_project_publisher(call: Call, body: PublisherGiven, key: str) -> C
     check_given(issuers, msgspec.to_builtins(given))
     entry = call.entry(project.key, {"project": project.key, "publishers": [msgspec.to_builtins(given)]})
     stored = await call.write(entry, publishers.add_project_publisher, project.id, given, now_ms=call.now_ms)
-    record = PublisherRecord.of(issuers, stored)
+    record = PublisherRecord.of(issuers, stored, of_project=True)
     return Created(record, f"/api/project/{project.key}/publishers/{record.id}")
 
 
@@ -129,14 +148,19 @@ async def add_project_publisher(call: Call, body: PublisherGiven, key: str) -> C
 async def remove_project_publisher(call: Call, key: str, id: str) -> None:
     """The tokens of its pipelines end."""
     project = await find_project(call, key)
-    entry = call.entry(project.key, {"project": project.key, "id": id})
+    entry = call.entry(project.key, {"project": project.key, **described(project.publishers, id)})
     await call.write(entry, publishers.remove_project_publisher, project.id, id, now_ms=call.now_ms)
 
 
 async def _listed(call: Call) -> list[PublisherRecord]:
     await gateway.check_may_change(call.shared, call.identity, call.repository, call.package)
     issuers = call.shared.pipelines.issuers
-    return [PublisherRecord.of(issuers, each) for each in gateway.listed(await call.fresh_repository(), call.package)]
+    found = [PublisherRecord.of(issuers, each) for each in gateway.listed(await call.fresh_repository(), call.package)]
+    if call.package is not None:
+        project = await call.services.authorizer.owning_project(call.repository, call.package)
+        of_project = () if project is None else that_cover(project.publishers, call.package)
+        found += [PublisherRecord.of(issuers, each, of_project=True) for each in of_project]
+    return found
 
 
 async def _added(call: Call, body: PublisherGiven) -> Created[PublisherRecord]:
@@ -161,6 +185,7 @@ def _publisher(issuers: Issuers, body: PublisherGiven) -> PipelinePublisher:
 
 async def _removed(call: Call, id: str) -> None:
     await gateway.check_may_change(call.shared, call.identity, call.repository, call.package)
-    entry = call.entry(detail={"id": id, "package": call.package})
+    detail = described(stored_in(await call.fresh_repository()), id)
+    entry = call.entry(detail={"package": call.package, **detail})
     await call.write(entry, gateway.removal(call.repository, call.package, id), call.now_ms)
     await call.registry.refresh()

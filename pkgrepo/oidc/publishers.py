@@ -191,6 +191,11 @@ def stored_in(repository: Repository) -> list[Stored]:
     return list(repository.settings.get("publishers") or ())
 
 
+def described(publishers: Sequence[Stored], id: str) -> dict[str, Any]:
+    """What the audit log says of the publisher with this id."""
+    return {"id": id, "publishers": [dict(each) for each in publishers if entry_id(each) == id]}
+
+
 def check_takes_publishers(repository: Repository) -> None:
     """:raises Conflict: nothing is published to the repository itself"""
     if repository.type is not RepositoryType.HOSTED or repository.parent is not None:

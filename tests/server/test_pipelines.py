@@ -209,6 +209,8 @@ def test_publishers_are_added_listed_and_removed_one_by_one(scene: Scene) -> Non
     assert scene.put(token, "one-a", "1.1", "other").status == 403
     actions = [each["action"] for each in scene.api.ask("GET", "/audit?action=publisher.add&outcome=ok").json["items"]]
     assert actions == ["publisher.add"] * 2
+    removed = scene.api.ask("GET", "/audit?action=publisher.remove&outcome=ok").json["items"]
+    assert {each["detail"]["publishers"][0]["claims"]["repository"] for each in removed} == {"acme/one", "acme*"}
 
 
 def test_publishers_that_are_added_at_the_same_time_are_all_there(scene: Scene) -> None:
@@ -269,6 +271,8 @@ def test_a_publisher_of_a_project_is_for_the_packages_that_the_project_owns(scen
     assert scene.api.post_json(path, {**given, "issuer": "unknown"}).status == 422
     assert [each["id"] for each in scene.api.ask("GET", path).json] == [added.json["id"]]
     assert scene.api.as_user().ask("GET", path).status == 404
+    [of_package] = scene.api.ask("GET", "/package/main%2Fother/core-tool/publishers").json
+    assert (of_package["id"], of_package["of_project"]) == (added.json["id"], True)
 
     def exchange(repository: str) -> Reply:
         return scene.exchange(scene.issuer.token(repository="core/tools"), repository)

@@ -34,7 +34,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Identity, Repository
 from pkgrepo.oidc.issuers import Issuer, Issuers
-from pkgrepo.oidc.publishers import DEFINITIONS, SOURCES, Stored, source_claims
+from pkgrepo.oidc.publishers import DEFINITIONS, SOURCES, Stored, described, source_claims, stored_in
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.configuration import PipelinePublisher
 from pkgrepo.storage.catalog.server.audit import Entry
@@ -81,7 +81,10 @@ async def add_trust(context: Context[object], request: Request, name: str) -> Re
     given = [_publisher(issuers, each, key) for each in _read(body)]
     commands = [await gateway.prepare(services, identity, target, key, each) for each in given]
     entry = Entry(
-        actor_of(request, identity), "publisher.add", target.path, detail={"publishers": msgspec.to_builtins(given)}
+        actor_of(request, identity),
+        "publisher.add",
+        target.path,
+        detail={"package": name, "publishers": msgspec.to_builtins(given)},
     )
     added = await services.pipelines.change(entry, *commands)
     shown = [_shown(issuers, each) for each in added]
@@ -95,7 +98,8 @@ async def remove_trust(context: Context[object], request: Request, name: str, id
     :raises NotFound: there is none; :raises Forbidden: it is for other packages, too
     """
     target, identity = await _place(context, request, name)
-    entry = Entry(actor_of(request, identity), "publisher.remove", target.path, detail={"id": id, "package": name})
+    detail = {"package": name, **described(stored_in(target), id)}
+    entry = Entry(actor_of(request, identity), "publisher.remove", target.path, detail=detail)
     await context.services.pipelines.change(entry, gateway.removal(target, names.package_key(name), id))
     return Response(status=204, headers=NO_STORE)
 
