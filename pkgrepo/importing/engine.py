@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
+import msgspec
 from attrs import Factory, define, frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, DeferredLock
 from twisted.logger import Logger
@@ -141,7 +142,9 @@ class Taken:
     """
     What has become of one package, called ``name`` by its source.
 
-    ``passing``: something failed that may succeed another time. The counts are those of L{Report}.
+    ``passing``: something failed that may succeed another time. ``tags_before`` are what tags stood for at the source
+    when the package was noted last: one that stands for something else here was moved here. The counts are those of
+    L{Report}.
     """
 
     name: str
@@ -149,6 +152,11 @@ class Taken:
     progress: Progress
     left_out: list[LeftOut] = Factory(list)
     passing: bool = False
+    tags_before: Mapping[str, str] = Factory(dict)
+
+    def may_move(self, tag: str, present: str | None) -> bool:
+        """Whether a tag, which stands for ``present`` here, may be set to what it stands for at the source now."""
+        return present is None or self.tags_before.get(tag) == present
 
     def refuse(self, item: str, error: Exception) -> None:
         """
@@ -246,11 +254,12 @@ class Import:
     async def _take_package(self, name: str, progress: Progress) -> None:
         """Take in one package, and note it. :raises PkgrepoError: the server cannot go on"""
         taken = Taken(name, self._report, progress)
-        fingerprint, files = None, 0
+        noted, files = None, 0
         self._report.packages += 1
         try:
             bundle = await self._source.bundle(name)
-            if self._journal is not None and await self._is_noted(self._journal, bundle):
+            mark, taken.tags_before = await self._find_noted(name)
+            if mark == bundle.fingerprint and self._journal is not None and not self._order.again:
                 left_out = await self._catalog.look(imports.left_out_of, self._journal, name)
                 self._report.unchanged += 1
                 self._report.leave_out(left_out)
@@ -258,16 +267,19 @@ class Import:
             for item, reason in bundle.left_out:
                 taken.leave_out(item, reason)
             await self._take(bundle, taken)
-            fingerprint, files = bundle.fingerprint, len(bundle.items)
+            mark = "" if taken.passing else bundle.fingerprint  # no package has an empty one
+            noted, files = f"{mark} {msgspec.json.encode(bundle.tags).decode()}", len(bundle.items)
         except Exception as error:  # noqa: BLE001 - one bad package does not stop the others
             taken.refuse("", error)
         self._report.leave_out(taken.left_out)
         if self._journal is not None:
-            noted = None if taken.passing else fingerprint
             now_ms = self._clock.now_ms()
             await self._catalog.write(imports.note_package, self._journal, name, noted, files, taken.left_out, now_ms)
 
-    async def _is_noted(self, journal: int, bundle: Bundle) -> bool:
-        """Whether a package was taken in, and the source says of it what it said then."""
-        noted = await self._catalog.look(imports.find_fingerprint, journal, bundle.name)
-        return noted is not None and noted[0] == bundle.fingerprint and not self._order.again
+    async def _find_noted(self, name: str) -> tuple[str, Mapping[str, str]]:
+        """The fingerprint of a package when it was taken in, and its tags then; both are empty if it was not."""
+        if self._journal is None:
+            return "", {}
+        noted = await self._catalog.look(imports.find_fingerprint, self._journal, name)
+        mark, _, tags = ("" if noted is None else noted[0]).partition(" ")
+        return mark, msgspec.json.decode(tags or "{}", type=dict[str, str])

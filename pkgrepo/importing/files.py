@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from attrs import evolve, frozen
@@ -14,7 +14,7 @@ from pkgrepo.errors import FileBurned, FileExists, SizeMismatch
 from pkgrepo.importing.engine import Order, Taken, Tools
 from pkgrepo.importing.items import MARK, Bundle, Item, Taking
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, Repository
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, File, Repository, Version
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial, set_version_state
 from pkgrepo.repositories.publish.releases import Release
@@ -62,10 +62,12 @@ class FileTaker:
             missing = missing[len(some) :]
             await self._take(settled, some, taken)
         if settled.states or settled.tags or settled.meta:
-            actor = self.order.actor
-            taken.report.facts += await self.tools.publisher.change(
-                _set_facts, repository, settled, actor, self.indexer
+            changed, kept = await self.tools.publisher.change(
+                _set_facts, repository, settled, taken.may_move, self.order.actor, self.indexer
             )
+            taken.report.facts += changed
+            for tag, version in kept:
+                taken.leave_out(f"tag {tag}", f"it stands for {version} here since it was moved here")
 
     async def _compare(self, item: Item, found: File, taken: Taken) -> None:
         """Count an item whose path has a file: it is there already, or left out since that is another one."""
@@ -202,12 +204,22 @@ def _error_of(result: object) -> Exception:
 
 
 def _set_facts(
-    tx: Transaction, repository: Repository, bundle: Bundle, actor: Actor, indexer: Indexer, now_ms: int
-) -> int:
-    """Give the versions of a package the states and tags that they have at the source; the number of changes."""
+    tx: Transaction,
+    repository: Repository,
+    bundle: Bundle,
+    may_move: Callable[[str, str | None], bool],
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> tuple[int, Sequence[tuple[str, str]]]:
+    """
+    Give the versions of a package the states and tags that they have at the source.
+
+    Returns the number of changes, and the tags that stay what they are here, with their versions.
+    """
     package = packages.find_package(tx, repository.id, bundle.key)
     if package is None:
-        return 0
+        return 0, ()
     changes = 0
     by_text = {each.text: each for each in versions.list_versions(tx, package.id)}
     for text, (state, reason) in bundle.states.items():
@@ -215,14 +227,8 @@ def _set_facts(
         if version is not None and (version.state, version.reason) != (state, reason):
             set_version_state(tx, repository, package.key, version.key, state, reason, actor, indexer, now_ms)
             changes += 1
-    moved: list[str] = []
-    for name, text in bundle.tags.items():
-        version = by_text.get(text)
-        tagged = None if version is None else tags.find_tag(tx, package.id, name)
-        if version is not None and (tagged is None or tagged.version_id != version.id):
-            tags.set_tag(tx, package.id, name, version_id=version.id, actor=actor, now_ms=now_ms)
-            moved.append(name)
-    new_meta = {key: value for key, value in bundle.meta.items() if package.meta.get(key) != value}
+    moved, kept = _move_tags(tx, package.id, bundle, by_text, may_move, actor, now_ms)
+    new_meta = {key: value for key, value in bundle.meta.items() if key not in package.meta}
     if moved or new_meta:
         fresh = packages.find_package(tx, repository.id, bundle.key)
         assert fresh is not None
@@ -232,4 +238,31 @@ def _set_facts(
             packages.touch_package(tx, fresh.id, serial=fresh.serial, now_ms=now_ms, meta=fresh.meta)
         indexer(PackageIndex(tx, fresh, now_ms), Change())
         append_package_event(tx, fresh, "tagged" if moved else "changed", {"tags": moved}, actor, now_ms)
-    return changes + len(moved) + len(new_meta)
+    return changes + len(moved) + len(new_meta), kept
+
+
+def _move_tags(
+    tx: Transaction,
+    package_id: int,
+    bundle: Bundle,
+    by_text: Mapping[str, Version],
+    may_move: Callable[[str, str | None], bool],
+    actor: Actor,
+    now_ms: int,
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Set tags; those that were set, and those that are not, with their versions."""
+    present = tags.tagged_versions(tx, package_id)
+    moved: list[str] = []
+    kept: list[tuple[str, str]] = []
+    for name, text in bundle.tags.items():
+        version, now = by_text.get(text), present.get(name)
+        if version is None or now == text:
+            continue
+        tag = tags.find_tag(tx, package_id, name)
+        # the server itself sets ``latest`` with the first version
+        if may_move(name, now) or (tag is not None and tag.actor == SYSTEM.name):
+            tags.set_tag(tx, package_id, name, version_id=version.id, actor=actor, now_ms=now_ms)
+            moved.append(name)
+        else:
+            kept.append((name, now or ""))
+    return moved, kept

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from attrs import Factory, define, evolve, frozen
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.documents import ManifestDocument, parse_in_thread
 from pkgrepo.formats.container.manifests.push import HEAD, begins_document
@@ -137,6 +137,8 @@ class _Run:
             if not self.taker.order.dry_run:
                 await self._take_referrers(digest, 0)
             return
+        if not self.taken.may_move(tag, None if found is None else found.digest):
+            raise Conflict("the tag stands for another manifest here since it was moved here")
         if self.taker.order.dry_run:
             self.taken.count(1, 0)
             return
