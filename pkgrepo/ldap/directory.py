@@ -285,6 +285,8 @@ class Directory:
 
     async def _bind_as(self, connection: Connection, dn: bytes, password: str) -> bool:
         """Whether a password is that of an entry."""
+        if not dn:  # some servers take such a bind for an anonymous one, whatever the password is
+            raise Unusable("it shows an entry without a name")
         connection.is_ours = False
         result = await connection.ask(bind(dn, password))
         if result.code == SUCCESS:

@@ -15,7 +15,7 @@ from pkgrepo.auth.login.directories import IDirectory
 from pkgrepo.errors import DirectoryUnavailable, IdentityRefused
 from pkgrepo.ldap.directory import Directory, Layout, OwnLogin
 from pkgrepo.ldap.filters import Filter
-from pkgrepo.ldap.messages import Entry, Result
+from pkgrepo.ldap.messages import Entry, Result, Unusable
 from pkgrepo.storage.catalog.people.linked_identities import LinkedIdentity
 
 DN = b"CN=Ann,OU=People,DC=corp"
@@ -126,6 +126,14 @@ async def test_an_entry_without_an_id_logs_nobody_in():
     for given in (None, b"x" * 300):
         with pytest.raises(DirectoryUnavailable, match="has no id"):
             await directory(StubConnection(objectGUID=given)).log_in("ann", "words")
+
+
+async def test_an_entry_without_a_name_is_no_anonymous_login():
+    connection = StubConnection()
+    connection.person = evolve(connection.person, dn=b"")
+    with pytest.raises(Unusable, match="without a name"):
+        await directory(connection).log_in("ann", "words")
+    assert len(connection.asked) == 2, "there was no bind"
 
 
 async def test_an_id_of_the_settings_is_used_alone():
