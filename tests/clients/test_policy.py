@@ -116,6 +116,8 @@ def test_gem_and_bundle(server: ServerProcess, api: HttpClient, tmp_path: Path, 
         (bench.project / "Gemfile.lock").write_text(bench.locked().replace("1.0.0", "1.1.0"))
         printed = bench.bundle("install", status=None)
         assert "1.1.0" in printed
+        printed = bench.gem("install", "demo", "--clear-sources", "-s", f"{bench.url}/")
+        assert "demo-1.0.0" in printed
         printed = bench.gem("install", "demo", "-v", "1.1.0", "--clear-sources", "-s", f"{bench.url}/", status=None)
         assert "1.1.0" in printed or WHY in printed
 
