@@ -111,6 +111,23 @@ async def test_set_up_lines_have_the_host_of_a_repository(stack: Stack) -> None:
     assert "helm push --plain-http CHART.tgz oci://images.corp.example/charts" in await lines("main/images")
 
 
+async def test_identity_tokens_are_exchanged_at_the_addresses_that_clients_build_of_a_host(tmp_path: Path) -> None:
+    issuers = {"forge": {"issuer": "https://forge.corp.example", "audience": "packages"}}
+    async with running_stacks(tmp_path) as make:
+        stack = await make(hosts={"npm.corp.example": "main/npm", "py.corp.example": "main/py"}, auth__issuers=issuers)
+        await stack.add_repository("npm", format="npm")
+        await stack.add_repository("py")
+        at_py, at_npm = {"Host": "py.corp.example"}, {**NPM, "Authorization": "Bearer none"}
+        audience = await stack.call("GET", "/_/oidc/audience", who=None, headers=at_py)
+        assert audience.json == {"audience": "packages"}
+        sent = b'{"token": "none"}'
+        minted = await stack.call("POST", "/_/oidc/mint-token", who=None, headers=at_py, raw=sent)
+        assert (minted.status, minted.json["errors"][0]["code"]) == (422, "invalid-token")
+        place = "/-/npm/v1/oidc/token/exchange/package/@acme%2fx"
+        exchanged = await stack.call("POST", place, who=None, headers=at_npm)
+        assert (exchanged.status, "no identity token" in exchanged.json["message"]) == (422, True)
+
+
 async def test_other_hosts_are_for_the_server(stack: Stack) -> None:
     for host in (
         *("evil.example", "npm.corp.example.evil.example", "x.npm.corp.example", "npm.corp.example@evil.example"),
