@@ -32,11 +32,11 @@ COMMANDS = {
     "reindex": ("maintenance", "reindex"),
     "gc": ("maintenance", "collect_garbage"),
     "compact": ("maintenance", "compact"),
-    "import": ("imports", "import_group"),
     "backup": ("backups", "backup"),
     "restore": ("backups", "restore_backup"),
     "admin": ("administrators", "admin"),
     # both
+    "import": ("imports", "import_group"),
     "storage": ("groups", "storage"),
     # by the API of a server
     "login": ("remote.login", "login"),

@@ -82,7 +82,7 @@ def test_a_killed_import_is_continued(tmp_path: Path) -> None:
                 assert client.get(f"/api/job/{begun.json['id']}").json["state"] == "running"
             server.kill()
             before = int(data.rows(count)[0][0])
-            data.rows("UPDATE job SET lease_until = 0 WHERE state = 'running' RETURNING id")  # a minute later
+            data.change("UPDATE job SET lease_until = 0 WHERE state = 'running'")  # a minute later
             server = start()
             client = HttpClient(server.url, (USER, PASSWORD))
             second = take(client, kind, source, f"main/{kind}")
