@@ -17,7 +17,7 @@ a decision on what is in quarantine    the action admin in the repository that h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Self
 
 import msgspec
@@ -31,8 +31,8 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Action, Repository
+from pkgrepo.repositories.policy.conditions import SERVER
 from pkgrepo.repositories.policy.effective import own_rules, takes_repository
-from pkgrepo.repositories.policy.rules import SERVER
 from pkgrepo.repositories.policy.schema import (
     ALTERNATIVE,
     Pattern,
@@ -42,6 +42,7 @@ from pkgrepo.repositories.policy.schema import (
     Rules,
     Versions,
     check_rules,
+    until_ms,
 )
 from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.policy import Block, Quarantined
@@ -244,8 +245,8 @@ async def add_block(call: Call, body: NewBlock) -> Created[BlockRecord]:
         raise Invalid("name a package, or digests", "/package")
     match = RuleMatch(packages=[package] if package else [], versions=versions, digests=body.digests)
     _check_match(call, match, repositories)
-    until = None if body.until is None else _utc(body.until)
-    if until is not None and until.timestamp() * 1000 <= call.now_ms:
+    ends_ms = until_ms(PolicyRule(name="block", until=body.until))
+    if ends_ms is not None and ends_ms <= call.now_ms:
         raise Invalid("this time has passed", "/until")
     where = repositories[0].path if len(repositories) == 1 and not _WILD & {*body.repository} else body.repository
     detail = {"package": package, "versions": versions, "digests": body.digests, "reason": body.reason}
@@ -257,7 +258,7 @@ async def add_block(call: Call, body: NewBlock) -> Created[BlockRecord]:
         versions=versions,
         digests=[each.lower() for each in body.digests],
         reason=body.reason,
-        ends_ms=None if until is None else round(until.timestamp() * 1000),
+        ends_ms=ends_ms,
         actor=call.actor.name,
         now_ms=call.now_ms,
     )
@@ -337,7 +338,9 @@ async def _decide(call: Call, uid: str, comment: str, *, approved: bool) -> Quar
 async def _seen(call: Call, found: Quarantined) -> tuple[Repository, Quarantined] | None:
     """The repository of a version, if the caller may decide about it."""
     repository = call.registry.find_id(found.repository_id)
-    if repository is None or not (await _manages(call) or await _may_admin(call, repository)):
+    if repository is None or not (
+        await _manages(call) or await call.services.authorizer.may(call.identity, Action.ADMIN, repository)
+    ):
         return None
     return repository, found
 
@@ -353,13 +356,9 @@ async def _manages(call: Call) -> bool:
     return await call.services.authorizer.may_use(call.identity, "system")
 
 
-async def _may_admin(call: Call, repository: Repository) -> bool:
-    return await call.services.authorizer.may(call.identity, Action.ADMIN, repository)
-
-
 async def _administers(call: Call, pattern: str) -> bool:
     repository = None if _WILD & {*pattern} else call.registry.find_path(pattern)
-    return repository is not None and await _may_admin(call, repository)
+    return repository is not None and await call.services.authorizer.may(call.identity, Action.ADMIN, repository)
 
 
 async def _check_rights(call: Call, pattern: str) -> list[Repository]:
@@ -374,7 +373,7 @@ async def _check_rights(call: Call, pattern: str) -> list[Repository]:
         manages or await call.services.authorizer.may(call.identity, Action.READ, repository)
     ):
         raise unknown(call.identity, pattern)
-    if not manages and not await _may_admin(call, repository):
+    if not manages and not await call.services.authorizer.may(call.identity, Action.ADMIN, repository):
         raise Forbidden(await call.services.authorizer.explain(call.identity, Action.ADMIN, repository, None))
     return [repository]
 
@@ -399,7 +398,3 @@ def _split(package: str, versions: str) -> tuple[str, str]:
     if not versions:
         return name, version
     return name, f"{version} {ALTERNATIVE} {versions}"
-
-
-def _utc(at: datetime) -> datetime:
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

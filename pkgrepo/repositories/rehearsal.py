@@ -28,19 +28,9 @@ from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
 from pkgrepo.repositories.policy.facts import order_of, stored_facts
-from pkgrepo.repositories.policy.rules import (
-    CACHED,
-    DAY_MS,
-    HOSTED,
-    SERVED,
-    SERVER,
-    Facts,
-    PackageRules,
-    Placed,
-    RuleSet,
-    Verdict,
-)
+from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.images.relations import find_relations

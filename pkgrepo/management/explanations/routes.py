@@ -27,7 +27,7 @@ from pkgrepo.proxy.format import Latest, LatestReason
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.policy.rules import SERVER
+from pkgrepo.repositories.policy.conditions import SERVER
 
 MOST_HIDDEN = 50  # versions in an answer
 

@@ -31,6 +31,7 @@ from pkgrepo.proxy.trace import HiddenVersion, NameReserved, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, Facts
 from pkgrepo.repositories.policy.facts import (
     advisories_on,
     declared,
@@ -40,7 +41,7 @@ from pkgrepo.repositories.policy.facts import (
     with_advisories,
 )
 from pkgrepo.repositories.policy.refusals import refusal
-from pkgrepo.repositories.policy.rules import CACHED, HOSTED, Facts, PackageRules, Verdict
+from pkgrepo.repositories.policy.rules import PackageRules, Verdict
 from pkgrepo.storage.catalog.packages import files, versions
 
 

@@ -11,7 +11,8 @@ import msgspec
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.storage.catalog.server.policy import Block, StoredPolicy
 
-from .rules import CACHED, SERVER, Order, Placed, RuleSet, Ruling
+from .conditions import CACHED, SERVER, Order, Placed
+from .rules import RuleSet, Ruling
 from .schema import PolicyRule, RuleMatch, ServingPolicy
 
 SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams

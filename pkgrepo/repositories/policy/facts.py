@@ -17,7 +17,8 @@ from pkgrepo.storage.catalog import advisories
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .rules import CACHED, HOSTED, Facts, Order, PackageRules
+from .conditions import CACHED, HOSTED, Facts, Order
+from .rules import PackageRules
 from .schema import ServingPolicy, check_rules
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")

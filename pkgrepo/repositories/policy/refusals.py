@@ -9,7 +9,8 @@ from attrs import define
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import Repository
 
-from .rules import SERVER, Placed, Verdict
+from .conditions import SERVER, Placed
+from .rules import Verdict
 
 
 @define

@@ -33,8 +33,9 @@ from pkgrepo.proxy.resolving.rules import note_hidden
 from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, Facts
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
-from pkgrepo.repositories.policy.rules import CACHED, HOSTED, SERVED, Facts, PackageRules, Verdict
+from pkgrepo.repositories.policy.rules import SERVED, PackageRules, Verdict
 from pkgrepo.storage.catalog.images.manifests import find_tagged
 from pkgrepo.storage.catalog.images.relations import Relations, find_relations, former_digests
 

@@ -80,9 +80,7 @@ class StoredPolicy:
     exported_ms: int = 0
 
 
-_BLOCK, _block = rows(
-    Block, "policy_block", digests=load, ends_at=at_or_none
-)  # fmt: skip
+_BLOCK, _block = rows(Block, "policy_block", digests=load, ends_at=at_or_none)
 _QUARANTINED, _quarantined = rows(Quarantined, "quarantined", decided_at=at_or_none)
 
 

@@ -9,8 +9,9 @@ import pytest
 from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Repository
 from pkgrepo.proxy.trace import NameReserved
+from pkgrepo.repositories.policy.conditions import Placed
 from pkgrepo.repositories.policy.refusals import RuleRefused, TooYoung, refusal
-from pkgrepo.repositories.policy.rules import Placed, Verdict
+from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch
 from tests.support.proxy_world import DAY_S, ProxyWorld
 from tests.support.upstreams.npm import NpmUpstream

@@ -8,7 +8,8 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
 from pkgrepo.model.advisories import Advisory
-from pkgrepo.repositories.policy.rules import DAY_MS, Facts, Order, Placed, RuleSet, Ruling, Verdict
+from pkgrepo.repositories.policy.conditions import DAY_MS, Facts, Order, Placed
+from pkgrepo.repositories.policy.rules import RuleSet, Ruling, Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch, check_rules
 
 NPM, PYTHON = npm(), python()

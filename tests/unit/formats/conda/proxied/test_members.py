@@ -10,8 +10,9 @@ from pkgrepo.formats.conda.proxied.normaliser import section_of
 from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Entry, Normalised
+from pkgrepo.repositories.policy.conditions import Placed
 from pkgrepo.repositories.policy.facts import order_of
-from pkgrepo.repositories.policy.rules import Placed, RuleSet
+from pkgrepo.repositories.policy.rules import RuleSet
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch
 
 DAY_MS = 86_400_000
