@@ -146,6 +146,8 @@ def test_the_job_turns_red_when_a_byte_of_the_backup_has_changed(tmp_path: Path)
         assert (checked.returncode, "the catalog of the backup is damaged" in checked.stderr) == (2, True), checked
 
 
+@pytest.mark.folder("has a bucket of its own")
+@pytest.mark.skipif("config.getoption('--postgresql')", reason="it chooses its databases itself")
 def test_postgresql_and_a_bucket(tmp_path: Path) -> None:
     """The catalog is in PostgreSQL, the blobs are in a bucket, and the backups in another part of it."""
     data, new = DataFolder(tmp_path / "data"), DataFolder(tmp_path / "new")
