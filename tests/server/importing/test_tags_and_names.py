@@ -1,4 +1,4 @@
-"""Tags follow the source as long as nobody moves them here."""
+"""Tags follow the source as long as nobody moves them here; names of the past are served as they were."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.container_clients import push_image
 from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_image
 from tests.support.imports import take, write
-from tests.support.npm_packages import make_manifest, make_tarball
+from tests.support.npm_packages import make_manifest, make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import running
 
@@ -80,3 +80,16 @@ def test_the_tag_of_an_image_that_was_pushed_here_stays(client, sources) -> None
     result = take(client, "container", layout(third), "main/images")
     assert [each["item"] for each in result["left_out"]] == ["latest"]
     assert (digest("latest"), digest("1.0")) == (own.digest, third.digest)
+
+
+def test_a_package_with_an_old_name_is_served_as_it_was(client, sources) -> None:
+    data = make_tarball("OldName", "0.1.0")
+    folder = write(sources / "old", {"OldName/OldName-0.1.0.tgz": data, "OldName/OldName-x.tgz": b"no version"})
+    result = take(client, "npm", folder, "main/node")
+    assert (result["files"], result["left_out_count"]) == (1, 1)
+    document = client.get("/repositories/main/node/OldName").json
+    assert document["dist-tags"] == {"latest": "0.1.0"}
+    assert document["time"]["0.1.0"].startswith("2014-05-13")
+    assert client.get("/repositories/main/node/OldName/-/OldName-0.1.0.tgz").body == data
+    refused = client.ask("PUT", "/repositories/main/node/NewName", make_publish("NewName", "1.0.0"))
+    assert refused.status in (400, 403, 415), refused.text
