@@ -10,6 +10,9 @@ import pytest
 from tests.server.policy.conftest import AUTH, FORMATS, KINDS, World, settings
 from tests.support.format_cases import CASES
 from tests.support.http_client import HttpClient
+from tests.support.npm_packages import make_publish
+from tests.support.python_packages import make_wheel
+from tests.support.upload_forms import twine
 
 pytestmark = pytest.mark.server
 
@@ -246,3 +249,30 @@ def test_matches_are_counted_and_warned_of(world: World) -> None:
         assert 'pkgrepo_policy_matches_total{owner="main/npm-around",rule="look at it"} 3.0' in text
     finally:
         world.set_rules("npm-around")
+
+
+@pytest.mark.parametrize("format", ["npm", "python", "maven"])
+def test_a_digest_that_no_document_announces_is_refused_at_the_first_request(world: World, format: str) -> None:
+    own, mirror = world.at(f"{format}-own"), world.at(f"{format}-mirror")
+    if format == "npm":
+        path = "/fresh/-/fresh-1.0.0.tgz"
+        sent = own.put("/fresh", make_publish("fresh", "1.0.0"), Content_Type="application/json")
+    elif format == "python":
+        filename, data = make_wheel("fresh", "1.0")
+        path = f"/packages/fresh/1.0/{filename}"
+        sent = own.post_form("/", twine("fresh", "1.0", filename, data))
+    else:
+        path = "/com/example/fresh/1.0/fresh-1.0.jar"
+        sent = own.put(path, b"PK fresh")
+    assert sent.status in (200, 201), sent.text
+    digest = hashlib.sha512(own.get(path).body).hexdigest()
+    uid = world.block(f"{format}-mirror", "", digests=[f"sha512:{digest}"])
+    other = hashlib.sha256(own.get(path).body).hexdigest()
+    second = world.block(f"{format}-mirror", "", digests=[f"sha256:{other}"])
+    try:
+        for method in ("GET", "HEAD"):
+            assert mirror.ask(method, path).status == 403
+    finally:
+        world.unblock(uid)
+        world.unblock(second)
+    assert mirror.get(path).status == 200
