@@ -55,10 +55,13 @@ class Server:
     async def handle(self, _request: Request) -> Response:
         return text_response("handled")
 
+    def note(self, address: str) -> None:
+        self.counted.append(address)
+
     def early(self, request: Request) -> PreparedResponse | None:
         self.asked.append(request)
         request.principal, request.repository, request.cache = "jane", "main/py", "hot"
-        count = (lambda _: self.counted.append("one"), self.counted.append)
+        count = (lambda _: self.counted.append("one"), self.note)
         request.repeatable = lambda: Repeatable(self.seconds, count)
         return self.prepared
 
