@@ -11,10 +11,10 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Word
-from pkgrepo.model import Action, Package, Repository, RepositoryType
+from pkgrepo.management.packages.refused import find_refusal
+from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.repositories.images.push import Quarantine, TagExists
 from pkgrepo.repositories.images.quarantine import window_ms
-from pkgrepo.repositories.policy.refusals import refusal as rule_refusal
 from pkgrepo.repositories.upkeep.promotion import Promoted, Promotion, promote_image, promote_version
 from pkgrepo.storage.catalog.packages.tags import every_tag_name
 from pkgrepo.storage.catalog.server import trash
@@ -126,22 +126,14 @@ async def _target(call: Call, name: str) -> Repository:
 
 async def _promote_version(call: Call, target: Repository, promotion: Promotion, version: str) -> tuple[str, Promoted]:
     package, found = await call.find_version(version)
-    await _check_served(call, package, found.text)
+    refused = await find_refusal(call, package, found.text)
+    if refused is not None:  # it is not brought to where the rule does not hold
+        raise refused
     refusal = call.format.refuses(target, found.text)
     if refusal is not None:
         raise Conflict(refusal)
     given = (promotion, package.key, found.key, call.actor, call.format.index)
     return found.text, await _change(call, target, promote_version, *given)
-
-
-async def _check_served(call: Call, package: Package, version: str) -> None:
-    """:raises RuleRefused: a rule refuses the version here, so it is not brought to where the rule does not hold"""
-    proxy, repository = call.shared.proxy, call.repository
-    judge = await proxy.judges.of(proxy.resolver.flat_member(repository, repository), package.key)
-    if judge is not None:
-        hidden, _ = await call.catalog.scan(judge.hidden_files, package.id)
-        if version in hidden:
-            raise rule_refusal(f"{package.name} {version}", hidden[version], repository, repository)
 
 
 async def _promote_image(call: Call, target: Repository, promotion: Promotion, name: str) -> tuple[str, Promoted]:

@@ -18,6 +18,7 @@ from pkgrepo.management.packages.advisories import known_of_package, worst_of, w
 from pkgrepo.management.packages.contents import TreeEntry
 from pkgrepo.management.packages.image_contents import Platforms, platforms_of
 from pkgrepo.management.packages.records import file_record, file_url, repository_url, version_record
+from pkgrepo.management.packages.refused import find_refusal
 from pkgrepo.management.packages.schema import (
     DailyDownloads,
     DayDownloads,
@@ -134,7 +135,10 @@ async def show_version(call: Call, version: str) -> VersionRecord:
     address = repository_url(call.base_url, call.repository)
     may_edit = await call.may(Action.EDIT, call.repository)
     needed = await _requirements(call, found)
-    return version_record(package.name, found, held, totals, names, needed, address, shows_urls=may_edit)
+    record = version_record(package.name, found, held, totals, names, needed, address, shows_urls=may_edit)
+    refused = await find_refusal(call, package, found.text)
+    record.refused = None if refused is None else str(refused)
+    return record
 
 
 async def _requirements(call: Call, version: Version) -> list[Requirement]:

@@ -270,7 +270,8 @@ class VersionRecord(VersionState):
     """
     A version with its files; metadata contains further fields of the format.
 
-    promoted says where it was copied or moved from; null if it was published here.
+    promoted says where it was copied or moved from; null if it was published here. refused is why clients do not get
+    it, if a rule refuses all of its files; null otherwise, and for images.
 
     requirements are the dependencies by name, also those that are optional. maintainers are people and organisations,
     as the publisher names them.
@@ -291,6 +292,7 @@ class VersionRecord(VersionState):
     metadata: dict[str, Any]
     digest: str | None = None
     promoted: PromotedFrom | None = None
+    refused: str | None = None
 
 
 class DayDownloads(Record):

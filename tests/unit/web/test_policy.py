@@ -28,6 +28,7 @@ async def test_a_version_is_blocked_by_a_button_and_the_block_is_removed(browser
     page = await browser.send(await browser.get(VERSION), f"{VERSION}/block", reason="steals keys")
     page = await browser.get(POLICY)
     assert ("steals keys" in page.text, await status(browser)) == (True, 403)
+    assert "is blocked by a block of main/py" in (await browser.get(VERSION)).text
     [block] = await browser.stack.ok("GET", "/policy/blocks")
     assert (block["package"], block["versions"], block["by"]) == ("demo", "1.0", "admin")
     await browser.send(page, f"{POLICY}/blocks/{block['id']}/remove")

@@ -1,0 +1,18 @@
+"""Whether rules refuse a version that is stored, for answers about it and for what is done with it."""
+
+from __future__ import annotations
+
+from pkgrepo.management.api.call import Call
+from pkgrepo.model import Package
+from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
+
+
+async def find_refusal(call: Call, package: Package, version: str) -> RuleRefused | None:
+    """The error that clients get for all files of a version in the repository of the path; None if they get files."""
+    proxy, repository = call.shared.proxy, call.repository
+    judge = await proxy.judges.of(proxy.resolver.flat_member(repository, repository), package.key)
+    if judge is None:
+        return None
+    hidden, _ = await call.catalog.scan(judge.hidden_files, package.id)
+    verdict = hidden.get(version)
+    return None if verdict is None else refusal(f"{package.name} {version}", verdict, repository, repository)
