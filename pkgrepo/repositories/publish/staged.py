@@ -160,6 +160,12 @@ class Staged:
 
     async def clear(self) -> None:
         """Remove all blobs that were not claimed, and give up the room that was reserved."""
+        try:
+            await self._clear()
+        finally:
+            await self.room.release()
+
+    async def _clear(self) -> None:
         sealed, self._sealed = self._sealed, {}
         committing, self._committing = self._committing, {}
         leaving, self._locators = self._locators, []
@@ -172,7 +178,6 @@ class Staged:
                 continue  # its commit removed it
             leaving.append(locator)
         await _delete(self._store, leaving)
-        await self.room.release()
 
 
 @define(eq=False)

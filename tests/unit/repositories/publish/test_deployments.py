@@ -76,7 +76,8 @@ class Deploying:
                 SYSTEM,
                 world.format.index,
                 lambda _tx, now_ms: self.guarded.append(now_ms),
-                lambda tx, now_ms: () if also is None else also(tx, blobs[0], now_ms),
+                lambda tx, _repository, now_ms: () if also is None else also(tx, blobs[0], now_ms),
+                (),
             )
         return result.releases
 
