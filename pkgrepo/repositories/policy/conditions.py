@@ -55,6 +55,7 @@ class Placed:
     owner: str
     block: str = ""  # the id of the block that it stands for
     short: bool = False  # it stands for ``minimum_release_age``
+    wide: bool = False  # it is a block of several repositories, which only system managers remove
 
 
 @frozen

@@ -67,7 +67,7 @@ def _make_placed(block: Block, owner: str) -> Placed:
     match = msgspec.structs.replace(match, digests=list(block.digests))
     name = f"{_BLOCKS} {block.uid[:8]}"
     rule = PolicyRule(name=name, match=match, action="block", reason=block.reason, until=block.ends_at)
-    return Placed(rule, owner, block=block.uid)
+    return Placed(rule, owner, block=block.uid, wide=any(each in block.repository for each in "*?["))
 
 
 def takes_repository(pattern: str, path: str) -> bool:

@@ -16,13 +16,14 @@ from .rules import Verdict
 @define
 class RuleRefused(PkgrepoError):  # noqa: N818 - named for what happened
     """
-    A rule refuses something; ``where`` is what the client may call the owner of the rule.
+    A rule refuses something. ``where`` is what the client may call its owner, ``lifted_by`` says who can lift it.
 
     The name of a member of a virtual repository is not said: the client may not know it.
     """
 
     name: str
     where: str
+    lifted_by: str
     verdict: Verdict
 
     @property
@@ -38,9 +39,7 @@ class RuleRefused(PkgrepoError):  # noqa: N818 - named for what happened
 
     def __str__(self) -> str:
         rule, verdict = self.placed.rule, self.verdict
-        held = verdict.waits or verdict.denied is not None or self.placed.block
-        right = "admin" if held else "edit"
-        lifted = "a system manager" if self.where == SERVER else f"who has the action {right} in {self.where}"
+        lifted = self.lifted_by
         missing = f" ({verdict.missing} is not known)" if verdict.missing else ""
         reason = f": {rule.reason}" if rule.reason else ""
         if verdict.denied is not None:
@@ -80,11 +79,20 @@ def refusal(name: str, verdict: Verdict, asked: Repository, repository: Reposito
     """
     placed = verdict.by
     assert placed is not None, "it is refused"
-    owner = placed.owner or repository.path
-    where = owner if owner in (asked.path, asked.authority.path, SERVER) else f"a member of {asked.path}"
+
+    def called(path: str) -> str:
+        return path if path in (asked.path, asked.authority.path, SERVER) else f"a member of {asked.path}"
+
+    where, holder = called(placed.owner or repository.path), called(repository.path)
+    if verdict.waits or verdict.denied is not None:
+        lifted_by = f"who has the action admin in {holder}"
+    elif placed.owner == SERVER or placed.wide:
+        lifted_by = "a system manager"
+    else:
+        lifted_by = f"who has the action {'admin' if placed.block else 'edit'} in {where}"
     if placed.short:
-        return TooYoung(name, where, verdict, placed.rule.match.age_days or 0)
-    return RuleRefused(name, where, verdict)
+        return TooYoung(name, where, lifted_by, verdict, placed.rule.match.age_days or 0)
+    return RuleRefused(name, where, lifted_by, verdict)
 
 
 def _until(opens_ms: int | None) -> str:
