@@ -40,6 +40,7 @@ from attrs import frozen
 
 import pkgrepo
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.download_log import Question
 from pkgrepo.storage.catalog.rows import changing, insert, insertion, optional_conditions, put, update
 
 RUNNERS = (Reader.__name__, Transaction.__name__)
@@ -50,6 +51,20 @@ SAMPLES: Mapping[str, Sequence[Any]] = {
     "bool": (False, True),
     "int": (1, 3),
     "Keys": (None, (), ("a",), ("a", "b")),
+    "Question": tuple(
+        Question(
+            repositories=repositories,
+            paths=("main/a",),
+            format=format_,
+            packages=packages,
+            versions=versions,
+            digests=digests,
+        )
+        for repositories in (None, (1, 2))
+        for format_ in (None, "npm")
+        for packages, versions, digests in ((("a", "b"), None, None), (("a",), ("1", "2"), None), (None, None, (b"",)))
+    ),
+    "Sequence[Value]": ((), (1,), (1, 2)),
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

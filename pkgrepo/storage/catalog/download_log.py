@@ -20,7 +20,7 @@ from pkgrepo.storage.catalog.usage_counts import Download
 
 SINCE: Final = "downloads_logged_since"  # the key among the settings: when the first row was written, in ms
 ROWS: Final = "download_log_rows"  # the key among the settings: the number of rows when they were last counted
-ANONYMOUS: Final = 0  # the client without a user
+ANONYMOUS: Final = 0  # the client without a user, see ``_WHO``
 EXPIRED_ITEMS: Final = 50  # of which old rows are looked for at once
 
 _NAMES: Final = {
@@ -58,23 +58,31 @@ class Question:
     digests: Sequence[bytes] | None = None
 
     @property
-    def condition(self) -> tuple[str, list[Value]]:
-        """The condition on rows of ``download_item``, and its parameters."""
+    def wanted(self) -> Mapping[str, Sequence[Value]]:
+        """The values that columns of ``download_item`` may have."""
         assert self.packages is not None or self.digests is not None, "an index has these"
-        wanted: dict[str, Sequence[Value] | None] = {
+        every: dict[str, Sequence[Value] | None] = {
             "format": None if self.format is None else [self.format],
             "package_key": self.packages,
             "version_key": self.versions,
             "sha256": self.digests,
         }
-        given = {name: values for name, values in wanted.items() if values is not None}
-        conditions = [f"i.{name} IN ({marks_of(values)})" for name, values in given.items()]
-        parameters = [value for values in given.values() for value in values]
-        if self.repositories is not None:
-            of, path = marks_of(self.repositories), marks_of(self.paths)
-            conditions.append(f"(i.repository_id IN ({of}) OR i.repository IN ({path}))")
-            parameters += [*self.repositories, *self.paths]
-        return " AND ".join(conditions), parameters
+        return {name: values for name, values in every.items() if values is not None}
+
+    @property
+    def parameters(self) -> list[Value]:
+        """Those of the condition."""
+        values = [value for values in self.wanted.values() for value in values]
+        return values if self.repositories is None else [*values, *self.repositories, *self.paths]
+
+
+def _condition(question: Question) -> str:
+    """The condition on rows of ``download_item``."""
+    conditions = [f"i.{name} IN ({marks_of(values)})" for name, values in question.wanted.items()]
+    if question.repositories is not None:
+        of, path = marks_of(question.repositories), marks_of(question.paths)
+        conditions.append(f"(i.repository_id IN ({of}) OR i.repository IN ({path}))")
+    return " AND ".join(conditions)
 
 
 @frozen
@@ -123,6 +131,9 @@ class Totals:
 def marks_of(values: Sequence[Value]) -> str:
     """Placeholders for values of an IN, also for none."""
     return placeholders(len(values)) if values else "NULL"  # which no value is in
+
+
+_WHO: Final[Mapping[bool | None, str]] = {None: "", True: "AND l.client_id = 0", False: "AND l.client_id > 0"}
 
 
 def _order(name: str, value: Any) -> list[Any]:
@@ -264,10 +275,8 @@ def list_fetches(
 
     ``anonymous`` selects those without a user (True), or those with one (False).
     """
-    condition, values = question.condition
     sorting = FETCH_ORDERS[order]
     beyond = f"WHERE {sorting.beyond}" if after else ""
-    who = {None: "", True: f"AND l.client_id = {ANONYMOUS}", False: f"AND l.client_id > {ANONYMOUS}"}[anonymous]
     return every(
         r,
         lambda row: Fetches(*row),
@@ -276,45 +285,43 @@ def list_fetches(
             SELECT l.client_id AS client_id, l.address AS address, MIN(l.first_at) AS first_at,
                 MAX(l.last_at) AS last_at, CAST(SUM(l.count) AS BIGINT) AS count
             FROM download_item i JOIN download_log l ON l.item_id = i.id
-            WHERE {condition} {who} GROUP BY l.client_id, l.address
+            WHERE {_condition(question)} {_WHO[anonymous]} GROUP BY l.client_id, l.address
         ), page AS (SELECT * FROM fetched {beyond} ORDER BY {sorting.by} LIMIT ?)
         SELECT p.client_id, p.address, p.first_at, p.last_at, p.count, COALESCE(a.username, c.username),
             NULLIF(COALESCE(t.name, c.token), '')
         FROM page p LEFT JOIN download_client c ON c.id = p.client_id
         LEFT JOIN account a ON a.id = c.user_id LEFT JOIN token t ON t.id = c.token_id
-        ORDER BY {", ".join(f"p.{each}" for each in sorting.by.split(", "))}
+        ORDER BY {sorting.by}
         """,
-        (*values, *after, limit),
+        (*question.parameters, *after, limit),
     )
 
 
 def list_fetched(r: Reader, question: Question, limit: int) -> list[FetchedItem]:
     """The files and manifests that a question is about, those that were fetched last first."""
-    condition, values = question.condition
     return every(
         r,
         lambda row: FetchedItem(*row),
         f"""
         SELECT i.id, i.repository, i.package, i.version, i.path, i.sha256, MIN(l.first_at), MAX(l.last_at),
             CAST(SUM(l.count) AS BIGINT)
-        FROM download_item i JOIN download_log l ON l.item_id = i.id WHERE {condition}
+        FROM download_item i JOIN download_log l ON l.item_id = i.id WHERE {_condition(question)}
         GROUP BY i.id, i.repository, i.package, i.version, i.path, i.sha256 ORDER BY MAX(l.last_at) DESC, i.id LIMIT ?
         """,
-        (*values, limit),
+        (*question.parameters, limit),
     )
 
 
 def count_fetches(r: Reader, question: Question) -> Totals:
     """The sums over all clients."""
-    condition, values = question.condition
     row = only_row(
         r,
         f"""
-        SELECT COUNT(DISTINCT i.id), SUM(l.count), SUM(CASE WHEN l.client_id = {ANONYMOUS} THEN l.count ELSE 0 END),
-            COUNT(DISTINCT CASE WHEN l.client_id <> {ANONYMOUS} THEN l.client_id END)
-        FROM download_item i JOIN download_log l ON l.item_id = i.id WHERE {condition}
+        SELECT COUNT(DISTINCT i.id), SUM(l.count), SUM(CASE WHEN l.client_id = ? THEN l.count ELSE 0 END),
+            COUNT(DISTINCT CASE WHEN l.client_id <> ? THEN l.client_id END)
+        FROM download_item i JOIN download_log l ON l.item_id = i.id WHERE {_condition(question)}
         """,
-        values,
+        (ANONYMOUS, ANONYMOUS, *question.parameters),
     )
     return Totals(*(int(each or 0) for each in row))
 
