@@ -233,7 +233,7 @@ def test_tables_with_a_name_are_read_from_file_and_environment(write):
     config = read_config(file)
     assert {name: each.issuer for name, each in config.auth.issuers.items()} == {"forge": "https://forge.example"}
     shown = next(each.value for each in explain(config) if each.name == "auth.issuers")
-    assert shown == '{forge = {issuer = "https://forge.example", audience = "packages"}}'
+    assert shown == '{forge = {issuer = "https://forge.example", audience = "packages", kind = ""}}'
     assert read_config(environ={"PKGREPO_AUTH__ISSUERS": shown}).auth == config.auth
 
 
