@@ -7,6 +7,7 @@ Each publishes what the publisher names, and is refused what it does not name.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tests.support.client_programs import ROOT, client, client_environment, run_
 from tests.support.conda_packages import make_installable
 from tests.support.configurations import hosted
 from tests.support.container_clients import ContainerClients, host_of
+from tests.support.container_daemons import Docker, dockerd
+from tests.support.container_tools import Tools
 from tests.support.issuer import Issuer, issuer_lines, listening
 from tests.support.maven_clients import MavenBench
 from tests.support.python_index import PASSWORD, USER
@@ -128,6 +131,22 @@ def test_oras_and_helm_push(job: Job, tmp_path: Path) -> None:
     clients.run(
         "helm", "push", "--plain-http", "acme-chart-0.1.0.tgz", f"oci://{clients.host}/main/images/evil", status=1
     )
+
+
+def test_docker_and_skopeo_push(job: Job, tmp_path: Path) -> None:
+    host, token = host_of(job.server), job.exchange("main/images")
+    with dockerd() as daemon:
+        docker = Docker(tmp_path, host, daemon)
+        docker("login", "--username", "pipeline", "--password", token, host)
+        docker("push", docker.make("main/images/acme/built:1", "built"))
+        docker("push", docker.make("main/images/evil/built:1", "evil"), status=1)
+    with tempfile.TemporaryDirectory(prefix="p") as runroot:  # podman accepts paths of at most 50 characters
+        tools = Tools(tmp_path, Path(runroot))
+        tools.push("copied", f"{host}/main/images/acme/copied:1", f"pipeline:{token}")
+        tools.push("copied", f"{host}/main/images/evil/copied:1", f"pipeline:{token}", status=1)
+    for name, status in {"acme/built": 200, "acme/copied": 200, "evil/built": 404, "evil/copied": 404}.items():
+        address = f"{job.server.url}/v2/main/images/{name}/tags/list"
+        assert requests.get(address, auth=(USER, PASSWORD), timeout=TIMEOUT_S).status_code == status
 
 
 def test_a_token_is_for_the_repository_and_the_actions_that_it_was_exchanged_for(job: Job) -> None:
