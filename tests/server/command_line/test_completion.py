@@ -50,7 +50,7 @@ def scripts(tmp_path_factory):
 @pytest.mark.parametrize(
     ("line", "candidates"),
     [
-        ("pkgrepo p", ["package", "profile", "project"]),
+        ("pkgrepo p", ["package", "profile", "project", "publisher"]),
         ("pkgrepo repo de", ["delete"]),
         ("pkgrepo package y", ["yank"]),
         ("pkgrepo whoami --profile d", ["default"]),

@@ -13,6 +13,7 @@ from twisted.internet import reactor as _reactor
 from twisted.internet.task import deferLater
 
 from pkgrepo.concurrency.lru import Lru
+from pkgrepo.errors import existing
 from pkgrepo.formats.conda import configuration
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.responses import Refusal
@@ -34,7 +35,7 @@ class FirstReads:
     def knows(self, services: Services, repository: Repository) -> bool:
         """Whether all wheels in a channel, or in the members of a virtual one, are known to have been looked at."""
         serial, members = services.registry.serial, services.proxy.resolver.flat_members(repository)
-        return all(each.parent is None or self._complete.get(each.id) == serial for each in members)
+        return all(_follows_no_wheels(each) or self._complete.get(each.id) == serial for each in members)
 
     async def admit(self, services: Services, repository: Repository) -> None:
         """
@@ -44,8 +45,8 @@ class FirstReads:
         """
         for channel in services.proxy.resolver.flat_members(repository):
             serial = services.registry.serial
-            if channel.parent is not None and self._complete.get(channel.id) != serial:
-                await self._await_wheels(services, channel, channel.parent)
+            if self._complete.get(channel.id) != serial and not _follows_no_wheels(channel):
+                await self._await_wheels(services, channel, existing(channel.parent, "repository", channel.path))
                 self._complete.put(channel.id, serial)
 
     async def _await_wheels(self, services: Services, channel: Repository, parent: Repository) -> None:
@@ -67,6 +68,11 @@ class FirstReads:
                 raise Refusal(503, sentence, "not_ready")
             await deferLater(_reactor, POLL_S)
             followed = await catalog.look(followed_wheels.find_followed, channel.id)
+
+
+def _follows_no_wheels(channel: Repository) -> bool:
+    """Whether it is a channel of its own, or a stage of one."""
+    return channel.parent is None or channel.stage is not None
 
 
 def _progress(r: Reader, channel_id: int, parent_id: int) -> tuple[int, int]:
