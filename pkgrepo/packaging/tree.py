@@ -29,10 +29,15 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 # The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
 _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
-# zstandard has its functions twice, and takes these with PyPy alone.
+# zstandard has its functions twice, and takes these with PyPy alone. Of ldaptor only messages and filters are used, which
+# need no passlib; readmes are written as HTML.
 _UNUSED = (
     "apsw/sqlite_extra_binaries",
     "apsw/fts_test_strings",
+    *(f"docutils/writers/{name}" for name in ("latex2e", "odf_odt", "s5_html", "xetex")),
+    "ldaptor/_scripts",
+    "ldaptor/samba",
+    "passlib",
     *(f"twisted/{name}" for name in ("conch", "mail", "pair", "positioning", "trial", "words")),
     *(f"twisted/plugins/twisted_{name}.py" for name in ("conch", "mail", "trial", "words")),
     "zstandard/_cffi.cpython-311-x86_64-linux-gnu.so",
