@@ -29,8 +29,8 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 # The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
 _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
-# zstandard has its functions twice, and takes these with PyPy alone. Of ldaptor only messages and filters are used, which
-# need no passlib; readmes are written as HTML.
+# zstandard has its functions twice, and takes these with PyPy alone. Of ldaptor only messages and filters are used,
+# which need no passlib; readmes are written as HTML.
 _UNUSED = (
     "apsw/sqlite_extra_binaries",
     "apsw/fts_test_strings",
@@ -38,8 +38,8 @@ _UNUSED = (
     "ldaptor/_scripts",
     "ldaptor/samba",
     "passlib",
-    *(f"twisted/{name}" for name in ("conch", "mail", "pair", "positioning", "trial", "words")),
-    *(f"twisted/plugins/twisted_{name}.py" for name in ("conch", "mail", "trial", "words")),
+    *(f"twisted/{name}" for name in ("conch", "mail", "names", "pair", "positioning", "trial", "words")),
+    *(f"twisted/plugins/twisted_{name}.py" for name in ("conch", "mail", "names", "trial", "words")),
     "zstandard/_cffi.cpython-311-x86_64-linux-gnu.so",
 )
 _SCRIPT = """\
