@@ -7,12 +7,14 @@ with 503 and ``Retry-After`` if that was not enough. conda, mamba and pixi ask a
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from twisted.internet import reactor as _reactor
 from twisted.internet.task import deferLater
 
 from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import existing
 from pkgrepo.formats.conda import configuration
 from pkgrepo.gateway.services import Services
@@ -30,6 +32,7 @@ class FirstReads:
     """Notes the first reads of channels, and knows those that are complete."""
 
     def __init__(self) -> None:
+        self._waits: SingleFlight[int, None] = SingleFlight()
         self._complete: Lru[int, int] = Lru(MOST_KNOWN)  # the serial of the configuration, by the id of a channel
 
     def knows(self, services: Services, repository: Repository) -> bool:
@@ -46,7 +49,8 @@ class FirstReads:
         for channel in services.proxy.resolver.flat_members(repository):
             serial = services.registry.serial
             if self._complete.get(channel.id) != serial and not _follows_no_wheels(channel):
-                await self._await_wheels(services, channel, existing(channel.parent, "repository", channel.path))
+                parent = existing(channel.parent, "repository", channel.path)
+                await self._waits.run(channel.id, partial(self._await_wheels, services, channel, parent))
                 self._complete.put(channel.id, serial)
 
     async def _await_wheels(self, services: Services, channel: Repository, parent: Repository) -> None:
