@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
@@ -113,22 +113,20 @@ class Site:
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": JSON}
         for tries in range(1, MOST_TRIES + 1):
             opened = self.upstream.open(method, url, headers, limits=limits, decode=decode, body=body, subject=url)
-            try:
-                response = await opened.__aenter__()
-            except (UpstreamUnavailable, UpstreamLimited) as error:
-                if tries == MOST_TRIES:
-                    raise
-                await deferLater(self._reactor, max(PAUSE_S, getattr(error, "retry_after_s", None) or 0))
-                continue
-            try:
+            async with AsyncExitStack() as stack:
+                try:
+                    response = await stack.enter_async_context(opened)
+                except (UpstreamUnavailable, UpstreamLimited) as error:
+                    if tries == MOST_TRIES:
+                        raise
+                    await deferLater(self._reactor, max(PAUSE_S, getattr(error, "retry_after_s", None) or 0))
+                    continue
                 if response.status in ABSENT:
                     raise NotFound("document", url.partition("?")[0][-200:])
                 if response.status != 200:
                     raise UpstreamFailed(self.upstream.name, f"it answered {response.status}")
                 yield response
-            finally:
-                await opened.__aexit__(None, None, None)
-            return
+                return
 
     async def has(self, url: str) -> bool:
         """Whether there is something at a URL. :raises UpstreamFailed: that is not known"""
