@@ -22,6 +22,7 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve, frozen
 from msgspec.structs import replace
+from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -142,8 +143,10 @@ async def begin_backup(
         options = evolve(plan.options, renew=plan.options.renew or bool(state.damage))
         try:
             report: BackupReport = await writer.run(options, progress)
-        except PkgrepoError as error:
-            failed = replace(state, failed_ms=clock.now_ms(), reason=str(error))
+        except CancelledError:  # the server stops
+            raise
+        except Exception as error:
+            failed = replace(state, failed_ms=clock.now_ms(), reason=_reason(error))
             await catalog.write(put_state, failed)
             raise
         state = replace(
@@ -165,7 +168,7 @@ async def begin_backup(
         await catalog.write(put_state, state)
         result = {**report.to_json(), "errors": lost_sentences(report.lost)}
         if plan.check is not None:
-            fetched, damage = await plan.check(options, report.id, progress)
+            fetched, damage = await _checked(plan.check, options, report.id, progress)
             now_ms = clock.now_ms()
             proved_ms = state.proved_ms if damage else now_ms
             state = replace(state, checked_ms=now_ms, proved_ms=proved_ms, fetched=fetched, damage=tuple(damage))
@@ -176,6 +179,23 @@ async def begin_backup(
         return result
 
     return await jobs.begin(BACKUP, BACKUP, {"on": plan.options.destination.address, "by": by}, work)
+
+
+async def _checked(
+    check: Check, options: BackupOptions, backup_id: str, progress: Progress
+) -> tuple[int, Sequence[str]]:
+    """What a check has found; one that could not be made is damage, too."""
+    try:
+        return await check(options, backup_id, progress)
+    except CancelledError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, the backup is not proved
+        log.failure("the check of backup {id} could not be made", id=backup_id)
+        return 0, [f"the check could not be made: {_reason(error)}"]
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, PkgrepoError) else "internal error; the server's log has it"
 
 
 class BackupSchedule(PeriodicTask):

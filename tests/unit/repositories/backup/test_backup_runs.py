@@ -1,6 +1,7 @@
 """Backups by schedule, what is recorded of them, and what admins are told."""
 
 import pytest
+from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.errors import Conflict, StorageFull
@@ -24,7 +25,7 @@ class Scene:
         self.catalog, self.clock = MemoryCatalog(), StillClock(NOW)
         self.reactor = ReactorClock()
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=self.reactor)
-        self.error = None
+        self.error = self.check_error = None
         self.damage = []
         self.lost = 0
         self.renewed = []
@@ -41,6 +42,8 @@ class Scene:
         return BackupReport(id=f"backup {len(self.renewed)}", blobs=7, size=70, lost=self.lost, backups=1)
 
     async def check(self, _options, _id, _progress):
+        if self.check_error is not None:
+            raise self.check_error
         return 5, self.damage
 
     async def make_one(self):
@@ -83,6 +86,20 @@ async def test_a_green_run_is_recorded(scene):
     assert (state.id, state.blobs, state.bytes, state.destination) == ("backup 1", 7, 70, "/backups")
     assert state.made_ms == state.proved_ms == state.checked_ms == NOW
     assert await scene.runs.problem() == ""
+
+
+async def test_whatever_ends_a_backup_or_its_check_is_told(scene):
+    await scene.make_one()
+    scene.check_error = ValueError("a fault")
+    assert (await scene.make_one()).state == "failed"
+    assert "the check could not be made: internal error" in await scene.runs.problem()
+    scene.error = ValueError("a fault")
+    assert (await scene.make_one()).state == "failed"
+    assert "the last backup failed: internal error" in await scene.runs.problem()
+    scene.error, scene.check_error = CancelledError(), None
+    before = await scene.runs.state()
+    await scene.make_one()
+    assert await scene.runs.state() == before, "a stop of the server is no failure of backups"
 
 
 async def test_a_red_check_fails_the_job_and_the_next_run_reads_all_copies(scene):
