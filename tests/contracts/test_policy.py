@@ -45,6 +45,24 @@ async def test_a_decision_on_a_version_in_quarantine_holds_until_another_one(cat
     assert [each.version for each in await catalog.look(policy.list_quarantined, "", both[0].id, 5)] == ["1"]
 
 
+async def test_of_too_many_versions_in_quarantine_the_oldest_go_and_come_again(catalog):
+    repository = await catalog.write(add_repository)
+    held = [(repository.id, "left", str(version), "look", "new") for version in range(5)]
+    first = await catalog.write(policy.note_quarantined, held[:1], 1000)
+    await catalog.write(
+        lambda tx: policy.decide_quarantined(tx, first[0].uid, approved=False, comment="", actor=SYSTEM, now_ms=1500)
+    )
+
+    async def waiting():
+        return [each.version for each in await catalog.look(policy.list_quarantined, policy.WAITING, 2**62, 9)]
+
+    await catalog.write(policy.note_quarantined, held, 2000, 3)
+    assert await waiting() == ["4", "3", "2"]
+    await catalog.write(policy.note_quarantined, held[1:2], 3000, 3)
+    assert await waiting() == ["1", "4", "3"]
+    assert len(await catalog.look(policy.list_quarantined, "", 2**62, 9)) == 4, "what was decided stays"
+
+
 async def test_counts_of_rules_are_added_up_by_day(catalog):
     repository = await catalog.write(add_repository)
     for _ in range(2):

@@ -23,6 +23,7 @@ from pkgrepo.storage.catalog.server import settings
 
 RULES: Final = "policy_rules"  # the setting: JSON, the rules for all repositories
 MOST_BLOCKS: Final = 1000  # each process makes them rules in 5 ms for each repository that is read
+MOST_WAITING: Final = 10_000  # versions in quarantine, for which nobody has decided yet
 WAITING: Final = "waiting"
 APPROVED: Final = "approved"
 DENIED: Final = "denied"
@@ -164,8 +165,12 @@ def remove_block(tx: Transaction, uid: str) -> Block:
 Held = tuple[int, str, str, str, str]  # repository, package key, version, rule, reason
 
 
-def note_quarantined(tx: Transaction, held: Iterable[Held], now_ms: int) -> list[Quarantined]:
-    """Note versions that a rule holds back; returns those that nobody knew of."""
+def note_quarantined(tx: Transaction, held: Iterable[Held], now_ms: int, most: int = MOST_WAITING) -> list[Quarantined]:
+    """
+    Note versions that a rule holds back; returns those that nobody knew of.
+
+    Clients make them known by asking, so at most ``most`` wait: the oldest go, and come again when asked for.
+    """
     new: list[Quarantined] = []
     for repository_id, package_key, version, rule, reason in held:
         if find_quarantined_version(tx, repository_id, package_key, version) is not None:
@@ -185,6 +190,10 @@ def note_quarantined(tx: Transaction, held: Iterable[Held], now_ms: int) -> list
         )
         new.append(existing(find_quarantined(tx, uid), "quarantined version", uid))
         _announce(tx, new[-1], "package.quarantined", SYSTEM, now_ms)
+    surplus = number(tx, "SELECT COUNT(*) FROM quarantined WHERE state = ?", (WAITING,)) - most if new else 0
+    if surplus > 0:
+        oldest = "SELECT id FROM quarantined WHERE state = ? ORDER BY id LIMIT ?"
+        tx.execute(f"DELETE FROM quarantined WHERE id IN ({oldest})", (WAITING, surplus))
     return new
 
 
