@@ -100,11 +100,11 @@ def publisher_of(pipeline: Pipeline) -> Mapping[str, str | None]:
 
 def _compared(named: Mapping[int, str], claims: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """What both name: the word for it, the text of the certificate, and that of the identity token."""
-    found = [("issuer", named.get(8) or named.get(1, ""), claims.get("iss", ""))]
+    issuer = claims.get("iss", "")
+    found = [("issuer", named.get(8) or named.get(1, ""), issuer)]
     source = claims.get("repository") or claims.get("project_path")
-    theirs = named.get(12) or named.get(5)
-    if source and theirs:
-        found.append(("repository", _end(theirs, source), source))
+    if source:  # a certificate that names none is not of this pipeline
+        found.append(("repository", _place(named.get(12) or named.get(5, ""), source, issuer), source))
     number = claims.get("repository_id") or claims.get("project_id")
     if number and named.get(15):
         found.append(("repository with the number", named[15], number))
@@ -115,13 +115,15 @@ def _compared(named: Mapping[int, str], claims: Mapping[str, str]) -> list[tuple
     definition = claims.get("workflow_ref") or claims.get("ci_config_ref_uri")
     if definition and named.get(18):
         ours = definition.partition("@")[0]
-        found.append(("pipeline", _end(named[18].partition("@")[0], ours), ours))
+        found.append(("pipeline", _place(named[18].partition("@")[0], ours, issuer), ours))
     return found
 
 
-def _end(address: str, source: str) -> str:
-    """The end of an address that is a source, or the whole address."""
-    return source if address.endswith(f"/{source}") else address
+def _place(address: str, source: str, issuer: str) -> str:
+    """The source that an address is of, at a host or below a forge that is not at its root; else the whole address."""
+    rest = address.partition("://")[2]
+    path, below = rest.partition("/")[2], issuer.partition("://")[2].partition("/")[2]
+    return source if source in (rest, path, path.removeprefix(f"{below}/")) else address
 
 
 def _extensions(certificate: x509.Certificate) -> dict[int, str]:

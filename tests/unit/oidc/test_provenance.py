@@ -43,8 +43,9 @@ def check(pipeline: Pipeline = PIPELINE, **changes: str | None) -> None:
         {"_8": None, "_12": None, "_13": None, "_15": None, "_18": None},
         {"_18": f"https://forge.example/{FILE.partition('@')[0]}@refs/heads/main"},
         {"_13": COMMIT.upper()},
+        {"_12": f"{ISSUER}/acme/widget"},
     ],
-    ids=["new", "middle", "old", "another ref", "case"],
+    ids=["new", "middle", "old", "another ref", "case", "forge below a path"],
 )
 def test_a_certificate_of_the_same_pipeline_is_taken(changes: dict[str, str | None]) -> None:
     check(**changes)
@@ -57,7 +58,9 @@ def test_a_certificate_of_the_same_pipeline_is_taken(changes: dict[str, str | No
         ({"_8": None, "_1": None}, "issuer ''"),
         ({"_12": "https://forge.example/evil/widget"}, "repository 'https://forge.example/evil/widget'"),
         ({"_12": "https://forge.example/evilacme/widget"}, "evilacme"),
+        ({"_12": "https://forge.example/evil/acme/widget"}, "repository 'https://forge.example/evil/acme/widget'"),
         ({"_12": None, "_5": "evil/widget"}, "repository 'evil/widget'"),
+        ({"_12": None, "_5": None}, "repository ''"),
         ({"_15": "1235"}, "repository with the number '1235'"),
         ({"_13": "0" * 40}, "commit '0000"),
         ({"_18": "https://forge.example/acme/widget/.github/workflows/evil.yml@refs/tags/v1"}, "pipeline 'https"),
