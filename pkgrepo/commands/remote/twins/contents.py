@@ -29,8 +29,9 @@ from pkgrepo.commands.remote.client import Client
 from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.signed_lists import Listed
 
-from .folder import Listed, TwinFolder
+from .folder import TwinFolder
 
 HTML: Final = "text/html"
 JSON: Final = "application/vnd.pypi.simple.v1+json"

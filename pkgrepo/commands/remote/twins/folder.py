@@ -16,50 +16,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from attrs import frozen
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from pkgrepo.commands.remote.transfers.files import Draft, sha256_of
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.storage.small_files import replace_file
+from pkgrepo.untrusted.signed_lists import Listed, Manifest, find_problem, is_plain_path, iter_list, render_list
 
 STATE: Final = ".twin"
 MANIFEST: Final = "twin.json"
 FORM: Final = "pkgrepo twin 1"
-_LINE: Final = re.compile(r"([0-9a-f]{64}) (\d{1,19}) ([^\n]+)\n")
-
-
-@frozen
-class Listed:
-    """A file of the twin: its size in bytes, and its sha256 in hex."""
-
-    size: int
-    sha256: str
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What the list is: of which ``repository``, its digest, and how many files it has.
-
-    ``statement`` is the text that was signed, ``signature`` its Ed25519 signature in Base64, and ``key`` the public key
-    in PEM; all are empty if the list is not signed.
-    """
-
-    form: str
-    repository: str
-    list_sha256: str
-    files: int
-    statement: str = ""
-    signature: str = ""
-    key: str = ""
 
 
 class TwinFolder:
@@ -110,7 +80,7 @@ class TwinFolder:
 
     def finish(self, files: Mapping[str, Listed]) -> tuple[str, Path]:
         """Write the list of all files. Returns its digest and its path; ``publish`` makes it the list of the twin."""
-        text = "".join(f"{each.sha256} {each.size} {path}\n" for path, each in sorted(files.items())).encode()
+        text = render_list(files)
         digest = hashlib.sha256(text).hexdigest()
         path = self._root / STATE / f"{digest}.list"
         if not path.exists() or path.read_bytes() != text:
@@ -156,12 +126,7 @@ class TwinFolder:
 
     def _path(self, path: str) -> Path:
         parts = path.split("/")
-        if (
-            not path.isprintable()
-            or "\\" in path
-            or any(each in ("", ".", "..") for each in parts)
-            or parts[0] == STATE
-        ):
+        if not is_plain_path(path) or parts[0] == STATE:
             raise Invalid(f"{path!r} is no path of a file")  # the server's names are not trusted with the disk
         return self._root.joinpath(*parts)
 
@@ -177,13 +142,8 @@ def verify(root: Path, key: bytes | None) -> tuple[Manifest, list[str]]:
     manifest = read_manifest(root)
     if manifest is None:
         raise Invalid(f"{root} has no twin")
-    problems = []
-    if not manifest.signature:
-        problems.append("the list is not signed")
-    elif not _is_signed(manifest, key or manifest.key.encode()):
-        problems.append("the signature of the list is wrong, or by another key")
-    elif f"list sha256:{manifest.list_sha256}\n" not in manifest.statement:
-        problems.append("the signature is of another list")
+    problem = find_problem(manifest, key or manifest.key.encode())
+    problems = [problem] if problem else []
     listed = dict(read_list(root, manifest))
     for path, each in listed.items():
         file = root / path
@@ -217,11 +177,7 @@ def read_list(root: Path, manifest: Manifest) -> Iterator[tuple[str, Listed]]:
         raise Invalid(f"the list of the twin, {path}, is missing") from None
     if hashlib.sha256(data).hexdigest() != manifest.list_sha256:
         raise Invalid(f"the list of the twin, {path}, is damaged")
-    for line in data.decode().splitlines(keepends=True):
-        found = _LINE.fullmatch(line)
-        if found is None:
-            raise Invalid(f"the list of the twin, {path}, has a line that is malformed")
-        yield found[3], Listed(int(found[2]), found[1])
+    yield from iter_list(data)
 
 
 def walk(root: Path) -> Iterator[str]:
@@ -230,18 +186,3 @@ def walk(root: Path) -> Iterator[str]:
         if Path(folder) == root and STATE in folders:
             folders.remove(STATE)
         yield from ((Path(folder) / name).relative_to(root).as_posix() for name in names)
-
-
-def _is_signed(manifest: Manifest, pem: bytes) -> bool:
-    try:
-        public = serialization.load_pem_public_key(pem)
-    except ValueError:
-        raise Invalid("the key is no public key in PEM") from None
-    if not isinstance(public, Ed25519PublicKey):
-        raise Invalid("the key is no Ed25519 key")
-    try:
-        signature = msgspec.json.decode(msgspec.json.encode(manifest.signature), type=bytes)
-        public.verify(signature, manifest.statement.encode())
-    except (InvalidSignature, msgspec.MsgspecError):
-        return False
-    return True
