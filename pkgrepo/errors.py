@@ -274,6 +274,16 @@ class Expired(PkgrepoError):
 
 
 @define
+class PositionLost(PkgrepoError):
+    """A log does not have the event at which a caller wants to go on: it was restored from an older backup."""
+
+    position: str
+
+    def __str__(self) -> str:
+        return f"the log has no event {self.position} (any more): read everything again, and go on with a new position"
+
+
+@define
 class UpstreamFailed(PkgrepoError):
     """
     An upstream gave no usable answer; base class of the others.

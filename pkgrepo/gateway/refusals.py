@@ -39,6 +39,7 @@ STATUSES: Statuses = {
     errors.QuotaExceeded: (507, "quota_exceeded"),  # RFC 4331 section 4
     errors.StorageFailed: (503, "storage_failed"),
     errors.Expired: (410, "expired"),
+    errors.PositionLost: (410, "position_lost"),
     errors.IssuerUnavailable: (503, "issuer_unavailable"),
     errors.IdentityRefused: (422, "identity_refused"),
     TooYoung: (403, "too_young"),

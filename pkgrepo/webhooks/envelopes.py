@@ -98,8 +98,7 @@ def announce(event: Event, repository: Repository | None, source: str) -> Announ
     subject = "/".join(each for each in (path, event.package_key) if each) or str(event.data.get("name", ""))
     return Announcement(
         seq=event.seq,
-        # The time tells it from an event that had the same place before the catalog was restored from a backup.
-        id=f"evt_{event.seq}_{int(event.at.timestamp() * 1000):x}",
+        id=id_of(event),
         type=kind,
         source=source,
         subject=subject + _suffix(event.data),
@@ -107,6 +106,15 @@ def announce(event: Event, repository: Repository | None, source: str) -> Announ
         time=format_time(event.at),
         data=_cut({**about, "actor": event.actor, **data}),
     )
+
+
+def id_of(event: Event) -> str:
+    """
+    The id of an event in its public form.
+
+    Its time tells it from an event that had the same place before the catalog was restored from a backup.
+    """
+    return f"evt_{event.seq}_{round(event.at.timestamp() * 1000):x}"
 
 
 def _suffix(data: Mapping[str, Any]) -> str:

@@ -194,7 +194,7 @@ def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
             }
     if route.method == "GET" and not route.paged:
         responses["304"] = {"description": "The ETag in If-None-Match is still current."}
-    wrong = {**ALWAYS, **(WHEN_CHANGING if route.changes else {})}
+    wrong = {**ALWAYS, **(WHEN_CHANGING if route.changes else {}), **dict(route.refused)}
     if route.conditional:
         wrong[412] = "The object has changed since the ETag in If-Match was returned."
     if route.form:

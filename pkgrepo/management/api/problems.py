@@ -48,6 +48,10 @@ PROBLEM_TYPES: Mapping[str, tuple[str, str]] = {
     "too_many_attempts": ("Too many attempts", "Too many failed logins; the Retry-After field says when to come back."),
     "too_many_streams": ("Too many streams", "A caller, or all together, have as many streams as there may be."),
     "expired": ("Expired", "What was named had an end and is past it."),
+    "position_lost": (
+        "Position lost",
+        "The log of events does not have the event any more after which the caller wants to go on.",
+    ),
     "inactive": ("Repository switched off", "The repository is not active; its editors can switch it on."),
     "read_only": ("Read-only", "The repository takes no uploads."),
     "storage_full": ("Storage full", "The storage has no room left."),

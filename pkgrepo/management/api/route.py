@@ -90,7 +90,8 @@ class Route:
     answer's, or with ``paged`` that of an item. ``audit`` is the action in the audit log; every route that changes
     something has one. ``conditional``: the handler checks If-Match. ``blank``: Basic credentials with an empty name and
     password are treated as none. ``aliases`` are further methods and paths, which clients of other servers use.
-    ``further`` are other success statuses than ``status``, with their descriptions. ``form``: the body is a form with a
+    ``further`` are other success statuses than ``status``, with their descriptions, and ``refused`` are statuses of
+    errors that only this operation has. ``form``: the body is a form with a
     file (multipart/form-data), whose parts the handler reads while they arrive. ``asks``: a POST changes nothing.
     """
 
@@ -110,6 +111,7 @@ class Route:
     blank: bool = False
     aliases: tuple[tuple[str, str], ...] = field(default=(), converter=tuple)
     further: tuple[tuple[int, str], ...] = ()
+    refused: tuple[tuple[int, str], ...] = ()
     form: bool = False
     asks: bool = False
 

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from pkgrepo.storage.catalog.people.tokens import DAY_MS, announce_expiring
 from pkgrepo.storage.catalog.server.upstream_states import note_upstream
 from tests.support.memory_server import WITHOUT_CONDA, Stack
@@ -89,3 +91,44 @@ async def test_an_upstream_that_is_down_is_announced_once_by_all_processes(stack
     events, _ = await feed(stack, "?type=upstream.*")
     assert [each["type"] for each in events] == ["pkgrepo.upstream.down.v1", "pkgrepo.upstream.up.v1"]
     assert events[0]["data"]["reason"] == "it refuses connections"
+
+
+async def test_a_reader_follows_one_repository_and_learns_nothing_of_others(stack: Stack) -> None:
+    await stack.add_user("ada")
+    for name, visibility in (("mine", "hidden"), ("other", "private")):
+        await stack.add_repository(name, visibility=visibility, config=WITHOUT_CONDA)
+        await stack.publish(f"main/{name}", "demo", "1.0")
+    await stack.grant("ada", "main/mine", "read")
+    found, link = await feed(stack, "?repository=main/mine", "ada")
+    assert subjects(found) == ["main/mine/demo@1.0"]  # of a hidden repository, whose name the reader knows
+    await stack.publish("main/other", "demo", "1.1")
+    await stack.publish("main/mine", "demo", "1.1")
+    reply = await stack.api("GET", link, who="ada")
+    assert subjects([json.loads(line) for line in reply.body.splitlines()]) == ["main/mine/demo@1.1"]
+    assert reply.headers["x-events-left"] == "0"
+    for name in ("main/other", "main/none"):
+        assert (await stack.api("GET", f"/events?repository={name}", who="ada")).status == 404
+    assert (await stack.api("GET", "/events?repository=main/other", who=None)).status == 401
+
+
+async def test_a_position_of_another_log_is_refused(stack: Stack) -> None:
+    await stack.add_repository("py", config=WITHOUT_CONDA)
+    await stack.publish("main/py", "demo", "1.0")
+    (event,), _ = await feed(stack, "?repository=main/py&type=package.*")
+    seq, there = event["seq"], event["id"]
+    assert (await feed(stack, f"?repository=main/py&after={there}"))[0] == []
+    for position in (f"evt_{seq}_1", f"evt_{seq + 1000}_{there.rpartition('_')[2]}"):
+        reply = await stack.api("GET", f"/events?repository=main/py&after={position}")
+        assert (reply.status, json.loads(reply.body)["type"].rpartition("/")[2]) == (410, "position_lost")
+    await stack.add_repository("else", config=WITHOUT_CONDA)
+    assert (await stack.api("GET", f"/events?repository=main/else&after={there}")).status == 410
+    assert (await stack.api("GET", "/events?after=evt_x")).status == 422
+
+
+async def test_a_caller_waits_for_an_event(stack: Stack) -> None:
+    await stack.add_repository("py", config=WITHOUT_CONDA)
+    _, link = await feed(stack, "?repository=main/py")
+    waiting = Deferred.fromCoroutine(stack.api("GET", f"{link}&wait=30&type=package.*"))
+    await stack.publish("main/py", "demo", "1.0")
+    assert subjects([json.loads(line) for line in (await waiting).body.splitlines()]) == ["main/py/demo@1.0"]
+    assert (await stack.api("GET", f"{link}&wait=31")).status == 422

@@ -173,6 +173,17 @@ def events_after(r: Reader, seq: int, limit: int, repository_id: int | None = No
     return every(r, _event, sql, (repository_id, seq, limit))
 
 
+def find_event(r: Reader, seq: int) -> Event | None:
+    """The event with a sequence number, or None."""
+    return find(r, _event, f"{_EVENT} WHERE seq = ?", (seq,))
+
+
+def count_after(r: Reader, repository_id: int, seq: int, most: int) -> int:
+    """The number of events of a repository after ``seq``; ``most`` if there are so many, or more."""
+    sql = "SELECT COUNT(*) FROM (SELECT 1 FROM event WHERE repository_id = ? AND seq > ? LIMIT ?) e"
+    return number(r, sql, (repository_id, seq, most))
+
+
 def events_of_tag(r: Reader, package_id: int, tag: str, before: int, limit: int) -> list[Event]:
     """
     At most ``limit`` events before the sequence number ``before`` that moved or removed a tag of an image.
@@ -199,9 +210,12 @@ def events_of_tag(r: Reader, package_id: int, tag: str, before: int, limit: int)
     return found[:limit]
 
 
-def events_before(r: Reader, seq: int, limit: int) -> list[Event]:
-    """At most ``limit`` events before ``seq``, the newest first."""
-    return every(r, _event, f"{_EVENT} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (seq, limit))
+def events_before(r: Reader, seq: int, limit: int, repository_id: int | None = None) -> list[Event]:
+    """At most ``limit`` events before ``seq``, the newest first, of one repository or of all (None)."""
+    if repository_id is None:
+        return every(r, _event, f"{_EVENT} WHERE seq < ? ORDER BY seq DESC LIMIT ?", (seq, limit))
+    sql = f"{_EVENT} WHERE repository_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+    return every(r, _event, sql, (repository_id, seq, limit))
 
 
 def last_data(r: Reader, package_id: int, kind: str, digest: str) -> dict[str, Any] | None:
