@@ -21,7 +21,6 @@ from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.virtual import publish_target
-from pkgrepo.storage.catalog.packages.packages import ownership
 from pkgrepo.untrusted.text import quoted
 
 from .services import Context, Services
@@ -84,13 +83,9 @@ async def check_new_name(services: Services, request: Request, virtual: Reposito
 
     :raises Forbidden: the repository refuses such names; :raises UpstreamFailed: it does, and that is not known
     """
-    members = services.proxy.resolver.flat_members(virtual)
-    hosted = [each.id for each in members if each.type is RepositoryType.HOSTED]
-    if len(hosted) == len(members) or rules_of(virtual).merges(key):
+    owners = await services.proxy.resolver.owners(virtual, key, Trace())
+    if not owners.proxies or owners.merges or owners.is_taken:
         return
-    for each in hosted:
-        if await services.catalog.look(ownership, each, key) is not None:
-            return
     refuses = rules_of(virtual).refuse_upstream_names
     try:
         if not await ask():

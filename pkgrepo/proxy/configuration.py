@@ -123,6 +123,11 @@ def virtual_config_of(repository: Repository) -> VirtualConfig:
     return _virtual_configs(repository)
 
 
+def routes_of(repository: Repository, key: str) -> list[Route]:
+    """The routes of a proxy that are asked for a package (a key; empty for what belongs to none), in order."""
+    return [each for each in proxy_config_of(repository).routes if each.serves(key)]
+
+
 def find_route(repository: Repository, name: str) -> Route:
     """The route of a proxy with this name. :raises NotFound: there is none now"""
     found = next((route for route in proxy_config_of(repository).routes if route.name == name), None)

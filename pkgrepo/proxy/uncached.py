@@ -98,10 +98,9 @@ def passes_searches(members: Sequence[Repository], proxy: FlatMember) -> bool:
 
 
 def _find_private(reader: Reader, hosted: Sequence[int], proxy: FlatMember, keys: Collection[str]) -> set[str]:
-    rules = [rules for _, rules in proxy.rules]
     return {
         key
         for key in keys
-        if any(each.reserved_by(key) is not None for each in rules)
+        if proxy.reserved_by(key) is not None
         or (not proxy.merges(key) and any(packages.ownership(reader, each, key) is not None for each in hosted))
     }

@@ -40,7 +40,7 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
 from pkgrepo.proxy.addressed.request import FileRequest
-from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.configuration import proxy_config_of, routes_of
 from pkgrepo.proxy.leases import Leases
 from pkgrepo.proxy.remote_files import is_former
 from pkgrepo.proxy.upstream.routes import Route, refuse_proxy_loop
@@ -84,10 +84,10 @@ class ChosenRoutes:
 
     async def candidates(self, repository: Repository, request: FileRequest) -> Sequence[Route]:
         """The routes to ask for a file, in order."""
-        routes = proxy_config_of(repository).routes
-        chosen = await self.find(repository, request) if len(routes) > 1 else None
-        routes = routes if chosen is None else (chosen,)
-        return [each for each in routes if each.serves(request.package_key)]
+        several = len(proxy_config_of(repository).routes) > 1
+        chosen = await self.find(repository, request) if several else None
+        routes = routes_of(repository, request.package_key)
+        return [each for each in routes if chosen is None or each.name == chosen.name]
 
     @asynccontextmanager
     async def deciding(self, repository: Repository, request: FileRequest) -> AsyncIterator[None]:

@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from pkgrepo import __version__
 from pkgrepo.errors import BlobMissing, PkgrepoError, UpstreamFailed
 from pkgrepo.model import ReadLimits, Repository
-from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.configuration import proxy_config_of, routes_of
 from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS, is_current, state_of, ttl_ms
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.search_order import SearchOrder
@@ -80,7 +80,7 @@ class _Refresh:
     @property
     def routes(self) -> Sequence[Route]:
         """The routes to ask, in order."""
-        routes = [each for each in proxy_config_of(self.repository).routes if each.serves(self.request.package_key)]
+        routes = routes_of(self.repository, self.request.package_key)
         return [each for each in routes if each.name == self.request.route] if self.request.route else routes
 
     def later(self, now_ms: int) -> int:

@@ -6,10 +6,8 @@ type       files
 =========  =========================================================================================================
 Hosted     those of the catalog
 Proxy      what is kept, else what its routes have
-Virtual    a name that a hosted member has is served by hosted members only, as documents are. Otherwise the proxies
-           are asked in order, and the first that has the file serves it; one that has served the version before
-           serves all its files. If one fails, those after it serve only what they keep, since they could have a
-           file of other people under the same path. A file that belongs to no package is the first one at its path.
+Virtual    those of the members that own the name or may be asked for it, see L{pkgrepo.proxy.resolving.owners}: the
+           first that has the file. A file that belongs to no package is the first one at its path.
 =========  =========================================================================================================
 """
 
@@ -28,18 +26,16 @@ from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFile, MutableFiles
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.owners import Owners
 from pkgrepo.proxy.resolving.rules import FileRules, must_verify
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
-from pkgrepo.proxy.search_order import SearchOrder
-from pkgrepo.proxy.trace import MemberInactive, NameReserved, StepKind, Trace, owner_step
+from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.packages.packages import ownership
 from pkgrepo.storage.catalog.server import repositories
 
 from .resolver import Resolver
@@ -64,9 +60,8 @@ class AddressedMembers:
         :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known, since an upstream failed
         :raises RuleRefused: a rule refuses it; :raises RepositoryInactive: see L{Resolver.state}
         """
-        places = self._places(repository)
-        merges = bool(request.package_key) and self._resolver.merges(repository, request.package_key)
-        owners = await self._owners(places, request, trace, merges=merges)
+        owners = await self._resolver.owners(repository, request.package_key, trace)
+        places = _Places(owners)
         for each in places.hosted:
             kept: File | None = await self._catalog.look(files.find_file, each.id, request.path)
             if kept is not None:
@@ -75,32 +70,10 @@ class AddressedMembers:
                 trace.add(StepKind.FILE_KEPT, repository=each.path, path=request.path)
                 same = same_file(kept, partial(places.unchanged, request, each))
                 return FoundFile(kept, same, mutable=not request.lasting)
-        if owners and not any(each.active for each in owners):
-            raise MemberInactive(repository.path, request.package_key)
-        if (owners and not merges) or (request.of_one_route and not places.is_alone()):
+        owners.check()
+        if not owners.asks_proxies or (request.of_one_route and not places.is_alone()):
             raise NotFound("file", request.path)
         return await self._find_upstream(_Search(repository, request, trace, want), places)
-
-    def _places(self, repository: Repository) -> _Places:
-        serial = self._resolver.config_serial  # before the configuration is read
-        every = self._resolver.ways(repository)
-        hosted = [each.repository for each in every if each.repository.type is RepositoryType.HOSTED]
-        return _Places(
-            every_hosted=hosted,
-            hosted=[each for each in hosted if each.active],
-            proxies=[each for each in every if each.repository.type is RepositoryType.PROXY and each.repository.active],
-            serial=serial,
-        )
-
-    async def _owners(self, places: _Places, request: FileRequest, trace: Trace, *, merges: bool) -> list[Repository]:
-        """The hosted repositories that have or had the package, also when switched off: no upstream is asked for it."""
-        owners: list[Repository] = []
-        for each in places.every_hosted if request.package_key else ():
-            serial = await self._catalog.look(ownership, each.id, request.package_key)
-            trace.add(owner_step(serial, active=each.active, merges=merges), repository=each.path)
-            if serial is not None:
-                owners.append(each)
-        return owners
 
     async def _with_version(self, proxies: Sequence[FlatMember], request: FileRequest) -> Sequence[FlatMember]:
         """The proxies to ask: the one that has served the version, or all."""
@@ -110,34 +83,28 @@ class AddressedMembers:
         return proxies
 
     async def _find_upstream(self, search: _Search, places: _Places) -> FoundFile:
-        request, trace = search.request, search.trace
-        order = SearchOrder()
-        reserved: NameReserved | None = None
-        for flat in await self._with_version(places.proxies, request):
-            try:
-                self._rules.check_reserved(flat, request.package_key, trace)
-                found = await self._find_in(search, flat, only_kept=order.only_known)
-            except NameReserved as error:
-                reserved = error
-            except NotFound:
-                continue
-            except FAILURES as error:
-                order.fail(error)
-                if order.ended:
-                    break
-            else:
-                if found is not None and flat.repository.id == search.repository.id:
-                    return found  # no other repository decides; a change of its configuration ends all its responses
-                if found is not None:
-                    return _while(partial(places.unchanged, request, flat.repository), found)
-        raise order.failure or reserved or NotFound("file", request.path)
+        request, owners = search.request, places.owners
+        members = await self._with_version([each for each in owners.proxies if owners.may_ask(each)], request)
 
-    async def _find_in(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
-        """The file in one proxy; None if it is not kept there and nothing else is wanted."""
+        async def read(number: int, _: bool) -> FoundFile:
+            flat = members[number]
+            found = await self._find_in(search, flat)
+            if flat.repository.id == search.repository.id:
+                return found  # no other repository decides; a change of its configuration ends all its responses
+            return _while(partial(places.unchanged, request, flat.repository), found)
+
+        async def is_kept(proxy: Repository) -> bool:
+            find = self.files.find_kept if request.lasting else self._mutable.find_kept
+            return await find(proxy, request) is not None
+
+        return await owners.first(members, read, is_kept, NotFound("file", request.path))
+
+    async def _find_in(self, search: _Search, flat: FlatMember) -> FoundFile:
+        """The file in one proxy."""
         if not search.request.lasting:
-            return await self._find_mutable(search, flat, only_kept=only_kept)
+            return await self._find_mutable(search, flat)
         try:
-            return await self._find_lasting(search, flat, only_kept=only_kept)
+            return await self._find_lasting(search, flat)
         except NotFound:
             former = await self.files.find_former(flat.repository, search.request)
             if former is None:
@@ -150,12 +117,9 @@ class AddressedMembers:
         search.trace.add(StepKind.FILE_KEPT, repository=flat.repository.path, path=path)
         return FoundFile(kept, fresh)
 
-    async def _find_lasting(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
+    async def _find_lasting(self, search: _Search, flat: FlatMember) -> FoundFile:
         proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
         kept = await self.files.find_kept(proxy, request)
-        if kept is None and only_kept:
-            trace.add(StepKind.WITHHELD, repository=proxy.path)
-            return None
         if kept is None and must_verify(flat, request.package_key, {}):
             verified = await self.files.fetch_digests(proxy, request, trace)
             if isinstance(verified, File):
@@ -182,18 +146,15 @@ class AddressedMembers:
             kept = content
         return await self._kept(search, flat, kept, same_file(kept))
 
-    async def _find_mutable(self, search: _Search, flat: FlatMember, *, only_kept: bool) -> FoundFile | None:
+    async def _find_mutable(self, search: _Search, flat: FlatMember) -> FoundFile:
         proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
         kept = await self._mutable.find_kept(proxy, request)
-        if kept is None and only_kept:
-            trace.add(StepKind.WITHHELD, repository=proxy.path)
-            return None
         if kept is None and want is Want.HEAD:
             remote = await self.files.look(proxy, request, trace)
             await self._check(search, flat, remote)
             if remote.source.size is not None:
                 return FoundFile(remote, mutable=True)
-        if kept is None or not (only_kept or kept.state.suffices):
+        if kept is None or not kept.state.suffices:
             found = await self._mutable.fetch(proxy, request, trace, recorded=want is not Want.BYTES)
             if not isinstance(found, MutableFile):
                 arriving, content = found
@@ -239,32 +200,32 @@ class _Search:
 
 @frozen(eq=False)
 class _Places:
-    """
-    The repositories behind the one that is asked, in order: all hosted ones, and those that are active.
+    """Where a file may be, and until when that is so."""
 
-    ``serial`` is that of the server's configuration, from before they were read.
-    """
+    owners: Owners
 
-    every_hosted: Sequence[Repository]
-    hosted: Sequence[Repository]
-    proxies: Sequence[FlatMember]
-    serial: int
+    @property
+    def hosted(self) -> list[Repository]:
+        """The hosted repositories that are active, in order."""
+        return [each.repository for each in self.owners.hosted if each.repository.active]
 
     def is_alone(self) -> bool:
         """Whether there is one route only."""
-        routes = [route for each in self.proxies for route in proxy_config_of(each.repository).routes]
-        return not self.hosted and len(routes) == 1
+        active = [each.repository for each in self.owners.proxies if each.repository.active]
+        return not self.hosted and sum(len(proxy_config_of(each).routes) for each in active) == 1
 
     def unchanged(self, request: FileRequest, holder: Repository, reader: Reader) -> bool:
         """Whether the file is still that of the same repository."""
-        if repositories.config_serial(reader) != self.serial:
-            return False
+        before = self.hosted
         if holder.type is RepositoryType.HOSTED:
-            before = takewhile(lambda each: each.id != holder.id, self.hosted)
-            return all(files.find_file(reader, each.id, request.path) is None for each in before)
-        if not request.package_key:
-            return all(files.find_file(reader, each.id, request.path) is None for each in self.hosted)
-        return all(ownership(reader, each.id, request.package_key) is None for each in self.every_hosted)
+            if repositories.config_serial(reader) != self.owners.config_serial:
+                return False
+            before = [*takewhile(lambda each: each.id != holder.id, before)]
+        elif not self.owners.unchanged(reader):
+            return False
+        elif request.package_key and not self.owners.merges:
+            return True
+        return all(files.find_file(reader, each.id, request.path) is None for each in before)
 
 
 def _while(condition: Callable[[Reader], bool], found: FoundFile) -> FoundFile:

@@ -32,6 +32,10 @@ class FlatMember:
         """The rules about its packages, those of every virtual repository on a way included, and whose they are."""
         return [(each, rules_of(each)) for each in (*self.around, self.repository)]
 
+    def reserved_by(self, key: str) -> tuple[Repository, str] | None:
+        """The repository whose rule reserves a package (a key), and the glob; None if none of those on the way does."""
+        return next(((owner, by) for owner, rules in self.rules if (by := rules.reserved_by(key)) is not None), None)
+
     def merges(self, key: str) -> bool:
         """Whether the repository from which it is reached joins the versions of a package with those of upstreams."""
         return bool(self.around) and rules_of(self.around[0]).merges(key)

@@ -6,10 +6,9 @@ type       content
 =========  =========================================================================================================
 Hosted     the packages of the catalog
 Proxy      what the upstream's document lists, less what a rule hides
-Virtual    what its members serve, in their order. A name that a hosted member has is served by hosted members only, and
-           no upstream is asked for it, also when it was removed there. Otherwise the first member that has the name
-           serves it alone, or, with the ``resolution`` merge, all that have it. The rules of each virtual repository on
-           the way apply, too.
+Virtual    what those of its members serve that own the name or may be asked for it (L{owners}), in their order: the
+           first proxy that has it alone, or, with the ``resolution`` merge, all that have it. The rules of each virtual
+           repository on the way apply, too.
 =========  =========================================================================================================
 
 A format may have several documents for one package, each with its own key: ``Proxied.package_of`` tells whose
@@ -28,22 +27,21 @@ from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
-from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.format import Declares, MemberParts, Proxied
 from pkgrepo.proxy.kept_states import STALE_RETRY_MS
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
+from pkgrepo.proxy.resolving.owners import Owners, find_owners
 from pkgrepo.proxy.resolving.rules import Judge, PolicyJudges, note_hidden
 from pkgrepo.proxy.resolving.serving import PackageState
-from pkgrepo.proxy.trace import MemberInactive, NameRetired, Trace, owner_step
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.policy.conditions import Order
 from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
 from pkgrepo.storage.catalog.packages.versions import list_versions, sorted_texts
 from pkgrepo.storage.catalog.rows import to_ms
 from pkgrepo.storage.pools import Pools
@@ -140,44 +138,41 @@ class Resolver:
         :raises NotFound, UpstreamFailed, RepositoryInactive: see ``state``
         """
         package = self._package_key(repository, key)
+        owners = await self.owners(repository, package, trace)
+        owners.check()
+        owning = owners.owning
+        without = [each.repository for each in owners.hosted]
+        if not owning:
+            found = await self._upstreams.find(owners, key, revalidate=revalidate)
+            serving = await self._with_rules(repository, found)
+            return Members(serving, without, owners.config_serial, found.recheck_ms, found.partial)
+        taken = {each.repository.id for each in owning}
+        without = [each for each in without if each.id not in taken and each.active]
+        active = [await self._owning(each, owners) for each in owning if each.repository.active]
+        beside = Found((), None, partial=False)
+        if owners.merges:
+            beside = await self._find_beside(owners, key, revalidate=revalidate)
+        upstreams = await self._with_rules(repository, beside)
+        return Members([*active, *upstreams], without, owners.config_serial, beside.recheck_ms, beside.partial)
+
+    async def owners(self, repository: Repository, name: str, trace: Trace, *, what: str = "package") -> Owners:
+        """Who serves a name behind a repository; ``what`` it names in messages."""
         config_serial = self._registry.serial  # before the configuration is read
-        flat = self._flat.of(repository)
-        hosted = [each for each in self.flat_members(repository) if each.type is RepositoryType.HOSTED]
-        owners: list[HostedMember] = []
-        retired, merges = False, self.merges(repository, package)
-        for each in hosted:
-            serial: int | None = await self._catalog.look(ownership, each.id, package)
-            trace.add(owner_step(serial, active=each.active, merges=merges), repository=each.path)
-            if serial == RETIRED:
-                retired = True
-            elif serial is not None:
-                judge = await self._judges.of(flat[each.id], package)
-                owners.append(await self._judged(HostedMember(each, serial, judge), package))
-        if owners:
-            active = [each for each in owners if each.repository.active]
-            if not active:
-                raise MemberInactive(repository.path, package)
-            taken = {each.repository.id for each in owners}
-            without = [each for each in hosted if each.id not in taken and each.active]
-            beside = Found((), None, partial=False)
-            if merges:
-                beside = await self._find_beside(repository, key, trace, revalidate=revalidate)
-            upstreams = await self._with_rules(repository, beside)
-            return Members([*active, *upstreams], without, config_serial, beside.recheck_ms, beside.partial)
-        if retired and not merges:
-            raise NameRetired("package", package)
-        found = await self._upstreams.find(repository, key, trace, revalidate=revalidate)
-        serving = await self._with_rules(repository, found)
-        return Members(serving, hosted, config_serial, found.recheck_ms, found.partial)
+        members = list(self._flat.of(repository).values())
+        return await find_owners(
+            self._catalog, members, repository, name, trace, config_serial=config_serial, what=what
+        )
 
-    def merges(self, repository: Repository, package: str) -> bool:
-        """Whether a repository joins the versions of a package that a hosted member has with those of upstreams."""
-        return repository.type is RepositoryType.VIRTUAL and rules_of(repository).merges(package)
+    async def _owning(self, flat: FlatMember, owners: Owners) -> HostedMember:
+        serial = owners.serials[flat.repository.id]
+        assert serial is not None, "it has the package"
+        judge = await self._judges.of(flat, owners.name)
+        return await self._judged(HostedMember(flat.repository, serial, judge), owners.name)
 
-    async def _find_beside(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool) -> Found:
+    async def _find_beside(self, owners: Owners, key: str, *, revalidate: bool) -> Found:
         """The proxies that serve a package beside hosted members; those members alone while upstreams fail."""
         try:
-            return await self._upstreams.find(repository, key, trace, revalidate=revalidate)
+            return await self._upstreams.find(owners, key, revalidate=revalidate)
         except NotFound:
             return Found((), self._clock.now_ms() + STALE_RETRY_MS, partial=False)
         except UpstreamFailed:

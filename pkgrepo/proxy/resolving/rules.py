@@ -27,7 +27,8 @@ from pkgrepo.proxy.format import Declares
 from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.trace import HiddenVersion, NameReserved, StepKind, Trace
+from pkgrepo.proxy.resolving.owners import check_reserved
+from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
@@ -231,19 +232,11 @@ class FileRules:
         :raises NameReserved: it is reserved; :raises RuleRefused: a rule refuses it
         """
         if flat.repository.type is RepositoryType.PROXY:
-            self.check_reserved(flat, key, trace)
+            check_reserved(flat, key, trace)
         judge = await self._judges.of(flat, key)
         if judge is not None:
             verdict: Verdict = await self._catalog.look(judge.of_kept, file)
             self._conclude(repository, flat, key, path, verdict, trace)
-
-    def check_reserved(self, flat: FlatMember, key: str, trace: Trace) -> None:
-        """Check the name of a package. :raises NameReserved: no upstream is asked for it"""
-        for owner, rules in flat.rules:
-            pattern = rules.reserved_by(key)
-            if pattern is not None:
-                trace.add(StepKind.RESERVED, repository=flat.repository.path, pattern=pattern, rule=owner.path)
-                raise NameReserved("package", key, pattern)
 
     async def check_listed(
         self, repository: Repository, flat: FlatMember, key: str, remote: RemoteFile, trace: Trace

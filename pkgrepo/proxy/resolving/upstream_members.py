@@ -7,23 +7,21 @@ from typing import Final
 
 from attrs import Factory, define, frozen
 from twisted.internet.defer import Deferred, FirstError, gatherResults
-from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
+from pkgrepo.proxy.configuration import proxy_config_of, routes_of, virtual_config_of
 from pkgrepo.proxy.documents.freshness import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
+from pkgrepo.proxy.resolving.owners import Owners
 from pkgrepo.proxy.search_order import SearchOrder
-from pkgrepo.proxy.trace import NameReserved, StepKind, Trace
+from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 
 from .serving import UpstreamMember
-
-log = Logger()
 
 
 @frozen
@@ -62,19 +60,17 @@ NOTHING: Final = Outcome()
 @define
 class Search:
     """
-    The search of one package on behalf of one repository, and what was learned so far.
+    The search of one package of ``owners``, and what was learned so far.
 
     ``recheck_ms`` is when a member that does not have it, or failed, is asked again; ``partial`` is that of L{Found}.
     """
 
-    repository: Repository
+    owners: Owners
     request: DocumentRequest
     flat: Mapping[int, FlatMember]
-    trace: Trace
     revalidate: bool
     outcomes: dict[int, Outcome] = Factory(dict)  # by repository
     failure: PkgrepoError | None = None
-    reserved: str | None = None
     recheck_ms: int | None = None
     partial: bool = False
 
@@ -82,6 +78,11 @@ class Search:
     def key(self) -> str:
         """The key of the package."""
         return self.request.package_key
+
+    @property
+    def trace(self) -> Trace:
+        """The steps so far."""
+        return self.owners.trace
 
     def recheck(self, at_ms: int) -> None:
         """Ask again at this time at the latest."""
@@ -97,26 +98,22 @@ class UpstreamMembers:
     _clock: Clock
     _formats: Mapping[str, Proxied]
 
-    async def find(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool) -> Found:
+    async def find(self, owners: Owners, key: str, *, revalidate: bool) -> Found:
         """
         The proxies that serve a package, whose document has this key.
 
         :raises NotFound: none has it; :raises UpstreamFailed: that is not known, since one failed
         """
+        repository = owners.repository
         request = self._formats[repository.format].document_request(key)
-        search = Search(repository, request, self._flat.of(repository), trace, revalidate)
+        search = Search(owners, request, {each.repository.id: each for each in owners.members}, revalidate)
         outcome = await self._ask(search, repository, only_kept=False)
         if outcome.serving:
             return Found(outcome.serving, search.recheck_ms, search.partial or outcome.is_denied)
         failure = outcome.failure if outcome.is_denied else search.failure
         if failure is not None:
             raise failure
-        if search.reserved is None:
-            raise NotFound("package", search.key)
-        log.info(
-            "{key} is not asked for {repository}: its name is reserved", key=search.key, repository=repository.path
-        )
-        raise NameReserved("package", search.key, search.reserved)
+        raise owners.missing(NotFound("package", search.key))
 
     async def _ask(self, search: Search, repository: Repository, *, only_kept: bool) -> Outcome:
         if repository.type is RepositoryType.VIRTUAL:
@@ -151,14 +148,7 @@ class UpstreamMembers:
         proxy, trace = flat.repository, search.trace
         if proxy.id in search.outcomes:  # it is a member in several places
             return search.outcomes[proxy.id]
-        for owner, rules in flat.rules:
-            pattern = rules.reserved_by(search.key)
-            if pattern is not None:
-                trace.add(StepKind.RESERVED, repository=proxy.path, pattern=pattern, rule=owner.path)
-                search.reserved = pattern
-                return NOTHING
-        if not proxy.active:
-            trace.add(StepKind.INACTIVE, repository=proxy.path)
+        if not search.owners.may_ask(flat):
             return NOTHING
         if only_kept:
             requests = requests_of(search.request, proxy)
@@ -251,5 +241,4 @@ def requests_of(request: DocumentRequest, proxy: Repository) -> Sequence[Documen
     """The questions to a proxy: one for all its routes, or one for each."""
     if not request.merges:
         return (request,)
-    routes = (each for each in proxy_config_of(proxy).routes if each.serves(request.package_key))
-    return [request.of_route(each.name) for each in routes]
+    return [request.of_route(each.name) for each in routes_of(proxy, request.package_key)]

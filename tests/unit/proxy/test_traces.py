@@ -19,6 +19,7 @@ import pytest
 from attrs import frozen
 from twisted.internet.defer import Deferred, gatherResults
 
+from pkgrepo.storage.catalog.server import repositories
 from tests.support.images import make_image
 from tests.support.inprocess_server import no_failures
 from tests.support.memory_server import Stack
@@ -51,7 +52,11 @@ SHAPES: Mapping[str, Sequence[str]] = {
     "routes": ("a", "b"),
     "replicas": ("a", "b"),
     "virtual": ("a", "b"),
+    "member off": ("a", "b"),
+    "name reserved": ("a", "b"),
 }
+MEMBERS = ("virtual", "member off", "name reserved")
+FEWER: Mapping[str, Sequence[str]] = {"member off": ("same",), "name reserved": ("same",)}
 
 
 @frozen
@@ -145,7 +150,7 @@ class Matrix:
             self._upstreams[name] = upstream
             self._kind.add(upstream, "demo", "1.0.0")
         await self._stack.add_repository("own", format=self._format, config={"type": "Hosted"})
-        places = [(a, b, c) for a in SHAPES for b in STATES for c in BEHAVIOURS]
+        places = [(a, b, c) for a in SHAPES for b in STATES for c in FEWER.get(a, BEHAVIOURS)]
         self._cells = [Cell(*each, f"c{number}") for number, each in enumerate(places)]
         for cell in self._cells:
             await self._add(cell)
@@ -153,7 +158,7 @@ class Matrix:
     async def _add(self, cell: Cell) -> None:
         routes = {"a": self._upstreams[cell.behaviour], "b": self._upstreams["good"]}
         names = SHAPES[cell.shape]
-        if cell.shape != "virtual":
+        if cell.shape not in MEMBERS:
             more = {"routes_are_replicas": True} if cell.shape == "replicas" else {}
             await self._add_proxy(cell.repository, {name: routes[name] for name in names}, **more)
             return
@@ -179,6 +184,18 @@ class Matrix:
                 self._upstreams[name].misbehave(ANY, step, repeat=True)
         self._kind.add(self._upstreams["changed"], "demo", "2.0.0")
         self._kind.add(self._upstreams["changed"], "late", "1.0.0")
+        for cell in self._cells:
+            if cell.shape in FEWER:
+                await self._close_first_member(cell)
+
+    async def _close_first_member(self, cell: Cell) -> None:
+        core = self._stack.assembly.core
+        member = core.registry.find_path(f"main/{cell.repository}-a")
+        assert member is not None, "it was added"
+        changes: dict[str, Any] = {"active": False}
+        if cell.shape == "name reserved":
+            changes = {"settings": {**member.settings, "policy": {"reserved_names": ["*demo*", "*late*"]}}}
+        await core.catalog.write(repositories.update_repository, member.id, now_ms=core.clock.now_ms(), **changes)
 
     async def _ask_all(self, *states: str) -> None:
         await self._each(

@@ -11,7 +11,7 @@ setting ``library_prefix`` ``auto`` both forms are tried, first the one that was
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, Final, Literal, TypeVar
@@ -25,15 +25,15 @@ from pkgrepo.formats.container.trust.visibility import UNTRUSTED
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.configuration import proxy_config_of, routes_of
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.owners import Owners
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.search_order import SearchOrder
-from pkgrepo.proxy.trace import MemberInactive, NameReserved, NameRetired, StepKind, Trace, failed_step, owner_step
+from pkgrepo.proxy.trace import NameRetired, StepKind, Trace, failed_step
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership, package_serial
-from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.packages.packages import package_serial
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, list_documents
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
@@ -149,13 +149,9 @@ class Places:
         return known or await self._catalog.look(_read_place, repository.id, image)
 
     def _each(self, repository: Repository, image: str, known: tuple[str, str] | None) -> list[Place]:
-        config = proxy_config_of(repository)
-        if config.rules.reserved_by(image) is not None:
-            return []
         places = [
             Place(repository.id, route, name)
-            for route in config.routes
-            if route.serves(image)
+            for route in routes_of(repository, image)
             for name in self._names(repository, route, image)
         ]
         return sorted(places, key=lambda each: (each.route.name, each.name) != known)
@@ -229,32 +225,27 @@ class Holders:
         :raises NotFound, Refusal: none has it; :raises UpstreamFailed: that is not known
         :raises RepositoryInactive: the only members that have it are switched off
         """
-        order = SearchOrder(same=by_digest)
-        refusal: Refusal | None = None
-        asked = await self._each(target, trace, by_digest=by_digest)
-        for index, holder in enumerate(asked):
-            repository = holder.target.repository
-            if order.only_known and not await self._has_image(repository, target.image):
-                trace.add(StepKind.WITHHELD, repository=repository.path)
-                continue
+        refusals: list[Refusal] = []
+        owners, asked = await self._each(target, trace, by_digest=by_digest)
+        absent = NotFound("image", target.image)
+
+        async def ask(index: int, all_answered: bool) -> T:
             try:
-                response = await read(self._with_terms(target, asked, index, cacheable=order.failure is None))
-            except NotFound:
-                continue
+                return await read(self._with_terms(target, asked, index, cacheable=all_answered))
             except Refusal as error:
-                if not holder.is_hosted or error.status != 404 or error.detail == UNTRUSTED:
+                if not asked[index].is_hosted or error.status != 404 or error.detail == UNTRUSTED:
                     raise
-                refusal = refusal or error
-                continue
-            except UpstreamFailed as error:
-                order.fail(error)
-                if order.ended:
-                    break
-                continue
-            for each in asked[index + 1 :]:
-                trace.add(StepKind.UNNEEDED, repository=each.target.repository.path)
-            return response
-        raise order.failure or refusal or NotFound("image", target.image)
+                refusals.append(error)
+                raise absent from None
+
+        members = [each.member for each in asked]
+        has_image = partial(self._has_image, image=target.image)
+        try:
+            return await owners.first(members, ask, has_image, absent, same=by_digest)
+        except NotFound:
+            if refusals:
+                raise refusals[0] from None
+            raise
 
     async def lenders(self, target: Target) -> list[Holder]:
         """
@@ -263,67 +254,49 @@ class Holders:
         A client that was told that content exists does not upload it. By the time of the push the image may belong to
         a hosted member: then upstreams are asked only for an image of which their proxy keeps something.
         """
-        every = list(self._resolver.ways(target.repository))
-        owned = any(each is not None for each in (await self._serials(every, target.image, Trace())).values())
+        owners = await self._resolver.owners(target.repository, target.image, Trace(), what="image")
         found = []
-        for member in every:
+        for member in owners.members:
             repository = member.repository
-            if repository.type is not RepositoryType.HOSTED and (
-                any(rules.reserved_by(target.image) is not None for _, rules in member.rules)
-                or (owned and not await self._has_image(repository, target.image))
-            ):
-                continue
-            if repository.active:
+            if repository.type is RepositoryType.HOSTED:
+                lends = repository.active
+            else:
+                lends = owners.may_ask(member)
+                lends = lends and (not owners.is_taken or await self._has_image(repository, target.image))
+            if lends:
                 found.append(Holder(evolve(target, repository=repository), member))
         return found
 
-    async def _each(self, target: Target, trace: Trace, *, by_digest: bool) -> list[Holder]:
+    async def _each(self, target: Target, trace: Trace, *, by_digest: bool) -> tuple[Owners, list[Holder]]:
         """
-        The repositories that are asked.
+        Who serves the image, and the repositories that are asked.
 
-        :raises NameReserved: there is none, since a rule reserves the name; :raises RepositoryInactive: see ``first``
+        :raises NameRetired, RepositoryInactive: see L{Owners.check}
         """
         repository, image = target.repository, target.image
         generation = self._catalog.generation()  # before anything is looked up
-        serial = self._resolver.config_serial  # before the configuration is read
-        every = list(self._resolver.ways(repository))
-        serials = await self._serials(every, image, trace)
-        owners = [each for each in every if serials.get(each.repository.id, RETIRED) not in (None, RETIRED)]
-        begun = await self._begun(every, owners, image) if by_digest else []
+        owners = await self._resolver.owners(repository, image, trace, what="image")
+        owning = owners.owning
+        asked = await self._begun(owners) if by_digest else []
         try:
-            if not owners and RETIRED in serials.values():
-                raise NameRetired("image", image)
-            chosen = [*begun, *(owners or _unreserved(every, image, trace))]
-        except (NameRetired, NameReserved):
-            if not begun:
+            owners.check()
+            asked += owning or [each for each in owners.proxies if owners.may_ask(each)]
+        except NameRetired:
+            if not asked:
                 raise
-            chosen = begun
-        active = [each for each in chosen if each.repository.active]
-        if owners and not any(each.repository.active for each in owners):
-            raise MemberInactive(repository.path, image)
-        for each in chosen if not owners else ():
-            if not each.repository.active:
-                trace.add(StepKind.INACTIVE, repository=each.repository.path)
-        terms = Terms(repository, lambda r: _unchanged(r, image, serial, serials), generation)
+        active = [each for each in asked if each.repository.active]
+        terms = Terms(repository, owners.unchanged, generation)
         found = [evolve(target, repository=each.repository, terms=terms) for each in active]
-        beside = found if owners else []
-        return [
+        beside = found if owning else []
+        return owners, [
             Holder(each, member, beside[index + 1 :])
             for index, (each, member) in enumerate(zip(found, active, strict=True))
         ]
 
-    async def _begun(self, every: Sequence[FlatMember], owners: Sequence[FlatMember], image: str) -> list[FlatMember]:
+    async def _begun(self, owners: Owners) -> list[FlatMember]:
         """The hosted repositories that have blobs of an image and do not own it."""
-        others = [each for each in every if each.repository.type is RepositoryType.HOSTED and each not in owners]
-        return [each for each in others if await self._has_image(each.repository, image)]
-
-    async def _serials(self, every: Sequence[FlatMember], image: str, trace: Trace) -> Mapping[int, int | None]:
-        """The ``ownership`` of the image by all hosted repositories, by their ids."""
-        serials: dict[int, int | None] = {}
-        for hosted in (each.repository for each in every if each.repository.type is RepositoryType.HOSTED):
-            found = serials[hosted.id] = await self._catalog.look(ownership, hosted.id, image)
-            trace.add(owner_step(found, active=hosted.active), repository=hosted.path)
-        return serials
+        others = [each for each in owners.hosted if each not in owners.owning]
+        return [each for each in others if await self._has_image(each.repository, owners.name)]
 
     def _with_terms(self, target: Target, asked: list[Holder], index: int, *, cacheable: bool) -> Holder:
         """The holder with what its response may be cached for: those before it may have it later."""
@@ -338,31 +311,3 @@ class Holders:
 
     async def _has_image(self, repository: Repository, image: str) -> bool:
         return await self._catalog.look(package_serial, repository.id, image) is not None
-
-
-def _unreserved(every: Sequence[FlatMember], image: str, trace: Trace) -> list[FlatMember]:
-    """
-    The proxies of which no rule reserves the name: then images of upstreams are not served, also kept ones.
-
-    :raises NameReserved: there are others only
-    """
-    found, pattern = [], None
-    for member in every:
-        if member.repository.type is RepositoryType.HOSTED:
-            continue
-        reserved = next(((by, owner) for owner, rules in member.rules if (by := rules.reserved_by(image))), None)
-        if reserved is None:
-            found.append(member)
-        else:
-            pattern, owner = reserved
-            trace.add(StepKind.RESERVED, repository=member.repository.path, pattern=pattern, rule=owner.path)
-    if not found and pattern is not None:
-        raise NameReserved("image", image, pattern)
-    return found
-
-
-def _unchanged(r: Reader, image: str, serial: int, serials: Mapping[int, int | None]) -> bool:
-    """Whether the same repositories are asked for an image, and the hosted ones have of it what they had."""
-    if repositories.config_serial(r) != serial:
-        return False
-    return all(ownership(r, each, image) == before for each, before in serials.items())
