@@ -22,7 +22,7 @@ from pkgrepo.concurrency.services import MultiService
 from pkgrepo.config import MOST_WORKERS, Config, ConfigError, read_config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.process.log_output import make_observer
-from pkgrepo.process.resources import keep_freed_buffers, settle, usable_processors
+from pkgrepo.process.resources import collect_no_garbage, keep_freed_buffers, settle, usable_processors
 from pkgrepo.process.sd_notify import Notifier
 from pkgrepo.process.workers.child import Outputs, worker_environment
 from pkgrepo.process.workers.master import Master
@@ -102,6 +102,7 @@ def makeService(options: Options) -> IService:
         sys.exit(f"pkgrepo: {error}")
     raise_descriptor_limit()
     keep_freed_buffers()
+    collect_no_garbage()
     file = _log_file(options.parent)
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
     _check_endpoints(config, reactor)

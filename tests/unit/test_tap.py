@@ -23,6 +23,12 @@ raise_descriptor_limit()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
+# Libraries that a server imports when the first request needs them: each takes some MB and 10 ms of a start or more.
+LAZY = """
+botocore docutils jinja2 ldaptor markdown_it nh3 opentelemetry psycopg pygments pysequoia segno yaml
+pkgrepo.storage.catalog.postgresql
+"""
+
 SETTLED = """
 import gc
 from pkgrepo.process.resources import settle
@@ -76,6 +82,17 @@ def test_the_default_is_one_process_where_sockets_cannot_share_an_address(monkey
     monkeypatch.delattr(socket, "SO_REUSEPORT")
     config = read_config(overrides={"server.listen": ["tcp:8081"]})
     assert _automatic_count(config, None) == 1
+
+
+def test_a_start_imports_no_library_that_few_servers_need() -> None:
+    program = (
+        "import sys; from pkgrepo.web.rendering.pages import Assets, PageRenderer; import pkgrepo.service;"
+        "PageRenderer(Assets()); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "pkgrepo.web.rendering.readme" in loaded
+    assert not set(LAZY.split()) & set(loaded)
 
 
 def test_a_master_imports_no_server() -> None:

@@ -1,13 +1,18 @@
-"""OpenPGP: certificates that a repository trusts, and detached signatures by them (RFC 9580)."""
+"""
+OpenPGP: certificates that a repository trusts, and detached signatures by them (RFC 9580).
+
+The library takes 2 MB of memory, and is imported when the first key or signature is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
-
-from pysequoia import Cert, Sig, verify
+from typing import TYPE_CHECKING, Final
 
 from pkgrepo.errors import Invalid
+
+if TYPE_CHECKING:
+    from pysequoia import Cert
 
 LONGEST_KEY: Final = 64 * 1024  # characters of one armoured text; keys with many certifications have some ten KiB
 
@@ -24,6 +29,8 @@ def read_certificates(texts: Sequence[str]) -> list[Cert]:
 
     :raises Invalid: one is malformed, or a secret key, or they are too many
     """
+    from pysequoia import Cert  # noqa: PLC0415 - see above
+
     found: list[Cert] = []
     for number, text in enumerate(texts):
         pointer = f"/deploy/trusted_keys/{number}"
@@ -49,6 +56,8 @@ def is_signed_by(content: int | bytes, signature: bytes, certificates: Sequence[
 
     Blocks for as long as reading the file takes, without the GIL: call it in a thread.
     """
+    from pysequoia import Sig, verify  # noqa: PLC0415 - see above
+
     try:
         signed = Sig.from_bytes(signature)
         if isinstance(content, bytes):

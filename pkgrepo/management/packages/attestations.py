@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 from cryptography import x509
-from pysequoia import Sig
 
 from pkgrepo.errors import BlobMissing, Invalid
 from pkgrepo.interfaces import Reader
@@ -128,6 +127,8 @@ def read_attestations(path: str, data: bytes) -> list[AttestationRecord]:
 
 
 def _signer(data: bytes) -> str:
+    from pysequoia import Sig  # noqa: PLC0415 - 2 MB, which few servers need
+
     try:
         signature = Sig.from_bytes(data)
     except Exception:  # noqa: BLE001 - the library has no errors of its own

@@ -3,6 +3,8 @@ Readmes, and the pages of repositories, as HTML that cannot do anything.
 
 They are Markdown, reStructuredText or plain text, and are cleaned by an allow-list. Images become links or texts, since
 loading them would tell their hosts who reads. Rendering runs in a thread; what was rendered is kept in memory.
+
+The libraries for it take 50 ms to import, and 8 MB: they are imported when the first readme is rendered.
 """
 
 from __future__ import annotations
@@ -11,21 +13,17 @@ import hashlib
 import html
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import nh3
-from docutils.core import publish_parts
-from docutils.utils import SystemMessage
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup, escape
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
 
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.storage.pools import Pools
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 LONGEST_RENDERED: Final = 64 * 1024  # characters; longer texts are shown as they are: the worst ones need 1 s
 LONGEST_HIGHLIGHTED: Final = 2048  # characters of a block of code; regular expressions of lexers may be quadratic
@@ -116,6 +114,8 @@ def render_readme(text: str, media_type: str) -> Markup:
     rendered = _render(text, media_type) if len(text) <= LONGEST_RENDERED else None
     if rendered is None:
         return _plain(text[:LONGEST_SHOWN], prose=media_type == "text/plain")
+    import nh3  # noqa: PLC0415 - see above
+
     cleaned = nh3.clean(
         rendered,
         tags=set(_TAGS.split()),
@@ -144,9 +144,18 @@ def render_lines(text: str, filename: str) -> list[Markup]:
     if not language:
         return [escape(line) for line in text.split("\n")]
     # Lexers take line ends off the text and add one; a span never goes on in the next line.
-    lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    marked = highlight(text, lexer, HtmlFormatter(nowrap=True)).removesuffix("\n")
+    marked = _mark(text, language, stripnl=False, ensurenl=False).removesuffix("\n")
     return [Markup(line) for line in marked.split("\n")]  # noqa: S704 - made by Pygments, which escapes
+
+
+def _mark(code: str, language: str, **options: bool) -> str:
+    """The HTML of code; ``options`` are those of the lexer."""
+    from pygments import highlight  # noqa: PLC0415 - see above
+    from pygments.formatters import HtmlFormatter  # noqa: PLC0415
+    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415
+
+    marked: str = highlight(code, get_lexer_by_name(language, **options), HtmlFormatter(nowrap=True))
+    return marked
 
 
 def _language(filename: str) -> str:
@@ -163,15 +172,26 @@ def _render(text: str, media_type: str) -> str | None:
             case "text/markdown":
                 return str(_markdown().render(text))
             case "text/x-rst":
-                parts = publish_parts(text, writer="html5", settings_overrides=dict(_DOCUTILS))
-                return str(parts["html_body"])
+                return _structured_text(text)
             case _:
                 return None
-    except (RecursionError, SystemMessage):  # nested too deeply, or wrong
+    except RecursionError:  # nested too deeply
+        return None
+
+
+def _structured_text(text: str) -> str | None:
+    from docutils.core import publish_parts  # noqa: PLC0415 - see above
+    from docutils.utils import SystemMessage  # noqa: PLC0415
+
+    try:
+        return str(publish_parts(text, writer="html5", settings_overrides=dict(_DOCUTILS))["html_body"])
+    except SystemMessage:  # it is wrong
         return None
 
 
 def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - see above
+
     options = {"html": True, "highlight": _Highlighter(), "maxNesting": 20}
     markdown = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     markdown.add_render_rule("image", _link_to_image)
@@ -210,5 +230,4 @@ class _Highlighter:
         if language not in _LANGUAGES or len(code) > min(LONGEST_HIGHLIGHTED, self._rest):
             return str(escape(code))
         self._rest -= len(code)
-        marked: str = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
-        return marked
+        return _mark(code, language)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.http.answering.dispatch import ErrorTable, answering, refuse_unrouted
+from pkgrepo.http.answering.dispatch import ErrorTable, answering, new_app, refuse_unrouted
 from pkgrepo.http.answering.send import send
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Refusal, Response, text_response
@@ -201,3 +202,20 @@ def test_klein_route_is_cancelled_when_the_client_leaves() -> None:
     connection.send(get(path="/wait"))
     connection.lose()
     assert connection.take() == b""
+
+
+def test_routes_match_by_method_and_converter_and_build_no_addresses() -> None:
+    app = new_app()
+    for path, method in [
+        ("/a/<name>", "GET"),
+        ("/a/<name>", "PUT"),
+        ("/a/<int:number>", "GET"),
+        ("/<raw:rest>", "GET"),
+    ]:
+        app.route(path, methods=[method], endpoint=f"{method} {path}")(lambda _request, **_: None)
+    adapter = app.url_map.bind("localhost")
+    assert adapter.match("/a/x", method="PUT") == ("PUT /a/<name>", {"name": "x"})
+    assert adapter.match("/a/17", method="GET") == ("GET /a/<int:number>", {"number": 17})
+    assert adapter.match("/b//c/", method="GET") == ("GET /<raw:rest>", {"rest": "b//c/"})
+    with pytest.raises(NotImplementedError):
+        adapter.build("GET /a/<name>", {"name": "x"})
