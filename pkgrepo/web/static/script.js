@@ -12,6 +12,12 @@ for (const button of document.querySelectorAll("button.copy")) {
   });
 }
 
+// The pages of the administration stand beside the content, and are folded where there is no room beside it.
+const beside = matchMedia("(min-width: 68rem)");
+const fold = () => { for (const pages of document.querySelectorAll(".sections")) pages.open = beside.matches; };
+beside.addEventListener("change", fold);
+fold();
+
 for (const input of document.querySelectorAll("input[data-filter]")) {
   const rows = document.querySelectorAll(`#${input.dataset.filter} tbody tr`);
   input.addEventListener("input", () => {
@@ -240,7 +246,7 @@ function openPalette() {
     const input = element("input", { type: "search", "aria-label": "Go to", placeholder: "Go to a page or a package", autocomplete: "off" });
     const list = element("ul", { class: "plain goto" });
     palette = makeWindow("Go to", input, list);
-    const places = [...document.querySelectorAll(".top a, .tabs a, a.row")].map((link) => [link.textContent.trim(), link.href]);
+    const places = [...document.querySelectorAll(".top a, .tabs a, .sections a, a.row")].map((link) => [link.textContent.trim(), link.href]);
     let asked = 0;
     const show = (found) => list.replaceChildren(...found.slice(0, 12).map(([label, href, about]) =>
       element("li", {}, element("a", { href }, label), element("span", { class: "quiet" }, about ? ` ${about}` : ""))));
