@@ -16,6 +16,7 @@ from pkgrepo.proxy.checks import Probe
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.snippets import Snippet
 
 from .services import Services
@@ -38,6 +39,15 @@ class Explain(Protocol):
         """With ``revalidate`` what is kept is confirmed. :raises Invalid: the version is malformed"""
 
 
+class Refuse(Protocol):
+    """Tells why a version of a hosted repository, or a tag or digest of an image, is not served."""
+
+    def __call__(
+        self, services: Services, repository: Repository, package_key: str, version: str
+    ) -> Awaitable[RuleRefused | None]:
+        """The error that clients get; None if it is served."""
+
+
 @frozen(kw_only=True, eq=False)
 class Format(StoredFormat):
     """
@@ -51,8 +61,8 @@ class Format(StoredFormat):
     those for installing a package from there, by name and version. ``uploads`` are the files that it takes from forms.
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
-    They are tried in order, since some upstreams lack the first ones. ``explain`` is for a format that explains itself
-    what it serves.
+    They are tried in order, since some upstreams lack the first ones. ``explain`` and ``refusal`` are for a format that
+    decides itself what it serves.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
     slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
@@ -70,6 +80,7 @@ class Format(StoredFormat):
     proxied: Proxied | None = None
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
     explain: Explain | None = None
+    refusal: Refuse | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
     ping_responses: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()

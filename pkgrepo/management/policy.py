@@ -33,6 +33,7 @@ from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Action, Repository
 from pkgrepo.repositories.policy.conditions import SERVER
 from pkgrepo.repositories.policy.effective import own_rules, takes_repository
+from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import (
     ALTERNATIVE,
     Pattern,
@@ -185,8 +186,7 @@ async def show_rules(call: Call) -> ServerRulesRecord:
 async def replace_rules(call: Call, body: ServerRules) -> ServerRulesRecord:
     """They hold from now on. A range of versions must mean something in one of the formats (422)."""
     call.check_unchanged(await _server_rules(call))
-    sorts = [None if each.versions is None else each.versions.sort for each in call.services.formats.values()]
-    check_rules(body.rules, sorts, "/rules")
+    check_rules(body.rules, [order_of(each) for each in call.services.formats.values()], "/rules")
     given = msgspec.to_builtins(body.rules)
     await call.write(call.entry(SERVER, {"rules": given}), policy.set_server_rules, given)
     return await _server_rules(call)
@@ -381,11 +381,9 @@ async def _check_rights(call: Call, pattern: str) -> list[Repository]:
 def _check_match(call: Call, match: RuleMatch, repositories: Sequence[Repository]) -> None:
     """:raises Invalid: the block means nothing in any of the repositories; the pointers are those of its body"""
     formats = {each.format for each in repositories} or set(call.services.formats)
-    kinds = [call.services.formats[each].versions for each in sorted(formats)]
+    orders = [order_of(call.services.formats[each]) for each in sorted(formats)]
     try:
-        check_rules(
-            [PolicyRule(name="block", match=match)], [None if each is None else each.sort for each in kinds], ""
-        )
+        check_rules([PolicyRule(name="block", match=match)], orders, "")
     except Invalid as error:
         raise Invalid(error.message, error.pointer.removeprefix("/0/match")) from None
 

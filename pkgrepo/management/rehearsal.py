@@ -18,6 +18,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.model import RepositoryType
+from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import Rules, check_rules
 from pkgrepo.repositories.rehearsal import KIND, Rehearsal
 
@@ -120,10 +121,7 @@ async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
     """
     if not body.rules:
         raise Invalid("name at least one rule", "/rules")
-    formats = call.services.formats
-    check_rules(
-        body.rules, [None if each.versions is None else each.versions.sort for each in formats.values()], "/rules"
-    )
+    check_rules(body.rules, [order_of(each) for each in call.services.formats.values()], "/rules")
     everywhere = not body.repository
     repositories = [each for each in call.registry.all() if each.stage is None]
     if not everywhere:

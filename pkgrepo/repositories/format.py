@@ -60,10 +60,12 @@ class Images:
 
     ``signature_keys`` are the ids of the keys whose signatures make images of a repository visible to readers; None
     where no signature is needed. ``immutable_tags`` are those, of some tags, that a repository does not allow moving.
+    ``tag_sort`` is the sort key of a tag that names a version, and raises ``Invalid`` for others.
     """
 
     signature_keys: Callable[[Repository], Sequence[str] | None]
     immutable_tags: Callable[[Repository, tuple[str, ...]], frozenset[str]]
+    tag_sort: Callable[[str], bytes]
 
 
 @frozen(kw_only=True, eq=False)

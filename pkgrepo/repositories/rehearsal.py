@@ -29,7 +29,7 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
-from pkgrepo.repositories.policy.facts import order_of, stored_facts
+from pkgrepo.repositories.policy.facts import facts_of_image, order_of, stored_facts
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -284,14 +284,7 @@ class Trial:
             yield from ((version.text, version.key, facts) for version, _, facts in found)
             return
         for digest in manifest_ages(r, package_id):
-            related = find_relations(r, self.repository.id, key, digest)
-            facts = Facts(
-                package=key,
-                versions=(*related.tags, digest),
-                published_ms=0 if related.age.evidence else related.age.seen_ms,
-                source=self._source,
-                digests=frozenset({digest, *related.lists}),
-            )
+            facts = facts_of_image(self.repository, key, find_relations(r, self.repository.id, key, digest))
             yield facts.versions[0], digest, facts
 
 

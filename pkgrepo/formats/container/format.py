@@ -21,16 +21,19 @@ from pkgrepo.gateway.uploads import SentFile, Uploaded, UploadField, Uploads
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 from pkgrepo.proxy.explaining import Explanation
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.format import Images
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
+from pkgrepo.repositories.policy.refusals import RuleRefused
 
 from .configuration import CONFIGURATIONS, immutable_tags
-from .names import DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
+from .names import DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag, tag_sort
 from .proxied.explaining import ImageExplainer
 from .proxied.registry_client import api_of
 from .routes import RegistrySite
 from .saved_images import publish_sent
 from .setup import install_snippets, snippets
+from .target import Target
 
 
 def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tuple[str, ...] = ()) -> Format:
@@ -75,6 +78,14 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         explainer = ImageExplainer(services, images_of(services), keyring.ids)
         return await explainer.explain(repository, package_key, version, revalidate=revalidate)
 
+    async def refusal(services: Services, repository: Repository, package_key: str, version: str) -> RuleRefused | None:
+        target = Target(repository, package_key, package_key, base="", scope="")
+        try:
+            await images_of(services).rules.choose(target, version, Trace(), counted=False)
+        except RuleRefused as error:
+            return error
+        return None
+
     return Format(
         name="docker",
         aliases=("container", "oci"),
@@ -83,7 +94,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         version_key=_version_key,
         check_place=check_place,
         warnings=keyring.warnings,
-        images=Images(signature_keys=keyring.ids, immutable_tags=immutable_tags),
+        images=Images(signature_keys=keyring.ids, immutable_tags=immutable_tags, tag_sort=tag_sort),
         resource=resource,
         # the challenge names the token service
         needs_no_credentials=lambda path: path == b"v2" or path.startswith(b"v2/"),
@@ -101,6 +112,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         # registries that want a token answer the version check 401
         probes=lambda url: ((f"{api_of(url)[0]}/", (200, 401)),),
         explain=explain,
+        refusal=refusal,
         branches=lambda services, tokens: {"v2": registry(services, tokens)},
         ping_responses=dict.fromkeys((b"/v2", b"/v2/"), ping_response()),
         background=lambda services, reactor: [quarantine(services, reactor)],

@@ -13,6 +13,11 @@ _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _NAME = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 _DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+")
+_WORD = "(?i:alpha|a|beta|b|dev|preview|pre|rc|snapshot)"
+_NUMBERED = re.compile(
+    rf"[vV]?(?P<numbers>[0-9]+(?:\.[0-9]+)*)(?P<rest>(?:{_WORD}[0-9]*(?:[-_.].*)?|[-_.].*)?)"
+)  # a tag such as 7f3e9a1 is no version
+_EARLY = re.compile(rf"[-_.]?(?P<word>{_WORD})[-_.]?(?P<number>[0-9]*)(?![a-zA-Z])")
 _HEX = re.compile(r"[0-9a-f]+")
 
 TOKEN = "token"  # noqa: S105 - the first segment of a path
@@ -96,6 +101,26 @@ def parse_tag(text: str) -> str:
     if not is_tag(text):
         raise TagInvalid(text)
     return text
+
+
+def tag_sort(tag: str) -> bytes:
+    """
+    The sort key of a tag that names a version: 1.4, v1.4.0 and 1.4-alpine are equal, and 1.4-rc1 is before them.
+
+    :raises Invalid: the tag does not begin with numbers
+    """
+    found = _NUMBERED.fullmatch(tag)
+    if found is None:
+        raise Invalid(f"{tag[:200]!r} is no tag with a version in front, such as 1.4.2 or v1.4-alpine")
+    numbers = [each.lstrip("0") for each in found["numbers"].split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    release = b"".join(bytes([len(each) + 2]) + each.encode() for each in numbers)  # above both ends
+    early = _EARLY.match(found["rest"])
+    if early is None:
+        return release + b"\1"
+    number = early["number"].lstrip("0")
+    return release + b"\0" + early["word"].lower().encode() + bytes([len(number)]) + number.encode()
 
 
 def is_digest_like(text: str) -> bool:

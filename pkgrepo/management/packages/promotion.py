@@ -139,6 +139,10 @@ async def _promote_version(call: Call, target: Repository, promotion: Promotion,
 async def _promote_image(call: Call, target: Repository, promotion: Promotion, name: str) -> tuple[str, Promoted]:
     package = await call.find_package()
     found = await images.find(call, package, name)
+    for each in dict.fromkeys((name, found.digest)):
+        refused = await find_refusal(call, package, each)
+        if refused is not None:
+            raise refused
     of_images = call.format.images
     assert of_images is not None
     keys = of_images.signature_keys(target)

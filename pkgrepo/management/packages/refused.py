@@ -8,8 +8,15 @@ from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 
 
 async def find_refusal(call: Call, package: Package, version: str) -> RuleRefused | None:
-    """The error that clients get for all files of a version in the repository of the path; None if they get files."""
+    """
+    The error that clients get for all files of a version in the repository of the path; None if they get files.
+
+    Of an image ``version`` is a tag or digest.
+    """
     proxy, repository = call.shared.proxy, call.repository
+    by_format = call.services.formats[repository.format].refusal
+    if by_format is not None:
+        return await by_format(call.shared, repository, package.key, version)
     judge = await proxy.judges.of(proxy.resolver.flat_member(repository, repository), package.key)
     if judge is None:
         return None

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import date, timedelta
 from typing import Final
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
@@ -128,7 +128,12 @@ async def show_version(call: Call, version: str) -> VersionRecord:
     file_count and size are those of all files, however many are in the answer.
     """
     if images.are_in(call):
-        return await images.version(call, await call.find_package(), version)
+        image = await call.find_package()
+        record = await images.version(call, image, version)
+        with suppress(UpstreamFailed):  # what labels the image has is not known just now
+            refused = await find_refusal(call, image, version)
+            record.refused = None if refused is None else str(refused)
+        return record
     package, found = await call.find_version(version)
     most = call.integer("files", MOST_FILES, 0, MOST_FILES)
     held, totals, names = await call.catalog.scan(_below, package.id, found.id, most)

@@ -19,6 +19,7 @@ from pkgrepo.proxy.checks import route_warnings
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.definitions import ca_files, configure_repository, seal_credentials, shown_config, with_member_ids
 from pkgrepo.proxy.virtual import exposure_warnings, targets_in
+from pkgrepo.repositories.policy.effective import SHORT
 from pkgrepo.repositories.policy.facts import check_own_rules
 
 # Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
@@ -219,6 +220,24 @@ async def check_publishers(call: Call, settings: Mapping[str, Any], before: Repo
                 raise Forbidden(f"only those who have the action {str(action)!r} here give it to a pipeline")
 
 
+async def _check_rules(call: Call, settings: Mapping[str, Any], repository: Repository) -> None:
+    """
+    Check that the caller may change what the rules of a repository are, if ``settings`` do so.
+
+    Like blocks, rules are for those with the action admin: who may only edit must not be able to lift them.
+
+    :raises Forbidden: the caller may not
+    """
+    before, after = repository.policy, settings.get("policy") or {}
+    if all((before.get(key) or None) == (after.get(key) or None) for key in ("rules", SHORT)):
+        return
+    if await call.services.authorizer.may_use(call.identity, "system") or await call.may(Action.ADMIN, repository):
+        return
+    raise Forbidden(
+        f"policy.rules and policy.{SHORT} are changed by those who have the action admin in {repository.path}"
+    )
+
+
 async def replace(call: Call, repository: Repository, config: dict[str, Any], prefix: str) -> Repository:
     """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
     check_independent(repository)
@@ -228,6 +247,7 @@ async def replace(call: Call, repository: Repository, config: dict[str, Any], pr
             raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
         fixed = await storable(call, fixed, repository)
         await check_publishers(call, settings, repository)
+        await _check_rules(call, settings, repository)
         before, after = {**repository.config, **repository.settings}, {**fixed, **settings}
         changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
         if not changed:

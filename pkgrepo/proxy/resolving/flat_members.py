@@ -8,9 +8,9 @@ from attrs import evolve, frozen
 
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import Rules, rules_of, virtual_config_of
-from pkgrepo.repositories.policy.conditions import Order
 from pkgrepo.repositories.policy.effective import rule_set
 from pkgrepo.repositories.policy.rules import RuleSet
+from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.registry import Registry
 
 

@@ -37,8 +37,8 @@ from pkgrepo.proxy.resolving.rules import Judge, PolicyJudges, note_hidden
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.policy.conditions import Order
 from pkgrepo.repositories.policy.rules import Verdict
+from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages

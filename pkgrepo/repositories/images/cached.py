@@ -14,6 +14,7 @@ from pkgrepo.repositories.publish.package_changes import EVICTED, append_package
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images import first_sights, manifests
 from pkgrepo.storage.catalog.images.contents import blobs_of_manifest
+from pkgrepo.storage.catalog.images.relations import note_route
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
@@ -24,6 +25,8 @@ def keep_manifest(
     """Store a manifest of an upstream, and the state of the tag for which it was fetched, if any."""
     _note_sight(tx, repository, image, push.tags[0] if push.tags else "", push.manifest.digest, now_ms)
     stored = put_manifest(tx, repository, image, push, SYSTEM, now_ms)
+    if push.upstream is not None:
+        note_route(tx, repository.id, image, push.manifest.digest, str(push.upstream["route"]))
     if tag is not None:
         upstream_documents.put_document(tx, repository, tag, None, now_ms)
     return stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import cached_property
 from typing import Final, Literal
@@ -14,15 +14,14 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES, Advisory
 from pkgrepo.repositories.version_ranges import Sort, is_range, pattern_test, range_test
 
-from .schema import ALTERNATIVE, Action, PolicyRule, until_ms
+from .schema import ALTERNATIVE, Action, Order, PolicyRule, until_ms
 
 DAY_MS: Final = 24 * 3600 * 1000
 SERVER: Final = "the server"  # the owner of rules for all repositories
 HOSTED: Final = "hosted"
 CACHED: Final = "cached"
-_SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
 
-Datum = Literal["age", "licences", "advisories", "install_scripts", "digests"]
+Datum = Literal["age", "licences", "advisories", "install_scripts", "labels", "digests"]
 
 
 @frozen(kw_only=True)
@@ -33,7 +32,8 @@ class Facts:
     ``package`` is a key. ``versions`` are the texts by which it may be called: one, or the tags of a manifest and its
     digest. ``published_ms``, ``licences``, ``install_scripts`` and ``advisories`` are None if they are not known.
     ``digests`` are those of the file, of all files of a version, or of a manifest and those around it, as
-    ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route.
+    ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route. ``labels``
+    are those of an image for each of its platforms, None for one whose labels are not known.
     """
 
     package: str
@@ -45,6 +45,7 @@ class Facts:
     licences: tuple[str, ...] | None = None
     install_scripts: bool | None = None
     advisories: Sequence[Advisory] | None = None
+    labels: Sequence[Mapping[str, str] | None] = ()
 
 
 @frozen
@@ -56,30 +57,6 @@ class Placed:
     block: str = ""  # the id of the block that it stands for
     short: bool = False  # it stands for ``minimum_release_age``
     wide: bool = False  # it is a block of several repositories, which only system managers remove
-
-
-@frozen
-class Order:
-    """
-    What rules need of a format: the order of its versions (None for images), and how names are compared.
-
-    With ``folds`` dashes, underscores and dots are the same in a name.
-    """
-
-    sort: Sort | None
-    folds: bool = False
-
-    @classmethod
-    def of(cls, sort: Sort | None, package_key: Callable[[str], str]) -> Order:
-        """That of a format, whose ``package_key`` makes the key of a name, or raises ``Invalid``."""
-        try:
-            return cls(sort, package_key("a_b") == package_key("a-b"))
-        except Invalid:
-            return cls(sort)
-
-    def folded(self, name: str) -> str:
-        """A name, or a pattern of names, as it is compared."""
-        return _SEPARATORS.sub("-", name).casefold() if self.folds else name.casefold()
 
 
 @define(eq=False, slots=False)
@@ -130,6 +107,7 @@ class CompiledRule:
             "licences": bool(match.licences),
             "advisories": bool(match.advisories),
             "install_scripts": match.install_scripts is not None,
+            "labels": bool(match.labels),
             "digests": bool(match.digests),
         }
         return frozenset(name for name, wanted in asked.items() if wanted)
@@ -166,6 +144,7 @@ class CompiledRule:
             ("licences", self._fits_licence(facts), "the licence"),
             ("advisories", self._fits_advisory(facts), "whether it has vulnerabilities"),
             ("install_scripts", self._fits_scripts(facts), "whether it runs a program when it is installed"),
+            ("labels", self._fits_labels(facts), "labels"),
         ):
             if known is False or (known is None and not self._counts_missing(datum)):
                 return False, "", None
@@ -223,24 +202,37 @@ class CompiledRule:
             return None if wanted is not None else True
         return wanted == facts.install_scripts
 
+    def _fits_labels(self, facts: Facts) -> bool | None:
+        """Whether the labels of some platform fit; all that the rule names have to be there."""
+        globs = [(key, glob.casefold()) for key, glob in self.placed.rule.match.labels.items()]
+        if not globs:
+            return True
+        known = [each for each in facts.labels if each is not None]
+        if any(all(key in each and fnmatchcase(each[key].casefold(), glob) for key, glob in globs) for each in known):
+            return True
+        return False if facts.labels and len(known) == len(facts.labels) else None
+
     def _version_test(self, text: str) -> Callable[[str], object]:
         """
         A test of a version. A range that means nothing in this format is about no version of it.
 
-        A version that is none for this format is within every range: what is not understood is not let through.
+        A version that is none for this format is within every range: what is not understood is not let through. Only
+        tags such as latest are in no range: an image is judged by all tags that point to it.
         """
         sort = self.order.sort
         if is_range(text):
             try:
-                return range_test(text, sort, "", unknown=True)
+                return range_test(text, sort, "", unknown=not self.order.tags)
             except Invalid:
                 return lambda _version: False
         matches = pattern_test(text)
+        if sort is None or self.order.tags:
+            return matches
         try:
-            key = None if sort is None else sort(text)
+            key = sort(text)
         except Invalid:  # a pattern
             return matches
-        return lambda version: matches(version) or (sort is not None and key == _sort_or_none(sort, version))
+        return lambda version: matches(version) or key == _sort_or_none(sort, version)
 
 
 def _sort_or_none(sort: Sort, version: str) -> bytes | None:

@@ -11,9 +11,9 @@ import msgspec
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.storage.catalog.server.policy import Block, StoredPolicy
 
-from .conditions import CACHED, SERVER, Order, Placed
+from .conditions import CACHED, SERVER, Placed
 from .rules import RuleSet, Ruling
-from .schema import PolicyRule, RuleMatch, ServingPolicy
+from .schema import Order, PolicyRule, RuleMatch, ServingPolicy
 
 SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams
 _BLOCKS = "block"

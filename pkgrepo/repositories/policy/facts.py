@@ -14,25 +14,28 @@ from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import advisories
+from pkgrepo.storage.catalog.images.relations import Relations
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, HOSTED, Facts, Order
+from .conditions import CACHED, HOSTED, Facts
 from .rules import PackageRules
-from .schema import ServingPolicy, check_rules
+from .schema import Order, ServingPolicy, check_rules
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 
 
 def order_of(format_: StoredFormat) -> Order:
     """What rules need of a format."""
+    if format_.images is not None:
+        return Order.of(format_.images.tag_sort, format_.package_key, tags=True)
     return Order.of(None if format_.versions is None else format_.versions.sort, format_.package_key)
 
 
 def check_own_rules(format_: StoredFormat, settings: Mapping[str, Any]) -> None:
     """Check the rules in the settings of a repository. :raises Invalid: they cannot be meant; with the JSON pointer"""
     found = msgspec.convert({"rules": (settings.get("policy") or {}).get("rules", [])}, ServingPolicy)
-    check_rules(found.rules, [None if format_.versions is None else format_.versions.sort], "/policy/rules")
+    check_rules(found.rules, [order_of(format_)], "/policy/rules")
 
 
 def digests_of(digests: Mapping[str, str], sha256: str = "") -> frozenset[str]:
@@ -59,6 +62,19 @@ def facts_of_version(
         route=next((each.route for each in origins if each is not None), ""),
         digests=frozenset[str]().union(*(digests_of(each.digests, each.sha256) for each in kept)),
         **declared(format_, version.meta, [each.path for each in kept]),
+    )
+
+
+def facts_of_image(repository: Repository, image: str, found: Relations) -> Facts:
+    """What is known of a manifest, or of a blob of an image."""
+    return Facts(
+        package=image,
+        versions=(*found.tags, found.digest),
+        published_ms=0 if found.age.evidence else found.age.seen_ms,
+        source=CACHED if repository.type is RepositoryType.PROXY else HOSTED,
+        route=found.route,
+        digests=frozenset({found.digest, *found.lists}),
+        labels=found.labels,
     )
 
 

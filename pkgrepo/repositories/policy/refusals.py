@@ -89,7 +89,7 @@ def refusal(name: str, verdict: Verdict, asked: Repository, repository: Reposito
     elif placed.owner == SERVER or placed.wide:
         lifted_by = "a system manager"
     else:
-        lifted_by = f"who has the action {'admin' if placed.block else 'edit'} in {where}"
+        lifted_by = f"who has the action admin in {where}"
     if placed.short:
         return TooYoung(name, where, lifted_by, verdict, placed.rule.match.age_days or 0)
     return RuleRefused(name, where, lifted_by, verdict)

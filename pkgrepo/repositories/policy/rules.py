@@ -26,8 +26,8 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
-from .conditions import DAY_MS, CompiledRule, Datum, Facts, Order, Placed
-from .schema import PolicyRule
+from .conditions import DAY_MS, CompiledRule, Datum, Facts, Placed
+from .schema import Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
 _WILD: Final = frozenset("*?[")

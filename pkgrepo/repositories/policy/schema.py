@@ -7,11 +7,12 @@ All conditions of a rule have to be met. ``check_rules`` checks what the types o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 import msgspec
+from attrs import frozen
 from msgspec import Meta
 
 from pkgrepo.errors import Invalid
@@ -21,9 +22,12 @@ from pkgrepo.repositories.version_ranges import Sort, is_range, range_test
 
 MOST_RULES: Final = 200  # of a repository, or of the server
 MOST_PATTERNS: Final = 1000  # of one rule
+MOST_LABELS: Final = 50  # of one rule
 ALTERNATIVE: Final = "||"
 DIGEST: Final = re.compile(r"[a-z0-9]{2,32}:[0-9a-f]{32,128}")
 NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id of an advisory, such as CVE-2024-1
+
+_SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
 
 Action = Literal["block", "quarantine", "warn"]
 Missing = Literal["block", "allow"]
@@ -41,7 +45,7 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
         Versions,
         meaning(
             "Versions: a range in the order of the format (>=1.3,<1.4), a version or a pattern (1.*), several with || "
-            "between them. Of an image these are patterns of tags."
+            "between them. Of an image these are patterns of tags, or a range in the order of their numbers."
         ),
     ] = ""
     digests: Annotated[
@@ -62,6 +66,10 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
     install_scripts: Annotated[
         bool | None, meaning("Only what runs a program when it is installed; or only what does not.")
     ] = None
+    labels: Annotated[
+        Annotated[dict[Pattern, Pattern], Meta(max_length=MOST_LABELS)],
+        meaning("Labels of an image, each with a pattern of its value; all of them, on any of its platforms."),
+    ] = {}
 
 
 class PolicyRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -88,6 +96,31 @@ class PolicyRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_d
 Rules = Annotated[list[PolicyRule], Meta(max_length=MOST_RULES)]
 
 
+@frozen
+class Order:
+    """
+    What rules need of a format: the order of its versions (None: it has none), and how names are compared.
+
+    With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``.
+    """
+
+    sort: Sort | None
+    folds: bool = False
+    tags: bool = False
+
+    @classmethod
+    def of(cls, sort: Sort | None, package_key: Callable[[str], str], *, tags: bool = False) -> Order:
+        """That of a format, whose ``package_key`` makes the key of a name, or raises ``Invalid``."""
+        try:
+            return cls(sort, package_key("a_b") == package_key("a-b"), tags)
+        except Invalid:
+            return cls(sort, tags=tags)
+
+    def folded(self, name: str) -> str:
+        """A name, or a pattern of names, as it is compared."""
+        return _SEPARATORS.sub("-", name).casefold() if self.folds else name.casefold()
+
+
 class ServingPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The part of every policy that says what is served."""
 
@@ -102,11 +135,11 @@ def until_ms(rule: PolicyRule) -> int | None:
     return round(at.timestamp() * 1000)
 
 
-def check_rules(rules: Sequence[PolicyRule], sorts: Sequence[Sort | None], pointer: str) -> None:
+def check_rules(rules: Sequence[PolicyRule], orders: Sequence[Order], pointer: str) -> None:
     """
-    Check rules for formats with these orders of versions (None: that of images).
+    Check rules for formats with these orders.
 
-    :raises Invalid: two have one name, a digest is none, or a range means something in no format; with the pointer
+    :raises Invalid: two have one name, a digest is none, or a condition means something in no format; with the pointer
     """
     names: set[str] = set()
     for index, rule in enumerate(rules):
@@ -114,21 +147,23 @@ def check_rules(rules: Sequence[PolicyRule], sorts: Sequence[Sort | None], point
         if rule.name.casefold() in names:
             raise Invalid(f"another rule has the name {rule.name!r}", f"{place}/name")
         names.add(rule.name.casefold())
-        _check_match(rule.match, sorts, f"{place}/match")
+        _check_match(rule.match, orders, f"{place}/match")
 
 
-def _check_match(match: RuleMatch, sorts: Sequence[Sort | None], place: str) -> None:
+def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
     for number, digest in enumerate(match.digests):
         if not DIGEST.fullmatch(digest.lower()):
             raise Invalid("a digest is an algorithm, a colon and hexadecimal digits", f"{place}/digests/{number}")
     wanted = match.advisories
     if wanted and wanted not in (*SEVERITIES, "any") and not NAMED.fullmatch(wanted):
         raise Invalid(f"this is a severity ({', '.join(SEVERITIES)}, any) or an id", f"{place}/advisories")
+    if match.labels and not any(each.tags for each in orders):
+        raise Invalid("only images have labels", f"{place}/labels")
     for text in match.versions.split(ALTERNATIVE):
         if not text.strip() and match.versions:
             raise Invalid("there is nothing on one side of ||", f"{place}/versions")
         if is_range(text.strip()):
-            _check_range(text.strip(), sorts, f"{place}/versions")
+            _check_range(text.strip(), [each.sort for each in orders], f"{place}/versions")
 
 
 def _check_range(text: str, sorts: Sequence[Sort | None], pointer: str) -> None:

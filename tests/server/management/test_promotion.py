@@ -229,6 +229,31 @@ async def test_a_tag_that_may_not_move_is_refused(stack: Stack) -> None:
     assert (await images.promote("app", images.index.digest)).status == 200
 
 
+@pytest.mark.parametrize("what", ["tag", "digest", "platform", "label"])
+async def test_an_image_that_a_rule_refuses_is_not_promoted(stack: Stack, what: str) -> None:
+    images = Images(stack, "docker")
+    await images.fill()
+    labelled = make_image("labelled", settings={"Labels": {"stage": "dev"}})
+    await Registry(stack, "main/staging/app").push(labelled, "dev")
+    match: dict[str, Any] = {
+        "tag": {"versions": "v1"},
+        "digest": {"digests": [images.index.digest]},
+        "platform": {"digests": [images.children[0].digest]},
+        "label": {"labels": {"stage": "dev"}},
+    }[what]
+    rule = {"name": "no", "reason": "stolen key", "match": match}
+    await stack.ok("PUT", "/repository/main%2Fstaging/config/policy", {"rules": [rule]})
+    names = ["dev", labelled.digest] if what == "label" else ["v1", images.index.digest]
+    for name in names:
+        refused = await images.promote("app", name)
+        assert (refused.status, "stolen key" in refused.json["detail"]) == (403, True), name
+        assert (await images.promote("app", name, move=True)).status == 403
+        assert "'no'" in (await stack.ok("GET", f"/package/main%2Fstaging/app/versions/{name}"))["refused"]
+    assert not (await stack.ok("GET", "/policy/rules"))["counts"]
+    other = "v1" if what == "label" else "dev"
+    assert (await images.promote("app", other)).status == 200
+
+
 async def test_unsigned_images_wait_where_signatures_are_required(stack: Stack) -> None:
     images = Images(stack, "docker")
     key = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="

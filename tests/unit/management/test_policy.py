@@ -76,6 +76,27 @@ async def test_licences_of_conda_packages(stack: Stack) -> None:
     assert "demo-1.0" not in await shown(stack, "channel/noarch/repodata.json")
 
 
+async def test_only_admins_of_a_repository_change_its_rules(stack: Stack) -> None:
+    await stack.add_repository("py", config={"type": "Hosted", "policy": {"rules": [{"name": "no"}]}})
+    for name, actions in (("ann", ("edit", "admin")), ("bob", ("edit",))):
+        await stack.add_user(name)
+        await stack.grant(name, "main/py", "read", *actions)
+    path = "/repository/main%2Fpy/config/policy"
+    for method, given in (
+        ("PATCH", {"rules": []}),
+        ("PUT", {}),
+        ("PUT", {"rules": [{"name": "no", "action": "warn"}]}),
+    ):
+        refused = await stack.api(method, path, given, who="bob")
+        assert (refused.status, b"action admin in main/py" in refused.body) == (403, True), (method, given)
+    refused = await stack.api("PATCH", "/repository/main%2Fpy", {"config": {"type": "Hosted"}}, who="bob")
+    assert refused.status in (403, 422)
+    assert (await stack.ok("GET", path, who="bob"))["rules"] == [{"name": "no"}]
+    same = {"rules": [{"name": "no"}], "allow_overwrite": True}
+    assert (await stack.api("PUT", path, same, who="bob")).status == 200
+    assert (await stack.api("PATCH", path, {"rules": []}, who="ann")).status == 200
+
+
 async def test_rights(stack: Stack) -> None:
     await stack.add_repository("py", visibility="private")
     await stack.add_repository("other", visibility="private")

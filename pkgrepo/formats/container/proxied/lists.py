@@ -21,6 +21,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
 from pkgrepo.formats.container.proxied.holders import Confirmation, Holders, Outcome, Place, Places, recall, times_of
+from pkgrepo.formats.container.proxied.labels import ImageLabels
 from pkgrepo.formats.container.proxied.manifests import ACCEPT, TracedRequests, UpstreamManifests
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, next_page
 from pkgrepo.formats.container.proxied.serving_rules import ImageRules
@@ -284,6 +285,16 @@ class UpstreamImages:
             negative_cache=negative_cache,
             counters=services.proxy.counters,
         )
+        blobs = UpstreamBlobs(
+            catalog=catalog,
+            publisher=publisher,
+            transfers=services.proxy.transfers,
+            client=client,
+            places=places,
+            negative_cache=negative_cache,
+            counters=services.proxy.counters,
+            largest=services.max_upload,
+        )
         return cls(
             holders=Holders(catalog=catalog, resolver=services.proxy.resolver, clock=clock),
             manifests=manifests,
@@ -291,19 +302,11 @@ class UpstreamImages:
                 catalog=catalog,
                 clock=clock,
                 manifests=manifests,
+                labels=ImageLabels(services, manifests, blobs),
                 resolver=services.proxy.resolver,
                 matches=services.proxy.matches,
             ),
-            blobs=UpstreamBlobs(
-                catalog=catalog,
-                publisher=publisher,
-                transfers=services.proxy.transfers,
-                client=client,
-                places=places,
-                negative_cache=negative_cache,
-                counters=services.proxy.counters,
-                largest=services.max_upload,
-            ),
+            blobs=blobs,
             lists=UpstreamLists(
                 catalog=catalog,
                 publisher=publisher,

@@ -15,6 +15,8 @@ The age of what comes from an upstream is counted from when this server first sa
 time, and what an old manifest refers to is as old as that. Nothing is known of a blob that no kept manifest refers to.
 Signatures, attestations and SBOMs have no age: they are made for images that are old already, and no program runs them.
 The time at which an image says that it was created is its author's, and is not used.
+
+Labels are those of all platforms of an index: if one of them is refused, so is the index.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.names import find_digest, is_digest_like
+from pkgrepo.formats.container.proxied.labels import ImageLabels
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
 from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
@@ -34,12 +37,14 @@ from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, Facts
+from pkgrepo.repositories.policy.facts import facts_of_image
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, Verdict
 from pkgrepo.storage.catalog.images.manifests import find_tagged
 from pkgrepo.storage.catalog.images.relations import Relations, find_relations, former_digests
 
 MOST_FORMER = 200  # digests of a tag that are tried in place of a refused one
+MOST_LABELLED = 10  # of these, whose labels are read for that
 _LEVELS = 4  # of indexes in indexes
 
 
@@ -66,18 +71,20 @@ class ImageRules:
         catalog: ICatalog,
         clock: Clock,
         manifests: UpstreamManifests,
+        labels: ImageLabels,
         resolver: Resolver,
         matches: RuleMatches,
     ) -> None:
         self._catalog = catalog
         self._clock = clock
         self._manifests = manifests
+        self._labels = labels
         self._resolver = resolver
         self._matches = matches
 
-    async def choose(self, target: Target, reference: str, trace: Trace) -> Chosen:
+    async def choose(self, target: Target, reference: str, trace: Trace, *, counted: bool = True) -> Chosen:
         """
-        What is served for a tag or digest that is kept.
+        What is served for a tag or digest that is kept. Unless it is ``counted``, no client has asked for it.
 
         :raises RuleRefused: nothing is; :raises UpstreamFailed: what is, is not kept and cannot be had
         """
@@ -90,25 +97,43 @@ class ImageRules:
         name = f"{image}@{reference}" if by_digest else f"{image}:{reference}"
         judge = _Judge(rules, repository, image, self._clock.now_ms())
         verdict, age_ms, digest = await self._catalog.look(judge.of_reference, reference)
+        if digest and "labels" in rules.needs:
+            await self._labels.ensure(target, digest)
+            verdict, age_ms, digest = await self._catalog.look(judge.of_reference, reference)
         if verdict.served:
-            if verdict.warned:
+            if verdict.warned and counted:
                 self._matches.add(repository, image, verdict)
             return Chosen(seen_ms=age_ms, counted=bool(verdict.warned))
         note_hidden(trace, repository, {digest or reference: (verdict, age_ms)}, what=name, digest=digest)
-        older: str | None = None
+        if counted:
+            self._matches.add(repository, image, verdict)
+        older, older_ms = None, None
         if not by_digest and not judge.names(reference, age_ms):
-            older, older_ms = await self._catalog.look(judge.find_former, reference, digest)
-        self._matches.add(repository, image, verdict)
-        error = refusal(name, verdict, target.shown, repository)
+            older, older_ms = await self._find_former(target, judge, reference, digest, trace)
         if older is None:
-            raise error
-        if repository.type is RepositoryType.PROXY:
-            try:
-                await self._manifests.ensure(target, older, trace)
-            except NotFound:  # it was evicted, and is not at the upstream any more
-                raise error from None
+            raise refusal(name, verdict, target.shown, repository)
         ends_s = 0 if verdict.opens_ms is None else verdict.opens_ms // 1000 + 1
         return Chosen(older, ends_s, older_ms)
+
+    async def _find_former(
+        self, target: Target, judge: _Judge, tag: str, digest: str, trace: Trace
+    ) -> tuple[str | None, int | None]:
+        """The digest that is served for a tag instead of a refused one, and since when it is known; None for none."""
+        for _ in range(MOST_LABELLED):
+            older, older_ms = await self._catalog.look(judge.find_former, tag, digest)
+            if older is None:
+                break
+            if target.repository.type is RepositoryType.PROXY:
+                try:
+                    await self._manifests.ensure(target, older, trace)
+                except NotFound:  # it was evicted, and is not at the upstream any more
+                    break
+            if "labels" not in judge.rules.needs:
+                return older, older_ms
+            await self._labels.ensure(target, older)
+            if (await self._catalog.look(judge.of_reference, older))[0].served:
+                return older, older_ms
+        return None, None
 
     async def check_blob(self, target: Target, digest: str) -> None:
         """:raises RuleRefused: a rule names the blob, or refuses all manifests that refer to it"""
@@ -118,6 +143,8 @@ class ImageRules:
         if rules is None:
             return
         judge = _Judge(rules, repository, image, self._clock.now_ms())
+        if "labels" in rules.needs:
+            await self._labels.ensure(target, digest)
         verdict: Verdict = await self._catalog.look(judge.of_blob, digest)
         if not verdict.served:
             self._matches.add(repository, image, verdict)
@@ -205,13 +232,7 @@ class _Judge:
         return refused
 
     def _facts(self, found: Relations) -> Facts:
-        return Facts(
-            package=self.image,
-            versions=(*found.tags, found.digest),
-            published_ms=0 if found.age.evidence else found.age.seen_ms,
-            source=self._source,
-            digests=frozenset({found.digest, *found.lists}),
-        )
+        return facts_of_image(self.repository, self.image, found)
 
     @property
     def _source(self) -> str:

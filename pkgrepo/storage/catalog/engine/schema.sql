@@ -496,6 +496,9 @@ CREATE TABLE manifest (
     created_at INTEGER NOT NULL,
     touched_at INTEGER NOT NULL DEFAULT 0,
     publisher_id INTEGER,
+    route TEXT NOT NULL DEFAULT '',             -- the name of the route that it came from; empty: no upstream had it
+    labels TEXT,                                -- JSON: those in its configuration, null if it has none that can be
+                                                -- read; NULL: no rule has asked for them yet
     UNIQUE (package_id, digest)
 );
 CREATE INDEX manifest_subject ON manifest (package_id, subject, digest);

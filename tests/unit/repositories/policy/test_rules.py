@@ -5,19 +5,20 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container.names import tag_sort
 from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
 from pkgrepo.model.advisories import Advisory
-from pkgrepo.repositories.policy.conditions import DAY_MS, Facts, Order, Placed
+from pkgrepo.repositories.policy.conditions import DAY_MS, Facts, Placed
 from pkgrepo.repositories.policy.rules import RuleSet, Ruling, Verdict
-from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch, check_rules
+from pkgrepo.repositories.policy.schema import Order, PolicyRule, RuleMatch, check_rules
 
 NPM, PYTHON = npm(), python()
 assert NPM.versions is not None
 assert PYTHON.versions is not None
 ORDER = Order.of(NPM.versions.sort, NPM.package_key)
 PEP = Order.of(PYTHON.versions.sort, PYTHON.package_key)
-IMAGES = Order(None)
+IMAGES = Order(tag_sort, tags=True)
 NOW = 100 * DAY_MS
 SHA = f"sha256:{'a' * 64}"
 SEVERE = Advisory(
@@ -113,9 +114,54 @@ def test_names_are_compared_as_the_format_does() -> None:
 
 def test_a_range_holds_only_where_it_means_something_and_what_is_no_version_is_within() -> None:
     block = {"match": {"versions": ">=1.0"}}
-    assert decide(block, left("v2"), IMAGES).served
+    assert decide(block, left("no version"), Order(None)).served
     assert not decide(block, left("no version")).served
     assert not decide({"match": {"versions": "v*"}}, Facts(package="app", versions=("v2", SHA)), IMAGES).served
+
+
+@pytest.mark.parametrize(
+    ("tags", "served"),
+    [
+        (("1.3.2",), False),
+        (("v1.3",), False),
+        (("1.3.9-alpine",), False),
+        (("latest", "1.3.1"), False),  # all names of a manifest count
+        (("1.4.0-rc.2",), False),
+        (("1.4.0",), True),
+        (("1.2.9",), True),
+        (("latest",), True),
+        (("1.3-rc1",), True),
+        (("7f3e9a1",), True),
+    ],
+)
+def test_a_range_of_tags_is_in_the_order_of_their_numbers(tags: tuple[str, ...], served: bool) -> None:
+    rule = {"match": {"versions": ">=1.3,<1.4"}}
+    assert decide(rule, Facts(package="app", versions=(*tags, SHA)), IMAGES).served is served
+
+
+PRODUCTION, DEVELOPMENT = {"stage": "Production"}, {"stage": "dev", "team": "a"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "known", "served", "why"),
+    [
+        ([DEVELOPMENT], {"stage": "DEV*"}, False, ""),
+        ([PRODUCTION], {"stage": "dev*"}, True, ""),
+        ([DEVELOPMENT], {"stage": "dev", "team": "b"}, True, ""),
+        ([DEVELOPMENT], {"other": "*"}, True, ""),
+        ([PRODUCTION, DEVELOPMENT], {"stage": "dev"}, False, ""),  # one of the platforms
+        ([None, DEVELOPMENT], {"stage": "dev"}, False, ""),
+        ([None, PRODUCTION], {"stage": "dev"}, True, ""),
+        ([], {"stage": "dev"}, True, ""),
+    ],
+    ids=str,
+)
+def test_labels_are_those_of_any_platform(labels: Any, known: Any, served: bool, why: str) -> None:
+    facts = Facts(package="app", versions=("1",), labels=labels)
+    assert decide({"match": {"labels": known}}, facts, IMAGES).served is served
+    strict = decide({"match": {"labels": known}, "missing": "block"}, facts, IMAGES)
+    fits_or_unknown = not served or not labels or None in labels
+    assert (strict.served, strict.missing) == (not fits_or_unknown, "labels" if served and fits_or_unknown else why)
 
 
 def test_the_end_of_a_rule_and_the_age_tell_when_something_is_served() -> None:
@@ -173,22 +219,24 @@ def test_sets_that_decide_alike_have_one_stamp() -> None:
         ([{"name": "a", "match": {"versions": ">= x y"}}], "/rules/0/match/versions"),
         ([{"name": "a", "match": {"versions": "1 ||"}}], "/rules/0/match/versions"),
         ([{"name": "a", "match": {"advisories": "dreadful"}}], "/rules/0/match/advisories"),
+        ([{"name": "a", "match": {"labels": {"x": "y"}}}], "/rules/0/match/labels"),
     ],
     ids=str,
 )
 def test_rules_that_cannot_be_meant_are_refused(given: list[dict[str, Any]], pointer: str) -> None:
     assert NPM.versions is not None
     with pytest.raises(Invalid) as refused:
-        check_rules(msgspec.convert(given, list[PolicyRule]), [NPM.versions.sort], "/rules")
+        check_rules(msgspec.convert(given, list[PolicyRule]), [Order(NPM.versions.sort)], "/rules")
     assert refused.value.pointer == pointer
 
 
 def test_a_range_must_mean_something_in_one_of_the_formats() -> None:
     rules = [msgspec.convert({"name": "a", "match": {"versions": ">=1.0"}}, PolicyRule)]
     with pytest.raises(Invalid, match="images have no ranges"):
-        check_rules(rules, [None], "/rules")
+        check_rules(rules, [Order(None)], "/rules")
     assert PYTHON.versions is not None
-    check_rules(rules, [None, PYTHON.versions.sort], "/rules")
+    check_rules(rules, [Order(None), Order(PYTHON.versions.sort)], "/rules")
+    check_rules(rules, [IMAGES], "/rules")
 
 
 def test_time_changes_verdicts_next_when_something_is_old_enough_or_a_rule_ends() -> None:
