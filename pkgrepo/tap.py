@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.process.log_output import make_observer
 from pkgrepo.process.resources import collect_no_garbage, keep_freed_buffers, settle, usable_processors
 from pkgrepo.process.sd_notify import Notifier
-from pkgrepo.process.workers.child import Outputs, worker_environment
+from pkgrepo.process.workers.child import Outputs
 from pkgrepo.process.workers.master import Master
 from pkgrepo.process.workers.sockets import endpoint_problem as sockets_problem
 from pkgrepo.startup.announcements import announce_failure, announce_start
@@ -62,11 +63,10 @@ class Options(UsageOptions):
         if self["workers"] is not None:
             self.overrides["server.workers"] = self["workers"]
 
-    def repeated(self) -> list[str]:
-        """Return these options for another process, whose working directory may be another one."""
+    def pin_file(self) -> None:
+        """Have ``read`` find the file after the working directory has changed, too."""
         named = self["config"] or os.environ.get("PKGREPO_CONFIG")
-        assignments = [f"--set={name}={value}" for name, value in self.overrides.items()]
-        return [f"--config={os.path.abspath(named)}", *assignments] if named else assignments
+        self["config"] = os.path.abspath(named) if named else None
 
     def read(self) -> Config:
         """The configuration. :raises UsageError: with every problem, a line each"""
@@ -126,7 +126,7 @@ def _automatic_count(config: Config, twistd: Any) -> int:
 
 
 def _make_server(config: Config, reactor: Any) -> IService:
-    # A master does not import the server, which takes 50 MB.
+    # Programs that only read the options do not import the server, which takes half a second.
     from pkgrepo.http.tls import BadCertificate  # noqa: PLC0415
     from pkgrepo.service import make_service  # noqa: PLC0415
 
@@ -143,13 +143,15 @@ def _make_master(options: Options, config: Config, count: int, file: IO[str] | N
         problem = sockets_problem(description)
         if problem is not None:
             sys.exit(f"pkgrepo: {problem}")
-    name = options.parent.get("reactor") if options.parent else None
+    from pkgrepo.worker import run  # noqa: PLC0415 - as above
+
+    options.pin_file()
+    settle()  # workers share what no collection writes to
     master: IService = Master(
         reactor,
         count=count,
         addresses=[with_backlog(each) for each in config.server.listen],
-        command=[sys.executable, "-P", "-m", "pkgrepo.worker", name or "default", *options.repeated()],
-        environ=worker_environment(),
+        run=partial(run, options.read),
         outputs=Outputs(printed=sys.stdout.buffer, logged=file),
         announce=lambda ready: announce_start(
             ready.addresses, config.bootstrap.admin.user, ready.password, folder=config.data.dir

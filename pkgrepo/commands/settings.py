@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from pkgrepo.config import Config, ConfigError, read_config
+if TYPE_CHECKING:
+    from pkgrepo.config import Config
 
 
 class Sources:
@@ -24,6 +26,9 @@ class Sources:
 
         If it has problems, prints every one and exits with code 2.
         """
+        # Commands that talk to a server by its API need no settings, whose meanings take 50 ms to import.
+        from pkgrepo.config import ConfigError, read_config  # noqa: PLC0415
+
         try:
             overrides = dict(parse_assignment(each) for each in self.assignments)
             overrides |= {name.replace("__", "."): value for name, value in more.items()}

@@ -35,8 +35,8 @@ OK: Final = "ok"
 WARNING: Final = "warning"
 PROBLEM: Final = "problem"
 
-WORKER_MEMORY: Final = 105 * 2**20  # bytes of an idle worker, and of the master of several
-MASTER_MEMORY: Final = 52 * 2**20
+SERVER_MEMORY: Final = 90 * 2**20  # bytes of one idle process, or of what a master shares with its workers
+WORKER_MEMORY: Final = 30 * 2**20  # bytes that each of several idle workers adds
 DESCRIPTORS: Final = 4096  # fewer are enough for a few hundred clients only
 EXPIRES_SOON: Final = timedelta(days=14)
 FUTURE_S: Final = 120  # seconds that a file may be newer than the clock
@@ -146,7 +146,7 @@ def _clock(config: Config) -> Finding:
 
 def _memory(config: Config) -> Finding:
     workers = config.server.workers or usable_processors()
-    needed = WORKER_MEMORY * workers + (MASTER_MEMORY if workers > 1 else 0)
+    needed = SERVER_MEMORY + (WORKER_MEMORY * workers if workers > 1 else 0)
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for each in _MEMORY_LIMITS:
         with suppress(OSError, ValueError):  # no limit is "max"

@@ -182,7 +182,7 @@ def twistd_process(
         "PKGREPO_SERVER__WORKERS": WORKERS[0],
     }
     settings = defaults | dict(environ or {})
-    if patched and settings["PKGREPO_SERVER__WORKERS"] != "1":  # workers are no forks: they know the settings only
+    if patched and settings["PKGREPO_SERVER__WORKERS"] != "1":  # each worker reads the settings, too
         for server in server_databases.SERVER:
             url = server_databases.url_of(server, Path(settings["PKGREPO_DATA__DIR"]))
             settings.setdefault("PKGREPO_DATABASE__URL", url)

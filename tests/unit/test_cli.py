@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +26,13 @@ def elsewhere(tmp_path, monkeypatch):
 
 def run(*arguments: str, **variables: str):
     return CliRunner().invoke(cli.main, arguments, env=variables)
+
+
+def test_names_of_commands_need_neither_settings_nor_twisted():
+    program = "import sys, pkgrepo.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pkgrepo.commands.groups" in done.stdout.split()
+    assert not {"pkgrepo.config", "twisted", "attrs"} & set(done.stdout.split())
 
 
 def test_init_writes_a_file_once(tmp_path):

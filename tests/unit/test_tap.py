@@ -95,7 +95,7 @@ def test_a_start_imports_no_library_that_few_servers_need() -> None:
     assert not set(LAZY.split()) & set(loaded)
 
 
-def test_a_master_imports_no_server() -> None:
+def test_the_options_need_no_server() -> None:
     found = "import sys; import pkgrepo.tap; print(*(name for name in sys.modules if name.startswith('pkgrepo.')))"
     done = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)
     names = done.stdout.split()

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import IO, Any, Final
 
 from attrs import frozen
@@ -30,15 +29,14 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-import pkgrepo
 from pkgrepo.errors import PkgrepoError
 
+from .fork import Fork
 from .messages import Alive, Begin, Channel, ChannelFactory, Counted, Cover, Failed, Message, Ready, Uncover
 
 LOG: Final = 3
 CHANNEL: Final = 4
 FIRST_SOCKET: Final = 5
-_OF_MASTER: Final = ("NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
 LONGEST_LINE: Final = 1024 * 1024  # bytes without a line feed that are passed on all the same
 
 
@@ -76,14 +74,6 @@ class Outputs:
         with suppress(OSError):
             self.logged.write(text)
             self.logged.flush()
-
-
-def worker_environment() -> dict[str, str]:
-    """The environment of workers: that of this process, with its modules, and without what is for the master alone."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(_OF_MASTER)}
-    paths = [each for each in sys.path if os.path.isabs(each)]
-    ours = str(Path(pkgrepo.__file__).parent.parent)
-    return {**environ, "PYTHONPATH": os.pathsep.join(paths if ours in paths else [*paths, ours])}
 
 
 class Lines:
@@ -140,10 +130,12 @@ class Child(ProcessProtocol):
         """The id of the process while it runs."""
         return None if self._process is None else self._process.pid
 
-    def start(
-        self, reactor: Any, command: Sequence[str], environ: Mapping[str, str], descriptors: Sequence[int]
-    ) -> None:
-        """Start the process; ``descriptors`` are its listening sockets. :raises OSError: that is impossible"""
+    def start(self, reactor: Any, run: Callable[[int], int], descriptors: Sequence[int]) -> None:
+        """
+        Start the process, which calls ``run`` with the number of its listening sockets, ``descriptors``.
+
+        :raises OSError: there can be no other process
+        """
         ours, theirs = socket.socketpair()
         null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -151,12 +143,11 @@ class Child(ProcessProtocol):
             theirs.setblocking(False)
             reactor.adoptStreamConnection(ours.fileno(), socket.AF_UNIX, ChannelFactory(self._channel))
             sockets = {FIRST_SOCKET + number: each for number, each in enumerate(descriptors)}
-            self._process = reactor.spawnProcess(
+            self._process = Fork(
+                reactor,
                 self,
-                command[0],
-                [*command, str(len(descriptors))],
-                env=dict(environ),
-                childFDs={0: null, 1: "r", 2: 2, LOG: "r", CHANNEL: theirs.fileno(), **sockets},
+                partial(run, len(descriptors)),
+                {0: null, 1: "r", 2: 2, LOG: "r", CHANNEL: theirs.fileno(), **sockets},
             )
         finally:
             ours.close()

@@ -19,7 +19,7 @@ the master is killed    each worker finds its socket pair closed, and stops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred, DeferredList, FirstError, gatherResults
@@ -51,7 +51,7 @@ log = Logger()
 
 class Master(Service):
     """
-    Runs ``count`` workers. ``command`` starts one, with ``environ``; the number of its sockets is added.
+    Runs ``count`` workers. ``run`` is called in each of their processes, with the number of its sockets.
 
     ``announce`` is told the first worker's addresses and password. A stop waits ``grace_s`` for transfers.
     """
@@ -62,8 +62,7 @@ class Master(Service):
         *,
         count: int,
         addresses: Sequence[str],
-        command: Sequence[str],
-        environ: Mapping[str, str],
+        run: Callable[[int], int],
         outputs: Outputs,
         announce: Callable[[Ready], None],
         notifier: Notifier,
@@ -71,8 +70,7 @@ class Master(Service):
     ) -> None:
         self._reactor = reactor
         self._addresses = addresses
-        self._command = command
-        self._environ = environ
+        self._run = run
         self._outputs = outputs
         self._announce = announce
         self._notifier = notifier
@@ -194,7 +192,7 @@ class Master(Service):
     def _make(self, slot: _Slot) -> Child:
         child = Child(slot.number, self._outputs, self._reactor.seconds)
         child.on_message = self._handle
-        child.start(self._reactor, self._command, self._environ, self._sockets.of(slot.number))
+        child.start(self._reactor, self._run, self._sockets.of(slot.number))
         self._children.add(child)
         child.ended.addCallback(self._ended, child, slot)
         return child

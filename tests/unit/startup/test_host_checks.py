@@ -106,7 +106,7 @@ def test_a_clock_that_is_not_synchronised(tmp_path: Path, monkeypatch: Any, answ
 def test_memory_for_the_workers(tmp_path: Path) -> None:
     assert host_checks._memory(config_of(tmp_path, server__workers="1")).state == OK
     found = host_checks._memory(config_of(tmp_path, server__workers="256"))
-    assert "256 workers take 26.3 GiB when idle" in found.sentence
+    assert "256 workers take 7.6 GiB when idle" in found.sentence
 
 
 @pytest.mark.parametrize(("limit", "state"), [(1024, WARNING), (65_536, OK), (resource.RLIM_INFINITY, OK)])

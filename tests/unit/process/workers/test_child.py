@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from pkgrepo.process.workers.child import LONGEST_LINE, Lines, Outputs, worker_environment
+from pkgrepo.process.workers.child import LONGEST_LINE, Lines, Outputs
 
 
 def test_lines_are_passed_on_whole() -> None:
@@ -34,13 +34,3 @@ def test_the_log_and_what_is_printed_go_to_their_files() -> None:
     outputs.print(b"a request\n")
     outputs.log("an event: é\n".encode())
     assert (printed.getvalue(), logged.getvalue()) == (b"a request\n", "an event: é\n")
-
-
-def test_workers_do_not_get_what_a_service_manager_gave_the_master(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setenv("NOTIFY_SOCKET", "/run/x")
-    monkeypatch.setenv("LISTEN_FDS", "1")
-    monkeypatch.setenv("WATCHDOG_USEC", "1")
-    monkeypatch.setenv("PKGREPO_LOG__LEVEL", "warn")
-    environ = worker_environment()
-    assert not {"NOTIFY_SOCKET", "LISTEN_FDS", "WATCHDOG_USEC"} & set(environ)
-    assert environ["PKGREPO_LOG__LEVEL"] == "warn"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -69,7 +69,7 @@ class Worker(Child):
         self.signals: list[str] = []
         self.receive = self._receive
 
-    def start(self, reactor: Any, command: Sequence[str], environ: Mapping[str, str], sockets: Sequence[int]) -> None:
+    def start(self, reactor: Any, run: Callable[[int], int], descriptors: Sequence[int]) -> None:
         """Start no process."""
 
     def _signal(self, name: str) -> None:
@@ -100,8 +100,7 @@ class Place:
             self.clock,
             count=count,
             addresses=[],
-            command=["worker"],
-            environ={},
+            run=lambda _: 0,
             outputs=Outputs(printed=io.BytesIO(), logged=None),
             announce=self.announced.append,
             notifier=Notifier({}, clock=self.clock),

@@ -1,17 +1,17 @@
-"""Runs a server in a worker process, from its start to its end."""
+"""Runs a server in a worker process, a fork of its master, from its start to its end."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ReactorNotRunning
-from twisted.logger import Logger, globalLogBeginner
+from twisted.logger import Logger, globalLogPublisher
 from twisted.python.failure import Failure
 from twisted.python.usage import UsageError
 
@@ -19,11 +19,10 @@ from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.http.tls import BadCertificate
 from pkgrepo.process.log_output import make_observer
-from pkgrepo.process.resources import keep_freed_buffers, settle
+from pkgrepo.process.resources import collect_no_garbage, settle
 from pkgrepo.process.workers.child import LOG
 from pkgrepo.process.workers.membership import Membership
 from pkgrepo.service import Server
-from pkgrepo.tap import Options, raise_descriptor_limit
 
 log = Logger()
 
@@ -81,27 +80,28 @@ class _Worker:
         self.stop()
 
 
-def run(given: Sequence[str], sockets: int) -> int:
-    """Serve until the master stops this process, or ends. Returns the exit status."""
+def run(read: Callable[[], Config], sockets: int) -> int:
+    """
+    Serve until the master stops this process, or ends. Returns the exit status.
+
+    ``read`` reads the configuration, or raises UsageError with its problems. ``sockets`` is the number of the listening
+    sockets; what the descriptors are is told in L{pkgrepo.process.workers.child}.
+    """
     # Those of a terminal go to all processes of its group; only the master heeds them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     reactor: Any = _reactor
     os.set_inheritable(LOG, False)
     worker = _Worker(reactor, sockets)
-    options = Options()
-    untyped: Any = options
+    collect_no_garbage()
     try:
-        untyped.parseOptions(given)
-        config = options.read()
+        config = read()
     except UsageError as error:
         reactor.callWhenRunning(worker.refuse, str(error))
     else:
-        raise_descriptor_limit()
-        keep_freed_buffers()
         file = open(LOG, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 - open to the end
         observer = make_observer(file, style=config.log.format, level=config.log.level, one_of_several=True)
-        globalLogBeginner.beginLoggingTo([observer], redirectStandardIO=False)
+        globalLogPublisher.addObserver(observer)
         worker.membership.begun.addCallback(lambda _: worker.start(config)).addErrback(worker.report)
     reactor.run()
     return int(worker.failed)

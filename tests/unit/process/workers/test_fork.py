@@ -1,0 +1,81 @@
+"""What a fork of a master has of it, and what not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import json, os, signal, sys
+from twisted.application.reactors import installReactor
+installReactor(sys.argv[1])
+from twisted.internet import reactor
+from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger, globalLogBeginner, globalLogPublisher
+from pkgrepo.process.workers.fork import Fork
+
+def run():
+    reactor.callLater(0, reactor.stop)
+    reactor.run()
+    Logger().info("nobody reads this")
+    print(json.dumps({
+        "null": [each for each in range(32) if os.path.realpath(f"/proc/self/fd/{each}") == os.devnull],
+        "name": open("/proc/self/comm").read(),
+        "notify": "NOTIFY_SOCKET" in os.environ,
+        "pid": os.getpid(),
+        "told": os.environ["TOLD"],
+    }))
+    if sys.argv[2] == "fails":
+        raise ValueError("it failed")
+    return 7
+
+class Protocol(ProcessProtocol):
+    def __init__(self):
+        self.received = b""
+    def childDataReceived(self, descriptor, data):
+        self.received += data
+    def processEnded(self, reason):
+        print(json.dumps({"status": reason.value.exitCode, "pid": pid, **json.loads(self.received)}))
+        reactor.stop()
+
+def begin():
+    global pid
+    pid = Fork(reactor, Protocol(), run, {0: null, 1: "r", 2: 2, 3: channel}).pid
+
+null, channel = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
+others = [os.open(os.devnull, os.O_RDONLY) for _ in range(8)]
+globalLogBeginner.beginLoggingTo([lambda event: sys.__stdout__.write("logged\\n") if "nobody" in str(event) else None],
+    redirectStandardIO=False)
+signal.signal(signal.SIGHUP, lambda *_: None)
+reactor.callWhenRunning(begin)
+reactor.run()
+"""
+
+
+@pytest.mark.parametrize("reactor", ["epoll", "poll", "select", "asyncio"])
+def test_a_fork_has_its_own_descriptors_reactor_and_log(reactor: str) -> None:
+    done = run(reactor, "returns")
+    assert (done.returncode, done.stderr) == (0, "")
+    [line] = done.stdout.splitlines()  # what the master wrote before is not written twice
+    found = json.loads(line)
+    assert found["status"] == 7
+    assert found["name"] == "pkgrepo-worker\n"
+    assert found["told"] == "yes"
+    assert not found["notify"]
+    assert found["null"] == [0, 3]  # those of the master are closed
+
+
+def test_a_fork_that_fails_ends_with_its_traceback() -> None:
+    done = run("epoll", "fails")
+    assert "ValueError: it failed" in done.stderr
+    assert json.loads(done.stdout)["status"] == 1
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "NOTIFY_SOCKET": "/run/x", "TOLD": "yes"}
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
