@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 import pytest_twisted
+from twisted.internet.defer import ensureDeferred
 
 from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.storage.blobs import durability
 from tests.support.blob_checks import assert_promises_kept, files_below, read_promises, start_child
 from tests.support.blob_stores import FilesystemCase, open_descriptors
 
@@ -58,6 +60,7 @@ async def assert_clean(case, store) -> None:
 @pytest.mark.parametrize(("code", "error"), [(errno.EIO, StorageFailed), (errno.ENOSPC, StorageFull)])
 async def test_a_failing_call_fails_the_commit_and_leaves_nothing(case, store, monkeypatch, size, call, code, error):
     failing = Failing(monkeypatch, call, code)
+    store.paths.exact_modes = False  # as with a umask, so that modes are set
     upload = store.begin()
     upload.write(bytes(size))
     with pytest.raises(error):
@@ -75,13 +78,41 @@ async def test_a_failing_call_fails_the_commit_and_leaves_nothing(case, store, m
 @pytest.mark.parametrize("first", [1, 2])
 async def test_one_failing_call_fails_all_that_are_committed_together(case, store, monkeypatch, call, first):
     failing = Failing(monkeypatch, call, errno.EIO, first)
-    uploads = [store.begin() for _ in range(3)]
-    for number, upload in enumerate(uploads):
-        upload.write(bytes([number]) * 1000)
-        await upload.seal()
+    store.paths.exact_modes = False
+    uploads = await sealed(store, 3)
     with pytest.raises(StorageFailed):
         await store.commit_together(uploads)
     assert failing.calls == first
+    await assert_clean(case, store)
+
+
+async def sealed(store, count: int):
+    """Small uploads with different bytes."""
+    uploads = [store.begin() for _ in range(count)]
+    for number, upload in enumerate(uploads):
+        upload.write(bytes([number]) * 1000)
+        await upload.seal()
+    return uploads
+
+
+@pytest.mark.parametrize("first", [1, 2])
+async def test_a_failing_syncfs_fails_all_commits_that_waited_for_it(case, store, monkeypatch, first):
+    calls = []
+
+    def fail(fd: int) -> None:
+        calls.append(fd)
+        if len(calls) >= first:
+            raise OSError(errno.EIO, "bad disk")
+
+    store._durability._whole = case.root  # also where the tests run on another file system
+    monkeypatch.setattr(durability, "is_little_dirty", lambda: True)
+    monkeypatch.setattr(durability, "sync_file_system", fail)
+    uploads = await sealed(store, 12)
+    commits = [ensureDeferred(store.commit_together(uploads[at : at + 4])) for at in (0, 4, 8)]
+    for commit in commits:
+        with pytest.raises(StorageFailed):
+            await commit
+    assert len(calls) == first + 1, "the first one was alone, the others waited for it"
     await assert_clean(case, store)
 
 

@@ -3,11 +3,14 @@
 import os
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import pytest_twisted
+from twisted.internet.defer import ensureDeferred
 
 from pkgrepo.errors import StorageFull
+from pkgrepo.storage.blobs import durability
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.blobs.slice_writer import SLICE
 from tests.support.blob_checks import FUTURE, assert_promises_kept, assert_visible_is_whole, files_below
@@ -114,6 +117,25 @@ async def test_a_power_cut_loses_no_acknowledged_blob(disk, kind):
     assert await assert_visible_is_whole(store) == sum("locator" in promise for promise in promises)
     await assert_promises_kept(store, promises)
     assert files_below(case.root / "uploads") == []
+    await case.stop()
+
+
+async def test_a_power_cut_loses_none_of_many_that_were_committed_at_once(disk, monkeypatch):
+    place, cut = disk
+    monkeypatch.setattr(durability, "is_little_dirty", lambda: True)  # whatever else this machine does
+    syncs = Mock(wraps=durability.sync_file_system)
+    monkeypatch.setattr(durability, "sync_file_system", syncs)
+    case = FilesystemCase(Path(place) / "store")
+    store = await case.start()
+    bodies = [os.urandom(9_000) for _ in range(12)]
+    puts = [ensureDeferred(put(store, body)) for body in bodies]
+    infos = [await each for each in puts]
+    assert syncs.called
+    cut()
+    store = await case.another()
+    promises = [{"locator": each.locator, "sha256": each.sha256, "size": each.size} for each in infos]
+    await assert_promises_kept(store, promises)
+    assert await assert_visible_is_whole(store) == len(bodies)
     await case.stop()
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import tempfile
 import threading
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
 from pkgrepo.failure_log import is_out_of_descriptors
@@ -35,7 +36,13 @@ if _SYNC_RANGE is not None:
 _SYNC_FS = getattr(_LIBC, "syncfs", None)
 if _SYNC_FS is not None:
     _SYNC_FS.argtypes = (ctypes.c_int,)
+_DIRTY = re.compile(rb"^(?:Dirty|Writeback): +(\d+) kB$", re.MULTILINE)
 
+
+# Their syncfs is one commit of the journal. That of btrfs writes trees, and that of overlayfs may lose errors.
+_JOURNALS: Final = frozenset({"ext4", "xfs"})
+_REPORTS_ERRORS: Final = (5, 8)  # before this release of Linux, syncfs did not report bytes that could not be written
+_OTHERS_KIB: Final = 4096  # of dirty memory, up to which syncfs takes milliseconds whatever else is to be written
 
 Fsync = Literal["always", "never"]
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -52,6 +59,32 @@ def sync_file_system(fd: int) -> None:
     elif _SYNC_FS(fd):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+def has_quick_syncfs(folder: Path) -> bool:
+    """Whether syncfs of a folder's file system reports all errors, and is faster than fsync of several files."""
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    if _SYNC_FS is None or release is None or (int(release[1]), int(release[2])) < _REPORTS_ERRORS:
+        return False
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    # proc(5): the device is the third field, the type of the file system the first one after a hyphen
+    types = {line.partition(" - ")[2].split(" ")[0] for line in mounts.splitlines() if line.split(" ")[2] == number}
+    return bool(types) and types <= _JOURNALS
+
+
+def is_little_dirty() -> bool:
+    """Whether all programs of this machine together have few bytes in memory that are to be written to disks."""
+    try:
+        with open("/proc/meminfo", "rb", buffering=0) as file:
+            found = _DIRTY.findall(file.read(2048))
+    except OSError:
+        return False
+    return len(found) == 2 and sum(map(int, found)) <= _OTHERS_KIB
 
 
 def reserve(fd: int, size: int) -> None:
@@ -143,6 +176,7 @@ class Durability:
 
     def __init__(self, fsync: Fsync) -> None:
         self._always = fsync == "always"
+        self._whole: Path | None = None
         self._lock = threading.Lock()
         self._waiting: dict[Path, Future[None]] = {}
         self._locks: dict[Path, threading.Lock] = {}
@@ -160,6 +194,28 @@ class Durability:
         """Start writing a file's bytes to the disk without waiting; ``sync_data`` must follow."""
         if self._always:
             start_writeback(fd)
+
+    def prepare(self, root: Path) -> None:
+        """Find out how what is below a folder is made durable. Blocks. :raises OSError: there is no such folder"""
+        self._whole = root if self._always and has_quick_syncfs(root) else None
+
+    def open_whole(self) -> int | None:
+        """
+        Return a descriptor for ``sync_whole`` if that is faster now than fsync of several files; the caller closes it.
+
+        :raises OSError: the folder cannot be opened
+        """
+        if self._whole is None or not is_little_dirty():
+            return None
+        return os.open(self._whole, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def sync_whole(self, fd: int) -> None:
+        """
+        Make all durable that the file system has, by a descriptor that was opened before it was written.
+
+        :raises OSError: something is not durable, and all files must be given up
+        """
+        sync_file_system(fd)
 
     def sync_directory(self, path: Path) -> None:
         """

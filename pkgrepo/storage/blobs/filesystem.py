@@ -31,7 +31,7 @@ from .durability import Durability, Fsync, storage_error
 from .paths import FIRST_FILE, StorePaths, is_locator, is_upload_id, new_upload_id
 from .reading import FilesystemBlob
 from .slice_writer import SLICE
-from .upload import FilesystemUpload, commit_together
+from .upload import Commits, FilesystemUpload
 from .upload_file import UploadFile
 
 T = TypeVar("T")
@@ -75,6 +75,7 @@ class FilesystemBlobStore:
         self._pools = pools
         self._low_water = low_water
         self._durability = Durability(fsync)
+        self._commits = Commits(pools.disk)
         self._clock = clock
         self._capacity: tuple[float, tuple[int, int]] | None = None
         self._unnamed = False
@@ -90,6 +91,7 @@ class FilesystemBlobStore:
         """
         self.uid = await self._on_disk(self.paths.prepare, self._durability, self.uid, create=create)
         self._unnamed = await self._on_disk(self.paths.supports_unnamed_files)
+        await self._on_disk(self._durability.prepare, self.paths.root)
 
     def begin(
         self, expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None
@@ -182,7 +184,7 @@ class FilesystemBlobStore:
         :raises StorageFull: or ``StorageFailed``
         """
         if uploads:
-            await commit_together(cast("Sequence[FilesystemUpload]", uploads))
+            await self._commits.commit(cast("Sequence[FilesystemUpload]", uploads))
 
     def open(self, locator: str) -> FilesystemBlob:
         """
@@ -292,6 +294,7 @@ class FilesystemBlobStore:
         self._active.add(upload_id)
         return FilesystemUpload(
             upload_id,
+            commits=self._commits,
             storage=self.name,
             queue=queue,
             file=file,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from pkgrepo.errors import Conflict
 from pkgrepo.storage.blobs.durability import Durability, link_descriptor
 
 VERSION = 1
+BLOB_MODE = 0o444
 FAN_OUT = tuple(f"{n:02x}" for n in range(256))
 
 _LOCATOR = re.compile(r"([0-9a-f]{2})/\1[0-9a-f]{62}\.[0-9a-f]{16}")
@@ -106,6 +108,7 @@ class StorePaths:
         self.blobs = root / "blobs"
         self.uploads = root / "uploads"
         self.format = root / "format"
+        self.exact_modes = False  # whether an unnamed file gets the mode that it is created with
 
     def blob(self, locator: str) -> Path:
         """Return the path of a blob; ``is_locator`` must have accepted the locator."""
@@ -146,10 +149,12 @@ class StorePaths:
         """Whether a file can be written unnamed and linked when it is complete (O_TMPFILE on most file systems)."""
         probe = self.uploads / f"probe-{secrets.token_hex(8)}"
         try:
-            fd = os.open(self.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fd = os.open(self.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, BLOB_MODE)
         except OSError:
             return False
         try:
+            # A umask, or an access control list of the folder, may take bits away.
+            self.exact_modes = stat.S_IMODE(os.fstat(fd).st_mode) == BLOB_MODE
             link_descriptor(fd, str(probe))
         except OSError:
             return False

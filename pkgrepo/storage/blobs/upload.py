@@ -4,24 +4,48 @@ An upload into a filesystem store, from its first byte to its commit, and its st
 The phases of an upload are in `receiving`. The catalog stores the state between two requests.
 
 ``abort`` needs no lock: its clean-up runs after every call queued before it, and also undoes a commit.
+
+Small uploads that are sealed at about the same time are committed by one call on a disk thread, whoever sent them: they
+wait for the disk together, and the thread releases the GIL four times for a file instead of a dozen times.
+
+=======  ==================================  ===================================
+step     a few files                         from ``SYNC_WHOLE`` files on
+=======  ==================================  ===================================
+write    each file; its write-back begins    each file
+sync     fdatasync of each file              syncfs
+link     each file                           each file
+sync     fsync of each folder                syncfs
+=======  ==================================  ===================================
+
+Each step is done for all files before the next one, so that they wait for two commits of the file system's journal
+instead of two each. A crash leaves no name without its bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
-from attrs import frozen
+from attrs import define, field, frozen
 from twisted.internet.defer import CancelledError
 from zope.interface import implementer
 
+from pkgrepo.concurrency.batches import Batches
 from pkgrepo.interfaces import IBlobUpload
+from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import FIRST_FILE, is_upload_file
 from pkgrepo.storage.blobs.receiving import Phase, ReceivedUpload
-from pkgrepo.storage.blobs.upload_file import UploadFile, place_together
-from pkgrepo.storage.pools import DiskQueue
+from pkgrepo.storage.blobs.upload_file import UploadFile
+from pkgrepo.storage.pools import DiskQueue, Pool
 
 VERSION = 1
+SYNC_WHOLE: Final = 4  # files; two calls of syncfs cost as much as fsync of two or three files and their folders
+TOGETHER: Final = 64  # files of several commits; each has a descriptor meanwhile
 
 
 class _Wire(msgspec.Struct, omit_defaults=True):
@@ -65,9 +89,13 @@ class UploadState:
 
 @implementer(IBlobUpload)
 class FilesystemUpload(ReceivedUpload):
-    """One upload; ``FilesystemBlobStore`` makes them."""
+    """One upload; ``FilesystemBlobStore`` makes them, and has the ``commits``."""
 
     _file: UploadFile
+
+    def __init__(self, upload_id: str, *, commits: Commits, **received: Any) -> None:
+        super().__init__(upload_id, **received)
+        self._commits = commits
 
     async def expose(self) -> None:
         """Give the file a name, under which other processes find it. :raises StorageFull: or ``StorageFailed``"""
@@ -82,7 +110,7 @@ class FilesystemUpload(ReceivedUpload):
         """Compute the digests of the bytes that another process has left in the file, before those of new ones."""
         self._slices.reread()
 
-    # For ``commit_together``
+    # For ``Commits``
 
     def begin_commit(self, queue: DiskQueue | None = None) -> DiskQueue:
         """
@@ -94,20 +122,18 @@ class FilesystemUpload(ReceivedUpload):
         self._queue = queue or self._queue
         return self._queue
 
-    def prepare(self) -> tuple[UploadFile, str]:
-        """Return the file with all its bytes, and the locator that it is to get. Runs on a disk thread."""
+    def prepare(self) -> tuple[UploadFile, bytes | None, str]:
+        """Return the file, bytes that are not written yet, and the locator for it. Runs on a disk thread."""
         data, sealed = self.data, self._sealed
         if self.is_aborted or sealed is None:
             raise CancelledError
-        if data is not None:
-            self._file.append(data)
         self._file.check()
-        return self._file, sealed.locator
+        return self._file, data, sealed.locator
 
     # Below
 
     async def _commit(self) -> None:
-        await commit_together([self])
+        await self._commits.commit([self])
 
     async def _keep(self) -> bytes:
         state = await self._slices.run_last(self._keep_file)
@@ -133,31 +159,59 @@ class FilesystemUpload(ReceivedUpload):
         return UploadState(self._file.size, self._limit, digests, self._file.file)
 
 
-async def commit_together(uploads: Sequence[FilesystemUpload]) -> None:
-    """
-    Make sealed uploads of one store durable and visible by one call on a disk thread, or leave nothing of any.
+@define(eq=False)
+class _Commit:
+    """Uploads that are committed together or not at all, with their files, and what has failed."""
 
-    :raises StorageFull: or ``StorageFailed``; :raises CancelledError: one was aborted meanwhile
-    :raises RuntimeError: one is not sealed, or was committed already; all stay as they are
-    """
-    if not all(each.is_sealed for each in uploads):
-        raise RuntimeError("only sealed uploads are committed together")
-    queue = uploads[0].begin_commit()
-    for each in uploads[1:]:
-        each.begin_commit(queue)
-    try:
-        await queue.run(_place, uploads)
-        if any(each.is_aborted for each in uploads):
-            raise CancelledError
-    except OSError as error:
-        explained = uploads[0].explain(error)
-        await _abort(uploads)
-        raise explained from error
-    except BaseException:
-        await _abort(uploads)
-        raise
-    for each in uploads:
-        each.end_commit()
+    uploads: Sequence[FilesystemUpload]
+    files: list[tuple[UploadFile, bytes | None, str]] = field(factory=list)
+    folders: set[Path] = field(factory=set)
+    error: Exception | None = None
+
+
+class Commits:
+    """The commits of one store."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._queue = DiskQueue(pool)  # of the small uploads that are committed or aborted
+        self._small: Batches[None, _Commit] = Batches(self._place_small, most=TOGETHER)
+
+    async def commit(self, uploads: Sequence[FilesystemUpload]) -> None:
+        """
+        Make sealed uploads durable and visible, or leave nothing of any.
+
+        :raises StorageFull: or ``StorageFailed``; :raises CancelledError: one was aborted meanwhile
+        :raises RuntimeError: one is not sealed, or was committed already; all stay as they are
+        """
+        if not all(each.is_sealed for each in uploads):
+            raise RuntimeError("only sealed uploads are committed together")
+        are_small = all(each.data is not None for each in uploads)
+        commit = _Commit(uploads)
+        queue = uploads[0].begin_commit(self._queue if are_small else None)
+        for each in uploads[1:]:
+            each.begin_commit(queue)
+        try:
+            if are_small:
+                await self._small.add(None, commit)
+            else:
+                await queue.run(_place, [commit])
+            if commit.error is not None:
+                raise commit.error
+            if any(each.is_aborted for each in uploads):
+                raise CancelledError
+        except OSError as error:
+            explained = uploads[0].explain(error)
+            await _abort(uploads)
+            raise explained from error
+        except BaseException:
+            await _abort(uploads)
+            raise
+        for each in uploads:
+            each.end_commit()
+
+    async def _place_small(self, commits: Sequence[_Commit]) -> None:
+        for some in _in_parts(commits):
+            await self._queue.run(_place, some)
 
 
 async def _abort(uploads: Sequence[FilesystemUpload]) -> None:
@@ -165,5 +219,92 @@ async def _abort(uploads: Sequence[FilesystemUpload]) -> None:
         await each.abort()
 
 
-def _place(uploads: Sequence[FilesystemUpload]) -> None:
-    place_together([each.prepare() for each in uploads])
+def _in_parts(commits: Sequence[_Commit]) -> Iterator[Sequence[_Commit]]:
+    """Commits of at most ``TOGETHER`` files, or single ones."""
+    part: list[_Commit] = []
+    count = 0
+    for each in commits:
+        if part and count + len(each.uploads) > TOGETHER:
+            yield part
+            part, count = [], 0
+        part.append(each)
+        count += len(each.uploads)
+    yield part
+
+
+# These run on a disk thread.
+
+
+def _place(commits: Sequence[_Commit]) -> None:
+    """Make the files of each commit durable as blobs, and close them; sets ``error`` of those that fail."""
+    todo = _each(commits, _prepare)
+    count = sum(len(each.files) for each in todo)
+    if not count:
+        return
+    durability = todo[0].files[0][0].durability
+    whole = _open_whole(durability) if count >= SYNC_WHOLE else None
+    try:
+        todo = _each(todo, partial(_write, start_writeback=whole is None and count > 1))
+        todo = _each(todo, _sync_files) if whole is None else _sync_whole(todo, durability, whole)
+        todo = _each(todo, _link)
+        todo = _each(todo, _sync_folders) if whole is None else _sync_whole(todo, durability, whole)
+    finally:
+        if whole is not None:
+            os.close(whole)
+    for each in todo:
+        for file, _, _ in each.files:
+            file.release()
+
+
+def _each(commits: Sequence[_Commit], step: Callable[[_Commit], None]) -> list[_Commit]:
+    """Do a step of several commits. Returns those of which it did not fail."""
+    for each in commits:
+        try:
+            step(each)
+        except Exception as error:  # noqa: BLE001 - raised to the caller of the commit
+            each.error = error
+    return [each for each in commits if each.error is None]
+
+
+def _prepare(commit: _Commit) -> None:
+    commit.files = [each.prepare() for each in commit.uploads]
+
+
+def _write(commit: _Commit, *, start_writeback: bool) -> None:
+    for file, data, _ in commit.files:
+        file.finalize(data, start_writeback=start_writeback)
+
+
+def _sync_files(commit: _Commit) -> None:
+    for file, _, _ in commit.files:
+        file.sync()
+
+
+def _link(commit: _Commit) -> None:
+    commit.folders = {file.link(locator) for file, _, locator in commit.files}
+
+
+def _sync_folders(commit: _Commit) -> None:
+    durability = commit.files[0][0].durability
+    for each in commit.folders:
+        durability.sync_directory(each)
+
+
+def _open_whole(durability: Durability) -> int | None:
+    with suppress(OSError):
+        return durability.open_whole()
+    return None
+
+
+def _sync_whole(commits: Sequence[_Commit], durability: Durability, whole: int) -> list[_Commit]:
+    def sync(_: _Commit) -> None:
+        if failed is not None:
+            raise failed
+
+    failed: OSError | None = None
+    try:
+        if commits:
+            durability.sync_whole(whole)
+    except OSError as error:
+        failed = error
+    return _each(commits, sync)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -29,9 +29,10 @@ from pathlib import Path
 from pkgrepo.storage.blobs.durability import link_descriptor, reserve
 
 from .durability import Durability
-from .paths import FIRST_FILE, StorePaths, file_turn, next_file
+from .paths import BLOB_MODE, FIRST_FILE, StorePaths, file_turn, next_file
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_OPEN_MODE = 0o600  # of a file that can be reopened
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -58,7 +59,7 @@ class UploadFile:
     ) -> None:
         self.file = file
         self._paths = paths
-        self._durability = durability
+        self.durability = durability
         self._upload_id = upload_id
         self._unnamed = unnamed
         self._reserve = reserve
@@ -67,6 +68,7 @@ class UploadFile:
         self._name_durable = False
         self._copied = False
         self._placed: Path | None = None
+        self._mode = _OPEN_MODE
         self._error: OSError | None = None
         self.keeps_name = False
         self.size = 0
@@ -143,6 +145,9 @@ class UploadFile:
         fd = self._ready()
         if not self._named:
             with self._recording_error():
+                if self._mode != _OPEN_MODE:
+                    os.fchmod(fd, _OPEN_MODE)
+                    self._mode = _OPEN_MODE
                 self._make_folder()
                 link_descriptor(fd, str(self._path))
 
@@ -150,35 +155,40 @@ class UploadFile:
         """Make the bytes durable under the upload's name and close the file."""
         fd = self._ready()
         try:
-            self._durability.sync_data(fd)
+            self.durability.sync_data(fd)
             self.name()
             if not self._name_durable:
-                self._durability.sync_own_directory(self._folder)
-                self._durability.sync_directory(self._paths.uploads)
+                self.durability.sync_own_directory(self._folder)
+                self.durability.sync_directory(self._paths.uploads)
         except OSError as error:
             self._error = error
             raise
         self.release()
 
-    def place(self, locator: str) -> None:
-        """Make the bytes durable as the blob of this locator and close the file."""
-        place_together([(self, locator)])
+    def finalize(self, data: bytes | None, *, start_writeback: bool) -> None:
+        """
+        Set length, time and mode of the blob, whose bytes are ``data`` if there is no file yet.
 
-    def finalize(self, *, start_writeback: bool) -> None:
-        """Set length, time and mode of the blob; with ``start_writeback`` the disk starts to write the bytes."""
+        With ``start_writeback`` the disk starts to write them.
+        """
+        if data is not None:
+            self.append(data)
         with self._recording_error():
             fd = self._ready()
-            if self._reserve > self.size:
-                os.ftruncate(fd, self.size)  # frees reserved space that was not used
-            os.utime(fd)  # the time of commit, also for an upload that was suspended
-            os.fchmod(fd, 0o444)
+            if data is None:
+                if self._reserve > self.size:
+                    os.ftruncate(fd, self.size)  # frees reserved space that was not used
+                os.utime(fd)  # the time of commit, also for an upload that was suspended
+            if self._mode != BLOB_MODE:
+                os.fchmod(fd, BLOB_MODE)
+                self._mode = BLOB_MODE
             if start_writeback:
-                self._durability.start_writeback(fd)
+                self.durability.start_writeback(fd)
 
     def sync(self) -> None:
         """Make the bytes durable."""
         with self._recording_error():
-            self._durability.sync_data(self._ready())
+            self.durability.sync_data(self._ready())
 
     def link(self, locator: str) -> Path:
         """Give the file its name as a blob. Returns the directory to sync."""
@@ -196,11 +206,6 @@ class UploadFile:
             else:
                 link_descriptor(fd, str(target))
         return target.parent
-
-    def sync_names(self, folder: Path) -> None:
-        """Make the names in a directory durable."""
-        with self._recording_error():
-            self._durability.sync_directory(folder)
 
     def discard(self) -> None:
         """Remove the file in any state; also twice. After an error the next sweep removes it."""
@@ -238,7 +243,7 @@ class UploadFile:
 
     def _copy(self, fd: int, size: int) -> int:
         """Copy the first ``size`` bytes to a file with this one's name, and close ``fd``. Returns its descriptor."""
-        new = os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+        new = os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, _OPEN_MODE)
         try:
             copied = 0
             while copied < size:
@@ -291,9 +296,10 @@ class UploadFile:
 
     def _make(self) -> int:
         if self._unnamed:
-            return os.open(self._paths.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            self._mode = BLOB_MODE if self._paths.exact_modes else _OPEN_MODE
+            return os.open(self._paths.uploads, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, self._mode)
         self._make_folder()
-        return os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+        return os.open(self._path, _FLAGS | os.O_CREAT | os.O_EXCL, _OPEN_MODE)
 
     def _make_folder(self) -> None:
         # It exists if a crash happened before the file was linked.
@@ -310,21 +316,3 @@ def _link(path: Path, target: Path) -> bool:
             raise
         return False
     return True
-
-
-def place_together(placing: Sequence[tuple[UploadFile, str]]) -> None:
-    """
-    Make each file durable as the blob of its locator, and close it.
-
-    After an error some files may be placed; the caller discards all of them. Each step is done for all files before the
-    next step, so several small files wait for two journal commits together instead of two each.
-    """
-    for file, _ in placing:
-        file.finalize(start_writeback=len(placing) > 1)
-    for file, _ in placing:
-        file.sync()
-    folders = {file.link(locator): file for file, locator in placing}
-    for folder, file in folders.items():
-        file.sync_names(folder)
-    for file, _ in placing:
-        file.release()

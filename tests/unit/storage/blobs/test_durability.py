@@ -1,12 +1,14 @@
 import errno
+import io
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.storage.blobs.durability import Durability, storage_error
+from pkgrepo.storage.blobs.durability import Durability, has_quick_syncfs, storage_error
 from tests.support.timeouts import TIMEOUT_S
 
 
@@ -83,3 +85,52 @@ def test_never_means_no_fsync_at_all(tmp_path, monkeypatch):
     durability.sync_own_directory(tmp_path)
     durability.sync_data(0)
     assert fsync.calls == 0
+
+
+def _mounts(monkeypatch, text: str, release: str = "6.1.0-18-amd64") -> None:
+    """Pretend to have another kernel, and other mounts."""
+    read = Path.read_text
+    system = os.uname_result(("Linux", "host", release, "1", "x86_64"))
+    monkeypatch.setattr(os, "uname", lambda: system)
+    monkeypatch.setattr(
+        Path, "read_text", lambda self, *how: text if self == Path("/proc/self/mountinfo") else read(self, *how)
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_", "release", "quick"),
+    [
+        ("ext4", "6.1.0-18-amd64", True),
+        ("xfs", "5.8.0", True),
+        ("ext4", "5.4.0-150-generic", False),  # errors of syncfs are lost
+        ("btrfs", "6.1.0", False),
+        ("overlay", "6.1.0", False),
+    ],
+)
+def test_syncfs_is_used_where_it_is_quick_and_reports_errors(tmp_path, monkeypatch, type_, release, quick):
+    device = tmp_path.stat().st_dev
+    line = f"36 35 {os.major(device)}:{os.minor(device)} / /mnt rw,noatime shared:1 - {type_} /dev/vda rw\n"
+    _mounts(monkeypatch, f"35 1 0:999 / / rw - ext4 /dev/vdb rw\n{line}", release)
+    assert has_quick_syncfs(tmp_path) is quick
+    durability = Durability("never")
+    durability.prepare(tmp_path)
+    assert durability.open_whole() is None
+
+
+def test_a_file_system_that_is_not_listed_is_not_synced_as_a_whole(tmp_path, monkeypatch):
+    _mounts(monkeypatch, "35 1 0:999 / / rw - ext4 /dev/vdb rw\n")
+    assert not has_quick_syncfs(tmp_path)
+
+
+@pytest.mark.parametrize(("dirty", "writeback", "little"), [(148, 84, True), (4000, 0, True), (3000, 3000, False)])
+def test_the_whole_file_system_is_not_synced_while_others_write_much(tmp_path, monkeypatch, dirty, writeback, little):
+    text = f"MemTotal: 24684092 kB\nDirty:  {dirty} kB\nWriteback:   {writeback} kB\nWritebackTmp: 99999 kB\n"
+    monkeypatch.setattr("builtins.open", lambda *_, **__: io.BytesIO(text.encode()))
+    monkeypatch.setattr("pkgrepo.storage.blobs.durability.has_quick_syncfs", lambda _: True)
+    durability = Durability("always")
+    durability.prepare(tmp_path)
+    whole = durability.open_whole()
+    assert (whole is not None) is little
+    if whole is not None:
+        durability.sync_whole(whole)
+        os.close(whole)

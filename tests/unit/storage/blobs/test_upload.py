@@ -1,5 +1,7 @@
 """Uploads aborted during disk calls, and the order in which files and names become durable."""
 
+import errno
+import os
 import threading
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 
+from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.pools import Pools
@@ -22,6 +25,7 @@ class Recorder(Durability):
     def __init__(self, root: Path) -> None:
         super().__init__("never")
         self.root = root
+        self.has_quick_syncfs = False
         self.steps: list[tuple[str, str, int]] = []
         self.reached, self.released = threading.Event(), threading.Event()
         self.released.set()
@@ -39,6 +43,14 @@ class Recorder(Durability):
 
     def sync_own_directory(self, path: Path) -> None:
         self._note("own", path.parent.relative_to(self.root).as_posix())
+
+    def open_whole(self) -> int | None:
+        return os.open(self.root, os.O_RDONLY) if self.has_quick_syncfs else None
+
+    def sync_whole(self, fd: int) -> None:
+        self._note("whole", "")
+        self.reached.set()
+        assert self.released.wait(TIMEOUT_S)
 
     def _note(self, kind: str, path: str) -> None:
         self.steps.append((kind, path, len(files_below(self.root / "uploads") + files_below(self.root / "blobs"))))
@@ -87,10 +99,7 @@ async def test_an_upload_that_is_aborted_during_the_fsync_was_not_stored(store, 
 
 
 async def test_an_upload_that_is_aborted_during_the_fsync_aborts_all_of_the_commit(store, tmp_path):
-    uploads = [store.begin() for _ in range(3)]
-    for number, upload in enumerate(uploads):
-        upload.write(bytes([number]) * 1000)
-        await upload.seal()
+    uploads = await sealed(store, 3)
     ending = await held(store, store.commit_together(uploads))
     aborting = Deferred.fromCoroutine(uploads[1].abort())
     store._durability.released.set()
@@ -122,11 +131,60 @@ async def test_a_blob_is_durable_before_its_name_and_its_name_before_the_answer(
     assert store._durability.steps == [("data", "", 1 if kind == "named" else 0), ("shared", folder, 1)]
 
 
-async def test_all_files_of_a_commit_are_durable_before_the_first_is_named(store):
-    uploads = [store.begin() for _ in range(3)]
+async def sealed(store, count):
+    uploads = [store.begin() for _ in range(count)]
     for number, upload in enumerate(uploads):
         upload.write(bytes([number]) * 1000)
         await upload.seal()
+    return uploads
+
+
+async def test_several_files_wait_for_their_file_system_once_for_their_bytes_and_once_for_their_names(store, kind):
+    store._durability.has_quick_syncfs = True
+    await store.commit_together(await sealed(store, 4))
+    assert store._durability.steps == [("whole", "", 4 if kind == "named" else 0), ("whole", "", 4)]
+    store._durability.steps.clear()
+    await store.commit_together(await sealed(store, 3))
+    assert [kind for kind, _, _ in store._durability.steps] == ["data"] * 3 + ["shared"] * 3
+
+
+async def test_small_commits_that_arrive_during_another_one_share_the_next(store, tmp_path, kind):
+    store._durability.has_quick_syncfs = True
+    first, *others, aborted = await sealed(store, 6)
+    begun = await held(store, first.commit())
+    later = [Deferred.fromCoroutine(each.commit()) for each in (*others, aborted)]
+    aborting = Deferred.fromCoroutine(aborted.abort())
+    store._durability.released.set()
+    infos = [await begun, *[await each for each in later[:-1]]]
+    with pytest.raises(CancelledError):
+        await later[-1]
+    await aborting
+    steps = [kind for kind, _, _ in store._durability.steps]
+    assert steps == ["data", "shared", "whole", "whole"]
+    assert files_below(tmp_path / "uploads") == []
+    assert sorted(files_below(tmp_path / "blobs")) == sorted(str(store.paths.blob(each.locator)) for each in infos)
+
+
+async def test_a_commit_that_fails_does_not_fail_those_beside_it(store, tmp_path, monkeypatch):
+    first, broken, *others = await sealed(store, 4)
+    begun = await held(store, first.commit())
+
+    def fail(_locator):
+        raise OSError(errno.EIO, "bad disk")
+
+    monkeypatch.setattr(broken._file, "link", fail)
+    later = [Deferred.fromCoroutine(each.commit()) for each in (broken, *others)]
+    store._durability.released.set()
+    infos = [await begun]
+    with pytest.raises(StorageFailed):
+        await later[0]
+    infos += [await each for each in later[1:]]
+    assert files_below(tmp_path / "uploads") == []
+    assert sorted(files_below(tmp_path / "blobs")) == sorted(str(store.paths.blob(each.locator)) for each in infos)
+
+
+async def test_all_files_of_a_commit_are_durable_before_the_first_is_named(store):
+    uploads = await sealed(store, 3)
     await store.commit_together(uploads)
     steps = store._durability.steps
     assert [kind for kind, _, _ in steps] == ["data"] * 3 + ["shared"] * 3
