@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import attrs
 import click
-from twisted.internet.defer import Deferred
-from twisted.internet.task import react
 
-from pkgrepo.commands.offline import Unsound, run_on_existing
+from pkgrepo.commands.offline import Unsound, run_alone, run_on_existing
 from pkgrepo.commands.settings import Sources
-from pkgrepo.commands.terminal import fail, fail_with, make_progress
+from pkgrepo.commands.terminal import fail, make_progress
 from pkgrepo.composition.backups import destination_of, make_writer
 from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
@@ -24,7 +21,6 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.backup.place import Destination
 from pkgrepo.repositories.backup.runs import BackupPlan, begin_backup
 from pkgrepo.repositories.backup.writing import BackupOptions
-from pkgrepo.startup.announcements import sentence_of
 
 from .proving import prove
 from .restoring import Restored, Wish, restore
@@ -136,7 +132,7 @@ def restore_backup(
         if found["problems"]:
             raise Unsound(len(found["problems"]))
 
-    _run(work)
+    run_alone(work)
 
 
 async def _check(
@@ -182,21 +178,6 @@ def _tell_restored(report: Restored, data: Path, *, as_json: bool) -> None:
             f"restored backup {report.id} of {report.made_at} into {data}: {report.storages} storages, {report.blobs} "
             f"blobs of {report.size} bytes"
         )
-
-
-def _run(work: Callable[[Any], Awaitable[None]]) -> NoReturn:
-    """Run ``work`` and end the program; errors are printed and decide the exit code."""
-
-    async def run(reactor: Any) -> None:
-        try:
-            await work(reactor)
-        except PkgrepoError as error:
-            fail_with(error)
-        except OSError as error:
-            fail(sentence_of(error), 1)
-
-    react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
-    raise AssertionError("react ends the program")
 
 
 def _destination(config: Config, address: str | None) -> Destination:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
@@ -43,14 +43,23 @@ def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoRe
     """Run ``work`` with a started core and end the program; errors are printed and decide the exit code."""
     check_owner(config.data.dir)
 
-    async def run(reactor: object) -> None:
+    async def run(reactor: Any) -> None:
+        core = Core(config, reactor)
+        await core.start()
         try:
-            core = Core(config, reactor)
-            await core.start()
-            try:
-                await work(core)
-            finally:
-                await core.stop()
+            await work(core)
+        finally:
+            await core.stop()
+
+    run_alone(run)
+
+
+def run_alone(work: Callable[[Any], Awaitable[None]]) -> NoReturn:
+    """Run ``work`` with a reactor and end the program; errors are printed and decide the exit code."""
+
+    async def run(reactor: Any) -> None:
+        try:
+            await work(reactor)
         except PkgrepoError as error:
             fail_with(error)
         except OSError as error:

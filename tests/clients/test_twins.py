@@ -26,6 +26,7 @@ from tests.support.npm_clients import NodeBench, Registry
 from tests.support.npm_packages import make_publish
 from tests.support.ports import closed_port
 from tests.support.ruby_clients import DEBIAN, RubyBench
+from tests.support.s3_servers import BUCKET, KEY, S3Server, s3_server
 from tests.support.server_process import ServerProcess
 from tests.support.timeouts import TIMEOUT_S
 
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.clients
 CONFIG = hosted("npm", "private")
 EXAMPLE = Path(pkgrepo.__file__).parent / "examples" / "twins" / "nginx.conf"
 REPOSITORIES = ("py", "node", "java", "gems", "channel", "images")
+IN_BUCKET = ("py", "node", "gems", "channel")
 SCOPED = "@team/thing"
 MAIN = """
 daemon off;
@@ -59,18 +61,46 @@ class Twins:
     def __init__(self, server: ServerProcess, folder: Path, port: int) -> None:
         self.folder = folder
         self.url = f"http://127.0.0.1:{port}"
-        self._server = server
+        self.server_url = server.url
 
     def export(self, name: str, *options: str) -> str:
         token = self.folder.with_name("token")
         command = ["export", f"main/{name}", str(self.folder / name), "--base-url", f"{self.url}/{name}", *options]
-        return self.pkgrepo(*command, "--url", self._server.url, "--token-file", str(token))
+        return self.pkgrepo(*command, "--url", self.server_url, "--token-file", str(token))
 
-    def pkgrepo(self, *arguments: str, status: int = 0) -> str:
+    def export_to(self, s3: S3Server, name: str, *options: str, status: int = 0) -> str:
+        token, bucket = self.folder.with_name("token"), f"{s3.endpoint}/{BUCKET}"
+        command = ["export", f"main/{name}", f"s3://{BUCKET}/{name}", "--base-url", f"{bucket}/{name}", *options]
+        return self.on_bucket(s3, *command, "--url", self.server_url, "--token-file", str(token), status=status)
+
+    def on_bucket(self, s3: S3Server, *arguments: str, status: int = 0) -> str:
+        keys = {"AWS_ACCESS_KEY_ID": KEY.id, "AWS_SECRET_ACCESS_KEY": KEY.secret, "AWS_ENDPOINT_URL": s3.endpoint}
+        return self.pkgrepo(*arguments, status=status, **keys)
+
+    def pkgrepo(self, *arguments: str, status: int = 0, **variables: str) -> str:
         folder = self.folder.parent
-        done = run_pkgrepo(*arguments, environ=client_environment(folder / "home"), folder=folder)
+        done = run_pkgrepo(*arguments, environ=client_environment(folder / "home", **variables), folder=folder)
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def bucket(twins: Twins) -> Iterator[S3Server]:
+    """A bucket that anyone may read, with twins of some repositories."""
+    with s3_server(kind="moto") as s3:
+        for name in IN_BUCKET:
+            assert "0 removed" in twins.export_to(s3, name)
+        s3.publish()
+        yield s3
+
+
+@pytest.fixture(params=["nginx", "bucket"])
+def url(request: pytest.FixtureRequest, twins: Twins) -> str:
+    """The address below which the twins are."""
+    if request.param == "nginx":
+        return twins.url
+    s3: S3Server = request.getfixturevalue("bucket")
+    return f"{s3.endpoint}/{BUCKET}"
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +150,10 @@ def twins(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.mark.parametrize("name", ["pip", "uv"])
-def test_python(twins: Twins, tmp_path: Path, name: str) -> None:
+def test_python(url: str, tmp_path: Path, name: str) -> None:
     environ = client_environment(tmp_path / "home")
     python = make_venv(tmp_path / "venv", environ=environ)
-    index = ["--index-url", f"{twins.url}/py/simple/"]
+    index = ["--index-url", f"{url}/py/simple/"]
     install = [*pip_into(python), "install"] if name == "pip" else [client("uv"), "pip", "install", "--python", python]
     run_client([*install, *index, NAME], environ=environ, folder=tmp_path)
     shown = run_client(
@@ -146,14 +176,14 @@ def test_python_pages_have_their_types(twins: Twins) -> None:
     assert metadata.text.startswith("Metadata-Version")
 
 
-def test_npm(twins: Twins, tmp_path: Path) -> None:
-    registry = Registry(twins.url, "")
-    registry.url = f"{twins.url}/node/"
+def test_npm(url: str, tmp_path: Path) -> None:
+    registry = Registry(url, "")
+    registry.url = f"{url}/node/"
     bench = NodeBench(tmp_path / "bench", registry, None)
     place = bench.project("app")
     bench.install("npm-11", place, NAME, SCOPED)
     lock = json.loads((place / "package-lock.json").read_text())["packages"]
-    assert lock[f"node_modules/{SCOPED}"]["resolved"].startswith(f"{twins.url}/node/{SCOPED}/-/")
+    assert lock[f"node_modules/{SCOPED}"]["resolved"].startswith(f"{url}/node/{SCOPED}/-/")
     assert (place / "node_modules" / NAME / "package.json").exists()
 
 
@@ -163,8 +193,8 @@ def test_maven(twins: Twins, tmp_path: Path) -> None:
     assert b"com.example" in bench.fetched("com.example", NAME, "1.0", f"{NAME}-1.0.pom")
 
 
-def test_gem_and_bundle(twins: Twins, tmp_path: Path) -> None:
-    bench = RubyBench(tmp_path, DEBIAN, f"{twins.url}/gems", None)
+def test_gem_and_bundle(url: str, tmp_path: Path) -> None:
+    bench = RubyBench(tmp_path, DEBIAN, f"{url}/gems", None)
     assert f"Successfully installed {NAME}-1.0.0" in bench.gem(
         "install", NAME, "--clear-sources", "--source", f"{bench.url}/"
     )
@@ -173,10 +203,10 @@ def test_gem_and_bundle(twins: Twins, tmp_path: Path) -> None:
     assert f"{NAME} (1.0.0)" in bench.locked()
 
 
-def test_conda(twins: Twins, tmp_path: Path) -> None:
+def test_conda(url: str, tmp_path: Path) -> None:
     script = Path(__file__).with_name("conda") / "rattler_client.py"
     arguments = {
-        "channel": f"{twins.url}/channel",
+        "channel": f"{url}/channel",
         "specs": ["tool"],
         "prefix": str(tmp_path / "env"),
         "cache": str(tmp_path / "cache"),
@@ -206,3 +236,35 @@ def test_a_changed_byte_and_another_key_are_found(server: ServerProcess, twins: 
     file.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
     assert "has other bytes" in twins.pkgrepo("twin", "verify", str(python), "--key", str(key), status=1)
     file.write_bytes(whole)
+
+
+def test_changed_and_missing_objects_are_found_and_replaced(twins: Twins) -> None:
+    with s3_server() as s3:
+        assert "--no-addresses" in twins.export_to(s3, "py", status=1)
+        twins.export_to(s3, "py", "--no-addresses")
+        wheel = next((s3.objects / "py").rglob("*.whl"))
+        whole = wheel.read_bytes()
+        wheel.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+        (s3.objects / "py" / "simple" / "index.html").unlink()
+        found = twins.on_bucket(s3, "twin", "verify", f"s3://{BUCKET}/py", status=1)
+        assert f"{wheel.name} has other bytes" in found
+        assert "simple/index.html is missing" in found
+        twins.export_to(s3, "py", "--no-addresses", "--renew")
+        assert "files are sound" in twins.on_bucket(s3, "twin", "verify", f"s3://{BUCKET}/py")
+        assert wheel.read_bytes() == whole
+
+
+def test_objects_have_the_types_of_the_server(twins: Twins, bucket: S3Server) -> None:
+    for path, type_ in (
+        (f"py/simple/{NAME}/", "text/html"),
+        (f"py/simple/{NAME}/index.json", "application/vnd.pypi.simple.v1+json"),
+        (f"node/{NAME}", "application/json"),
+        ("gems/specs.4.8.gz", "application/octet-stream"),
+    ):
+        answer = requests.get(f"{bucket.endpoint}/{BUCKET}/{path}", timeout=TIMEOUT_S)
+        assert (path, answer.status_code, answer.headers["Content-Type"].partition(";")[0]) == (path, 200, type_)
+        assert "Content-Encoding" not in answer.headers
+    assert "of which 0 were written and 0 removed" in twins.export_to(bucket, "channel")
+    assert "is in the twin at py/" in twins.on_bucket(
+        bucket, "export", "main/py", f"s3://{BUCKET}/py/inner", "--url", twins.server_url, status=5
+    )

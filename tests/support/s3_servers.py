@@ -7,6 +7,7 @@ implementation of the documents of the protocol, and of how it answers wrong req
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import tempfile
@@ -110,6 +111,12 @@ class S3Server:
                 )
             time.sleep(0.05)
 
+    def publish(self) -> None:
+        """Let anyone read the objects of the bucket."""
+        rule = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{BUCKET}/*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [rule]}).encode()
+        assert self._put(f"{BUCKET}?policy", policy) in (200, 204)
+
     def kill(self) -> None:
         """Kill it as a crash does."""
         if self._process is not None:
@@ -127,10 +134,13 @@ class S3Server:
             self._process.send_signal(signal.SIGCONT)
 
     def _make_bucket(self) -> int:
-        request = AWSRequest("PUT", f"{self.endpoint}/{BUCKET}", data=b"")
+        return self._put(BUCKET, b"")
+
+    def _put(self, path: str, data: bytes) -> int:
+        request = AWSRequest("PUT", f"{self.endpoint}/{path}", data=data)
         S3SigV4Auth(Credentials(KEY.id, KEY.secret), "s3", REGION).add_auth(request)
-        headers = dict(request.headers)
-        return requests.put(request.url, headers=headers, timeout=TIMEOUT_S, verify=self._verify).status_code
+        sent = {"data": data, "headers": dict(request.headers), "timeout": TIMEOUT_S, "verify": self._verify}
+        return requests.put(request.url, **sent).status_code
 
 
 class MotoServer(S3Server):

@@ -101,7 +101,7 @@ class Draft:
         self._replace = replace
         self._draft = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
         self._sha256 = hashlib.sha256()
-        self._file: IO[bytes] = self._draft.open("xb")
+        self._file: IO[bytes] = self._draft.open("x+b")
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +121,16 @@ class Draft:
     def sha256(self) -> str:
         """The digest of what was written."""
         return self._sha256.hexdigest()
+
+    @property
+    def size(self) -> int:
+        """How many bytes were written."""
+        return self._file.tell()
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return bytes that were written before; fewer only at the end."""
+        self._file.flush()
+        return os.pread(self._file.fileno(), count, start)
 
     def keep(self, expected: str | None) -> None:
         """Give the file its name. :raises DigestMismatch: its sha256 is not the expected one (None: any)"""

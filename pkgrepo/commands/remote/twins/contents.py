@@ -11,12 +11,15 @@ ruby     the compact index (``versions``, ``names``, ``info/``) and the legacy o
 conda    ``SUBDIR/repodata.json`` with its packed form, and ``channeldata.json``
 docker   an OCI image layout in a folder of each image, with all its tags
 =======  ==============================================================================================================
+
+A twin whose place has addresses, as a bucket has, has a document of a folder also at the folder's address, which is
+``simple/NAME/`` or ``NAME`` for npm.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
@@ -31,7 +34,7 @@ from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.signed_lists import Listed
 
-from .folder import TwinFolder
+from .lists import OCTETS, Twin, write
 
 HTML: Final = "text/html"
 JSON: Final = "application/vnd.pypi.simple.v1+json"
@@ -58,49 +61,62 @@ class Export:
     repository: str
     url: str
     base_url: str
-    folder: TwinFolder
+    twin: Twin
     files: dict[str, Listed] = field(factory=dict)
     withheld: int = 0
 
     async def file(self, path: str, sha256: str | None) -> None:
         """Fetch a stored file, unless the twin has it with this digest."""
-        known = None if sha256 is None else self.folder.known(path, sha256)
-        if known is None:
-            known = await self._fetch(path, quote(path, safe="/@+"), sha256, {})
-        if known is None:
-            self.withheld += 1
-        else:
+        known = None if sha256 is None else self.twin.known(path, sha256)
+        if known is not None:
             self.files[path] = known
+        elif not await self._fetch([path], quote(path, safe="/@+"), sha256, {}):
+            self.withheld += 1
 
     async def document(
-        self, path: str, source: str = "", accept: str = "*/*", *, change: Callable[[bytes], bytes] | None = None
+        self,
+        path: str,
+        source: str = "",
+        accept: str = "*/*",
+        *,
+        address: str = "",
+        change: Callable[[bytes], bytes] | None = None,
     ) -> bool:
-        """Fetch a document that the server makes. Returns whether there is one."""
-        found = await self._fetch(path, source or quote(path), None, {"Accept": accept}, change)
-        if found is not None:
-            self.files[path] = found
-        return found is not None
+        """
+        Fetch a document that the server makes. Returns whether there is one.
+
+        ``address`` is that of the folder that it describes, if clients ask for this.
+        """
+        paths = [path, address] if address and self.twin.has_addresses else [path]
+        return await self._fetch(paths, source or quote(path), None, {"Accept": accept}, change)
+
+    async def write(self, path: str, data: bytes, content_type: str = "application/json") -> None:
+        """Write a small file."""
+        self.files[path] = await write(self.twin, path, data, content_type)
 
     async def _fetch(
         self,
-        path: str,
+        paths: Sequence[str],
         source: str,
         sha256: str | None,
         headers: Mapping[str, str],
         change: Callable[[bytes], bytes] | None = None,
-    ) -> Listed | None:
-        with self.folder.draft(path) as draft:
+    ) -> bool:
+        """Fetch a file, and keep it at some paths. Returns whether the server has given it."""
+        with self.twin.draft(paths[0]) as draft:
             pieces: list[bytes] = []
             take = draft.write if change is None else pieces.append
             try:
-                await self.client.fetch(f"/repositories/{quote(self.repository)}/{source}", take, headers)
+                fields = await self.client.fetch(f"/repositories/{quote(self.repository)}/{source}", take, headers)
             except Failed as error:
                 if error.status in WITHHELD:
-                    return None
+                    return False
                 raise
             if change is not None:
                 draft.write(change(b"".join(pieces)))
-            return self.folder.keep(path, draft, sha256)
+            for path in paths:
+                self.files[path] = await self.twin.keep(path, draft, sha256, fields.get("content-type", OCTETS))
+        return True
 
 
 async def export_python(export: Export) -> None:
@@ -109,12 +125,15 @@ async def export_python(export: Export) -> None:
     async def one(package: Any) -> None:
         key = str(package["key"])
         await _stored_files(export, package)
-        for name, accept in (("index.html", HTML), ("index.json", JSON)):
-            await export.document(f"simple/{key}/{name}", f"simple/{quote(key)}/", accept)
+        await _simple(export, f"simple/{key}/")
 
     await _each_package(export, one)
-    for name, accept in (("index.html", HTML), ("index.json", JSON)):
-        await export.document(f"simple/{name}", "simple/", accept)
+    await _simple(export, "simple/")
+
+
+async def _simple(export: Export, folder: str) -> None:
+    await export.document(f"{folder}index.html", quote(folder), HTML, address=folder)
+    await export.document(f"{folder}index.json", quote(folder), JSON)
 
 
 async def export_npm(export: Export) -> None:
@@ -127,7 +146,11 @@ async def export_npm(export: Export) -> None:
         name = str(package["name"])
         await _stored_files(export, package)
         await export.document(
-            f"{name}/index.json", quote(name, safe="@"), "application/json", change=lambda data: data.replace(old, new)
+            f"{name}/index.json",
+            quote(name, safe="@"),
+            "application/json",
+            address=name,
+            change=lambda data: data.replace(old, new),
         )
 
     await _each_package(export, one)
@@ -197,8 +220,8 @@ async def export_images(export: Export) -> None:
             else:
                 entries.append(entry)
         index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries}
-        export.files[f"{image}/oci-layout"] = export.folder.write(f"{image}/oci-layout", LAYOUT)
-        export.files[f"{image}/index.json"] = export.folder.write(f"{image}/index.json", msgspec.json.encode(index))
+        await export.write(f"{image}/oci-layout", LAYOUT)
+        await export.write(f"{image}/index.json", msgspec.json.encode(index))
 
     await _each_package(export, one)
 
@@ -211,7 +234,7 @@ async def _image(export: Export, registry: Registry, image: str, reference: str)
             for blob in manifest.blobs():
                 await _image_blob(export, registry, image, blob.digest)
             path = f"{image}/blobs/sha256/{manifest.digest.removeprefix('sha256:')}"
-            export.files[path] = export.folder.write(path, manifest.body)
+            await export.write(path, manifest.body, manifest.media_type)
     except Failed as error:
         if error.status in WITHHELD:
             return None
@@ -227,11 +250,11 @@ async def _image_blob(export: Export, registry: Registry, image: str, digest: st
     path = f"{image}/blobs/sha256/{sha256}"
     if path in export.files:
         return
-    known = export.folder.known(path, sha256)
+    known = export.twin.known(path, sha256)
     if known is None:
-        with export.folder.draft(path) as draft:
+        with export.twin.draft(path) as draft:
             await registry.fetch_blob(image, digest, draft.write)
-            known = export.folder.keep(path, draft, sha256)
+            known = await export.twin.keep(path, draft, sha256)
     export.files[path] = known
 
 

@@ -1,15 +1,8 @@
 """
-The folder of a twin: its files, and the list of them.
+The twin in a folder.
 
-==========================  ===========================================================================================
-``.twin/twin.json``         the digest of the list, and the statement about it that the server has signed, if any
-``.twin/<digest>.list``     a line for each file, sorted by path: its sha256, its size in bytes, and its path
-everything else             the files, as clients get them
-==========================  ===========================================================================================
-
-A file has its name only when it is whole and durable, and one whose bytes stay the same is not written. A round first
-adds and replaces files, then writes the list, then ``twin.json``, and last removes what the list has no more: a round
-that is killed leaves a twin that works, and the next one goes on. Every method blocks.
+A file has its name only when it is whole and durable, and one whose bytes stay the same is not written. Every method
+blocks: this is for commands, which do nothing else meanwhile.
 """
 
 from __future__ import annotations
@@ -18,37 +11,54 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from pkgrepo.commands.remote.transfers.files import Draft, sha256_of
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.storage.small_files import replace_file
-from pkgrepo.untrusted.signed_lists import Listed, Manifest, find_problem, is_plain_path, iter_list, render_list
+from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 
-STATE: Final = ".twin"
-MANIFEST: Final = "twin.json"
-FORM: Final = "pkgrepo twin 1"
+from .lists import (
+    MANIFEST,
+    OCTETS,
+    STATE,
+    check_path,
+    list_path,
+    read_list,
+    read_manifest,
+    render_manifest,
+    signature_problems,
+)
 
 
-class TwinFolder:
-    """The twin of a repository in the folder ``root``, which is new, empty, or has this twin."""
+class FolderTwin:
+    """
+    The twin of a repository in the folder ``root``, which is new, empty, or has this twin; see L{Twin}.
 
-    def __init__(self, root: Path, repository: str) -> None:
+    With ``renew`` what is there is read and compared, instead of its sizes alone.
+
+    :raises Conflict: it has other things; :raises Invalid: its list is damaged; :raises OSError: it cannot be used
+    """
+
+    has_addresses = False
+
+    def __init__(self, root: Path, repository: str, *, renew: bool = False) -> None:
         self._root = root
         self._repository = repository
         if root.exists() and not (root / STATE).is_dir() and any(root.iterdir()):
             raise Conflict(f"{root} holds other things already; a twin begins in a new folder")
+        for each in root.absolute().parents:
+            if (each / MANIFEST).exists():
+                raise Conflict(f"{root} is in the twin in {each}, which would remove what its own list has not")
         (root / STATE).mkdir(parents=True, exist_ok=True)
-        manifest = read_manifest(root)
+        manifest = _manifest(root)
         if manifest is not None and manifest.repository != repository:
             raise Conflict(f"{root} is the twin of {manifest.repository}")
-        self._known = dict(read_list(root, manifest)) if manifest is not None else {}
+        self._known = {} if manifest is None or renew else dict(_list(root, manifest))
         self.written = 0
 
     def known(self, path: str, sha256: str) -> Listed | None:
-        """The file at a path if it is there with this digest, by the last list and its size; else None."""
+        """See L{Twin}."""
         found = self._known.get(path)
         if found is None or found.sha256 != sha256:
             return None
@@ -58,13 +68,13 @@ class TwinFolder:
             return None
 
     def draft(self, path: str) -> Draft:
-        """Begin to write a file. :raises Invalid: the path leads out of the folder; :raises OSError: or it is full"""
+        """See L{Twin}."""
         target = self._path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         return Draft(target, replace=True)
 
-    def keep(self, path: str, draft: Draft, expected: str | None = None) -> Listed:
-        """End a file, unless it is there with the same bytes. :raises DigestMismatch: it has not the expected sha256"""
+    async def keep(self, path: str, draft: Draft, expected: str | None = None, content_type: str = OCTETS) -> Listed:  # noqa: ARG002
+        """See L{Twin}."""
         target = self._path(path)
         if expected in (None, draft.sha256) and target.is_file() and sha256_of(target) == draft.sha256:
             return Listed(target.stat().st_size, draft.sha256)
@@ -72,34 +82,18 @@ class TwinFolder:
         self.written += 1
         return Listed(target.stat().st_size, draft.sha256)
 
-    def write(self, path: str, data: bytes) -> Listed:
-        """Write a small file."""
-        with self.draft(path) as draft:
-            draft.write(data)
-            return self.keep(path, draft)
-
-    def finish(self, files: Mapping[str, Listed]) -> tuple[str, Path]:
-        """Write the list of all files. Returns its digest and its path; ``publish`` makes it the list of the twin."""
+    async def finish(self, files: Mapping[str, Listed]) -> str:
+        """See L{Twin}."""
         text = render_list(files)
         digest = hashlib.sha256(text).hexdigest()
-        path = self._root / STATE / f"{digest}.list"
+        path = self._root / list_path(digest)
         if not path.exists() or path.read_bytes() != text:
             replace_file(path, text)
-        return digest, path
+        return digest
 
-    def publish(self, files: Mapping[str, Listed], digest: str, signed: Mapping[str, Any]) -> int:
-        """Make a list that of the twin, and remove the files that it has not. Returns how many were removed."""
-        manifest = Manifest(
-            form=FORM,
-            repository=self._repository,
-            list_sha256=digest,
-            files=len(files),
-            statement=signed.get("statement", ""),
-            signature=signed.get("signature", ""),
-            key=signed.get("key", ""),
-        )
-        data = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
-        replace_file(self._root / STATE / MANIFEST, data)
+    async def publish(self, files: Mapping[str, Listed], digest: str, signed: Mapping[str, Any]) -> int:
+        """See L{Twin}."""
+        replace_file(self._root / MANIFEST, render_manifest(self._repository, digest, len(files), signed))
         for each in (self._root / STATE).glob("*.list"):
             if each.name != f"{digest}.list":
                 each.unlink()
@@ -111,10 +105,13 @@ class TwinFolder:
         self._known = dict(files)
         return removed
 
-    def is_published(self, digest: str) -> bool:
-        """Whether this list is that of the twin already, and signed."""
-        manifest = read_manifest(self._root)
+    async def is_published(self, digest: str) -> bool:
+        """See L{Twin}."""
+        manifest = _manifest(self._root)
         return manifest is not None and manifest.list_sha256 == digest and bool(manifest.signature)
+
+    async def close(self) -> None:
+        """See L{Twin}."""
 
     def _remove_empty(self, folder: Path) -> None:
         while folder != self._root:
@@ -125,10 +122,7 @@ class TwinFolder:
             folder = folder.parent
 
     def _path(self, path: str) -> Path:
-        parts = path.split("/")
-        if not is_plain_path(path) or parts[0] == STATE:
-            raise Invalid(f"{path!r} is no path of a file")  # the server's names are not trusted with the disk
-        return self._root.joinpath(*parts)
+        return self._root.joinpath(*check_path(path))
 
 
 def verify(root: Path, key: bytes | None) -> tuple[Manifest, list[str]]:
@@ -139,12 +133,11 @@ def verify(root: Path, key: bytes | None) -> tuple[Manifest, list[str]]:
 
     :raises Invalid: there is no twin, or its list is damaged, or the key is no Ed25519 key
     """
-    manifest = read_manifest(root)
+    manifest = _manifest(root)
     if manifest is None:
         raise Invalid(f"{root} has no twin")
-    problem = find_problem(manifest, key or manifest.key.encode())
-    problems = [problem] if problem else []
-    listed = dict(read_list(root, manifest))
+    problems = signature_problems(manifest, key)
+    listed = dict(_list(root, manifest))
     for path, each in listed.items():
         file = root / path
         if not file.is_file():
@@ -155,34 +148,24 @@ def verify(root: Path, key: bytes | None) -> tuple[Manifest, list[str]]:
     return manifest, problems
 
 
-def read_manifest(root: Path) -> Manifest | None:
-    """The manifest of a twin, or None. :raises Invalid: it cannot be read"""
-    try:
-        found = msgspec.json.decode((root / STATE / MANIFEST).read_bytes(), type=Manifest)
-    except FileNotFoundError:
-        return None
-    except msgspec.MsgspecError as error:
-        raise Invalid(f"{root / STATE / MANIFEST} is damaged: {error}") from None
-    if found.form != FORM:
-        raise Invalid(f"the twin in {root} has the form {found.form!r}, and this version knows {FORM!r}")
-    return found
-
-
-def read_list(root: Path, manifest: Manifest) -> Iterator[tuple[str, Listed]]:
-    """The files of a twin. :raises Invalid: the list is damaged"""
-    path = root / STATE / f"{manifest.list_sha256}.list"
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise Invalid(f"the list of the twin, {path}, is missing") from None
-    if hashlib.sha256(data).hexdigest() != manifest.list_sha256:
-        raise Invalid(f"the list of the twin, {path}, is damaged")
-    yield from iter_list(data)
-
-
 def walk(root: Path) -> Iterator[str]:
     """The paths of all files but those about the twin, and unfinished ones."""
     for folder, folders, names in os.walk(root):
         if Path(folder) == root and STATE in folders:
             folders.remove(STATE)
         yield from ((Path(folder) / name).relative_to(root).as_posix() for name in names)
+
+
+def _manifest(root: Path) -> Manifest | None:
+    return read_manifest(_read(root / MANIFEST), str(root))
+
+
+def _list(root: Path, manifest: Manifest) -> Iterator[tuple[str, Listed]]:
+    return read_list(_read(root / list_path(manifest.list_sha256)), manifest, str(root))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

@@ -28,6 +28,7 @@ from .documents import (
 from .requests import Body, Incoming, Query, Requests, Unanswered, WholeResponse, reason_of
 
 PAGE = 1000  # items; more are not sent at once
+OCTETS = "application/octet-stream"
 
 _ABSENT = {"NoSuchKey", "NoSuchUpload", "404"}
 
@@ -45,18 +46,23 @@ class Bucket:
     """
     The objects whose keys begin with ``prefix``; keys are without it here.
 
-    Every method raises ``StorageFailed`` when the store refuses or does not answer, and logs why.
+    Every method raises ``StorageFailed`` when the store refuses or does not answer, and logs why. With ``replaces``
+    writing replaces an object that is there.
     """
 
-    def __init__(self, requests: Requests, *, prefix: str, storage: str) -> None:
+    def __init__(self, requests: Requests, *, prefix: str, storage: str, replaces: bool = False) -> None:
         self._requests = requests
         self._prefix = prefix
         self._storage = storage
-        self._conditional = True  # until the store says that it knows no conditional writes
+        self._conditional = not replaces  # until the store says that it knows no conditional writes
 
-    async def put(self, key: str, body: Body) -> bool:
-        """Store an object that is not there yet. Returns whether it was absent; an existing one is never changed."""
-        headers = {"x-amz-checksum-sha256": base64_of(body.sha256), "Content-Type": "application/octet-stream"}
+    async def put(self, key: str, body: Body, content_type: str = OCTETS) -> bool:
+        """
+        Store an object. Returns whether it was absent.
+
+        An existing one is never changed, unless writing ``replaces``: then the result is true.
+        """
+        headers = {"x-amz-checksum-sha256": base64_of(body.sha256), "Content-Type": content_type}
         response = await self._write_new("PUT", key, (), headers, body)
         if response.status == 412:
             # Our own, if the response to an earlier try was lost: keys are random.
@@ -129,9 +135,9 @@ class Bucket:
 
     # Uploads in parts
 
-    async def begin_parts(self, key: str) -> str:
+    async def begin_parts(self, key: str, content_type: str = OCTETS) -> str:
         """Begin to send an object in parts. Returns the id of that."""
-        headers = {"x-amz-checksum-algorithm": "SHA256", "Content-Type": "application/octet-stream"}
+        headers = {"x-amz-checksum-algorithm": "SHA256", "Content-Type": content_type}
         response = await self._send("POST", key, [("uploads", "")], headers)
         self._check(response, "POST", key)
         try:

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.storage.blobs.durability import forget
-from pkgrepo.storage.blobs.s3.bucket import Bucket
+from pkgrepo.storage.blobs.s3.bucket import OCTETS, Bucket
 from pkgrepo.storage.blobs.s3.documents import Part, render_parts
 from pkgrepo.storage.blobs.s3.requests import Body
 from pkgrepo.storage.free_space import free_and_total, low_water
@@ -143,6 +143,7 @@ class PartSender:
         size: int = PART,
         id: str | None = None,
         sent: Sequence[Part] = (),
+        content_type: str = OCTETS,
     ) -> None:
         self.id = id
         self.taken = sum(part.size for part in sent)  # bytes that are in parts
@@ -150,6 +151,7 @@ class PartSender:
         self._key = key
         self._read = read
         self._digest = digest
+        self._content_type = content_type
         self._size = size
         self._parts = {part.number: part for part in sent}
         self._next = len(sent) + 1
@@ -228,7 +230,7 @@ class PartSender:
     async def _send(self, number: int, start: int, count: int) -> None:
         async with self._beginning:
             if self.id is None:
-                self.id = await self._bucket.begin_parts(self._key)
+                self.id = await self._bucket.begin_parts(self._key, self._content_type)
         body = await self._read(start, count)
         self._parts[number] = await self._bucket.put_part(self._key, self.id, number, body)
         self.on_sent((start, count))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -25,17 +26,19 @@ from twisted.web.iweb import IBodyProducer, IPolicyForHTTPS
 from zope.interface import implementer
 
 from pkgrepo.concurrency.time_limits import Patience, TimedOut, within
+from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.outbound.addresses import ANYWHERE
 from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
 from pkgrepo.outbound.connection import Response
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.outbound.http_proxies import ProxyChoice
+from pkgrepo.outbound.tls import make_policy
 from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.pools import Pools
 
 from .documents import DocumentBroken, read_error_code
-from .signing import CredentialsMissing, Signer
+from .signing import CredentialsMissing, Signer, make_signer
 
 Query = Sequence[tuple[str, str]]
 
@@ -263,6 +266,16 @@ class Requests:
         data = b"" if body is None else body.data
         producer = Producer(data, patience.heard) if body is not None or method in ("POST", "PUT") else None
         return Incoming(await patience.wait(self._client.request(method, url, signed, producer)), self._reactor)
+
+
+async def make_requests(place: BucketPlace, pools: Pools) -> Requests:
+    """What sends requests to a bucket. :raises Conflict: there are no credentials, or the certificates are damaged"""
+    try:
+        signer = await pools.disk(make_signer, place.region, place.key)
+        policy = await pools.disk(make_policy, [Path(each) for each in (place.ca_file,) if each])
+    except (CredentialsMissing, Invalid) as error:
+        raise Conflict(f"bucket {place.bucket!r} cannot be used: {error}") from error
+    return Requests(place, signer, policy, pools)
 
 
 def reason_of(error: Exception) -> str:

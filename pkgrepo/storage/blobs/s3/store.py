@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import cast
 from uuid import uuid4
 
@@ -12,9 +11,8 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.concurrency.lru import Lru
-from pkgrepo.errors import BlobMissing, Conflict, Invalid, TooLarge
+from pkgrepo.errors import BlobMissing, Conflict, TooLarge
 from pkgrepo.interfaces import IBlobAddresses, IBlobStore, IBlobUpload
-from pkgrepo.outbound.tls import make_policy
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.blobs.paths import format_text, is_upload_id, new_upload_id, read_format
@@ -28,8 +26,7 @@ from .documents import Part
 from .names import BLOBS, FORMAT, UPLOADS, is_locator, parts_locator, rest_prefix, upload_of_parts, upload_of_rest
 from .parts import PART, PartSender
 from .reading import BucketBlob, read_range
-from .requests import Body, Requests
-from .signing import CredentialsMissing, make_signer
+from .requests import Body, make_requests
 from .upload import BucketUpload, commit_together, digest_body
 
 REDIRECT_S = 300  # seconds in which a redirected client must begin to read, by the clock of the bucket
@@ -91,12 +88,7 @@ class BucketBlobStore:
         :raises Conflict: it belongs to another storage, or holds other things, or is missing
         :raises StorageFailed: the bucket cannot be read or written
         """
-        try:
-            signer = await self._pools.disk(make_signer, self._place.region, self._place.key)
-            policy = await self._pools.disk(make_policy, [Path(each) for each in (self._place.ca_file,) if each])
-        except (CredentialsMissing, Invalid) as error:
-            raise Conflict(f"bucket {self._place.bucket!r} cannot be used: {error}") from error
-        self._requests = Requests(self._place, signer, policy, self._pools)
+        self._requests = await make_requests(self._place, self._pools)
         self._bucket = Bucket(self._requests, prefix=self._place.prefix, storage=self.name)
         found = await self._read_format()
         if found is None and create:

@@ -6,7 +6,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from pkgrepo.commands.remote.twins.folder import TwinFolder, verify
+from pkgrepo.commands.remote.twins.folder import FolderTwin, verify
+from pkgrepo.commands.remote.twins.lists import write
 from pkgrepo.errors import Conflict, DigestMismatch, Invalid
 
 KEY = Ed25519PrivateKey.generate()
@@ -25,11 +26,24 @@ def sign(digest: str, private: Ed25519PrivateKey = KEY) -> dict[str, str]:
 
 def export(root, files, **changes):
     """Write a twin with these files. Returns how many were written, and removed."""
-    twin = TwinFolder(root, "main/py")
-    listed = {path: twin.write(path, data) for path, data in files.items()}
-    digest, _ = twin.finish(listed)
-    removed = twin.publish(listed, digest, {**sign(digest), **changes})
-    return twin.written, removed
+
+    async def work():
+        twin = FolderTwin(root, "main/py")
+        listed = {path: await write(twin, path, data, "text/plain") for path, data in files.items()}
+        digest = await twin.finish(listed)
+        removed = await twin.publish(listed, digest, {**sign(digest), **changes})
+        return twin.written, removed
+
+    return done(work())
+
+
+def done(work):
+    """The result of a coroutine that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits")
 
 
 def test_only_what_has_changed_is_written_and_what_is_gone_is_removed(tmp_path):
@@ -47,8 +61,8 @@ def test_only_what_has_changed_is_written_and_what_is_gone_is_removed(tmp_path):
 def test_a_round_that_was_killed_leaves_the_list_and_is_continued(tmp_path):
     root = tmp_path / "twin"
     export(root, {"a": b"1"})
-    twin = TwinFolder(root, "main/py")
-    twin.write("b", b"2")
+    twin = FolderTwin(root, "main/py")
+    done(write(twin, "b", b"2", "text/plain"))
     draft = twin.draft("c")
     draft.write(b"half")
     assert [each for each in verify(root, None)[1] if "b " not in each and ".c." not in each] == []
@@ -58,27 +72,29 @@ def test_a_round_that_was_killed_leaves_the_list_and_is_continued(tmp_path):
 
 
 def test_a_file_with_another_digest_is_not_kept(tmp_path):
-    twin = TwinFolder(tmp_path / "twin", "main/py")
+    twin = FolderTwin(tmp_path / "twin", "main/py")
     with twin.draft("a") as draft:
         draft.write(b"other bytes")
         with pytest.raises(DigestMismatch):
-            twin.keep("a", draft, "0" * 64)
+            done(twin.keep("a", draft, "0" * 64))
     assert not (tmp_path / "twin" / "a").exists()
 
 
 @pytest.mark.parametrize("path", ["../a", "a/../../b", "/a", "a//b", "", ".", ".twin/twin.json", "a\nb", "a\\b"])
 def test_no_path_of_a_server_leads_out_of_the_folder(tmp_path, path):
     with pytest.raises(Invalid, match="is no path of a file"):
-        TwinFolder(tmp_path / "twin", "main/py").draft(path)
+        FolderTwin(tmp_path / "twin", "main/py").draft(path)
 
 
 def test_other_folders_are_left_alone(tmp_path):
     (tmp_path / "mine").write_text("x")
     with pytest.raises(Conflict, match="holds other things"):
-        TwinFolder(tmp_path, "main/py")
+        FolderTwin(tmp_path, "main/py")
     export(tmp_path / "twin", {"a": b"1"})
+    with pytest.raises(Conflict, match="is in the twin in"):
+        FolderTwin(tmp_path / "twin" / "inner", "main/other")
     with pytest.raises(Conflict, match="is the twin of main/py"):
-        TwinFolder(tmp_path / "twin", "main/other")
+        FolderTwin(tmp_path / "twin", "main/other")
 
 
 def test_what_was_changed_afterwards_is_found(tmp_path):

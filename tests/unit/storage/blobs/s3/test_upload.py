@@ -42,7 +42,7 @@ class SlowBucket:
         for each in waiting:
             each.callback(None)
 
-    async def begin_parts(self, key: str) -> str:
+    async def begin_parts(self, *_args: Any) -> str:
         return "id"
 
     async def put_part(self, key: str, parts_id: str, number: int, body: Any) -> Part:

@@ -1,0 +1,278 @@
+"""
+The twin in a bucket.
+
+An object is replaced at once, and one whose bytes stay the same is not written. While a round writes there is an object
+``.twin/begun``: where a killed round has left one, only what is older counts as known. Bytes pass through temporary
+files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pkgrepo.commands.remote.transfers.files import Draft
+from pkgrepo.errors import BlobMissing, Conflict, DigestMismatch, Invalid
+from pkgrepo.repositories.backup.place import Destination
+from pkgrepo.storage.blobs.s3.bucket import Bucket, BucketFailed
+from pkgrepo.storage.blobs.s3.parts import PART, PartSender
+from pkgrepo.storage.blobs.s3.reading import read_range
+from pkgrepo.storage.blobs.s3.requests import Body, Requests, make_requests
+from pkgrepo.storage.blobs.s3.upload import digest_body
+from pkgrepo.storage.pools import Pools
+from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
+
+from .lists import (
+    MANIFEST,
+    OCTETS,
+    STATE,
+    check_path,
+    list_path,
+    read_list,
+    read_manifest,
+    render_manifest,
+    signature_problems,
+)
+
+_NO_ADDRESS: Final = re.compile(r"answered (400|409)\b")  # to an object that is a folder as well
+BEGUN: Final = f"{STATE}/begun"
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+class BucketTwin:
+    """
+    The twin of ``repository`` below the prefix of a bucket, which is empty, or has this twin; see L{Twin}.
+
+    With ``has_addresses`` it has objects at the addresses of folders, too, with which the bucket itself serves clients.
+    """
+
+    def __init__(self, place: _Place, repository: str, *, has_addresses: bool) -> None:
+        self.has_addresses = has_addresses
+        self.written = 0
+        self._place = place
+        self._repository = repository
+        self._known: dict[str, Listed] = {}
+        self._begun = False
+        self._folder = tempfile.TemporaryDirectory(prefix="pkgrepo-twin-")
+
+    @classmethod
+    async def open(
+        cls, reactor: Any, destination: Destination, repository: str, *, has_addresses: bool, renew: bool = False
+    ) -> Self:
+        """
+        Open the bucket, and read what is there; with ``renew`` all of it is written again.
+
+        :raises Conflict: it has other things, or cannot be used; :raises Invalid: its list is damaged, or its address
+        :raises StorageFailed: it does not answer
+        """
+        place = await _Place.open(reactor, destination)
+        try:
+            found = cls(place, repository, has_addresses=has_addresses)
+            await found._read(renew=renew)
+        except BaseException:
+            await place.close()
+            raise
+        return found
+
+    def known(self, path: str, sha256: str) -> Listed | None:
+        """See L{Twin}."""
+        found = self._known.get(path)
+        return found if found is not None and found.sha256 == sha256 else None
+
+    def draft(self, path: str) -> Draft:
+        """See L{Twin}."""
+        check_path(path.removesuffix("/"))
+        return Draft(Path(self._folder.name) / hashlib.sha256(path.encode()).hexdigest(), replace=True)
+
+    async def keep(self, path: str, draft: Draft, expected: str | None = None, content_type: str = OCTETS) -> Listed:
+        """See L{Twin}."""
+        found = Listed(draft.size, draft.sha256)
+        if expected not in (None, found.sha256):
+            raise DigestMismatch("sha256", str(expected), found.sha256)
+        if self._known.get(path) != found:
+            self._known.pop(path, None)
+            await self._begin()
+            try:
+                await self._place.send(path, draft, found, content_type)
+            except BucketFailed as error:
+                if not self.has_addresses or not _NO_ADDRESS.search(error.reason):
+                    raise
+                reason = f"{error.reason}; --no-addresses is for stores that keep objects as files"
+                raise BucketFailed(error.storage, reason) from None
+            self.written += 1
+            self._known[path] = found
+        return found
+
+    async def finish(self, files: Mapping[str, Listed]) -> str:
+        """See L{Twin}."""
+        text = render_list(files)
+        digest = hashlib.sha256(text).hexdigest()
+        if self._begun or not await self.is_published(digest):
+            await self._begin()
+            await self._write(list_path(digest), text, TEXT)
+        return digest
+
+    async def publish(self, files: Mapping[str, Listed], digest: str, signed: Mapping[str, Any]) -> int:
+        """See L{Twin}."""
+        manifest = render_manifest(self._repository, digest, len(files), signed)
+        await self._write(MANIFEST, manifest, "application/json")
+        removed = 0
+        kept = {MANIFEST, list_path(digest)}
+        async for each in self._place.bucket.iterate(""):
+            if each.key not in files and each.key not in kept:
+                await self._place.bucket.delete(each.key)
+                removed += not each.key.startswith(f"{STATE}/")
+        self._begun = False
+        self._known = dict(files)
+        return removed
+
+    async def is_published(self, digest: str) -> bool:
+        """See L{Twin}."""
+        manifest = read_manifest(await self._place.read(MANIFEST), self._place.address)
+        return manifest is not None and manifest.list_sha256 == digest and bool(manifest.signature) and not self._begun
+
+    async def close(self) -> None:
+        """See L{Twin}."""
+        self._folder.cleanup()
+        await self._place.close()
+
+    async def _read(self, *, renew: bool) -> None:
+        """Read what is there, and note which files of the last list are."""
+        place = self._place
+        manifest = read_manifest(await place.read(MANIFEST), place.address)
+        begun = await place.bucket.stat(BEGUN)
+        self._begun = begun is not None
+        if manifest is None:
+            if begun is None and await place.bucket.list_page("", limit=1):
+                raise Conflict(f"{place.address} holds other things already; a twin begins at an empty prefix")
+            await place.check_outside()
+            return
+        if manifest.repository != self._repository:
+            raise Conflict(f"{place.address} is the twin of {manifest.repository}")
+        listed = {} if renew else await place.read_list(manifest)
+        async for each in place.bucket.iterate(""):
+            found = listed.get(each.key)
+            if found is not None and found.size == each.size and (begun is None or each.modified_at < begun[1]):
+                self._known[each.key] = found
+
+    async def _begin(self) -> None:
+        """Note that objects are replaced from now on."""
+        if not self._begun:
+            await self._write(BEGUN, b"", TEXT)
+            self._begun = True
+
+    async def _write(self, path: str, data: bytes, content_type: str) -> None:
+        await self._place.bucket.put(path, digest_body(data), content_type)
+
+
+async def verify_bucket(reactor: Any, destination: Destination, key: bytes | None) -> tuple[Manifest, list[str]]:
+    """
+    Read every object of a twin, and compare it with the list, and the list with its signature; see L{folder.verify}.
+
+    :raises Conflict: the bucket cannot be used; :raises StorageFailed: it does not answer
+    """
+    place = await _Place.open(reactor, destination)
+    try:
+        manifest = read_manifest(await place.read(MANIFEST), place.address)
+        if manifest is None:
+            raise Invalid(f"{place.address} has no twin")
+        problems = signature_problems(manifest, key)
+        listed = await place.read_list(manifest)
+        for path, each in listed.items():
+            found = await place.digest(path)
+            if found is None:
+                problems.append(f"{path} is missing")
+            elif found != each:
+                problems.append(f"{path} has other bytes")
+        async for stored in place.bucket.iterate(""):
+            if stored.key not in listed and not stored.key.startswith(f"{STATE}/"):
+                problems.append(f"{stored.key} is not in the list")
+        return manifest, problems
+    finally:
+        await place.close()
+
+
+class _Place:
+    """The objects of a twin."""
+
+    def __init__(self, address: str, requests: Requests, prefix: str, pools: Pools) -> None:
+        self.address = address
+        self.bucket = Bucket(requests, prefix=prefix, storage=address, replaces=True)
+        self._requests = requests
+        self._prefix = prefix
+        self._pools = pools
+
+    @classmethod
+    async def open(cls, reactor: Any, destination: Destination) -> _Place:
+        """:raises Invalid: the address is malformed; :raises Conflict: there are no credentials"""
+        where, pools = destination.bucket, Pools(reactor)
+        assert where is not None, "the address is that of a bucket"
+        pools.start()
+        try:
+            requests = await make_requests(where, pools)
+        except BaseException:
+            await pools.stop()
+            raise
+        return cls(destination.address.rstrip("/"), requests, where.prefix, pools)
+
+    async def check_outside(self) -> None:
+        """:raises Conflict: it lies in another twin, which would remove what its own list has not"""
+        above = [f"{'/'.join(parts)}/" if parts else "" for parts in _parents(self._prefix)]
+        for prefix in above:
+            if await Bucket(self._requests, prefix=prefix, storage=self.address).stat(MANIFEST) is not None:
+                raise Conflict(f"{self.address} is in the twin at {prefix or 'the top of the bucket'}")
+
+    async def read(self, key: str) -> bytes | None:
+        """A whole object, or None if there is none."""
+        try:
+            return b"".join([piece async for piece in read_range(self.bucket, key, self.address)])
+        except BlobMissing:
+            return None
+
+    async def read_list(self, manifest: Manifest) -> dict[str, Listed]:
+        """The list of the twin. :raises Invalid: it is missing or damaged"""
+        return dict(read_list(await self.read(list_path(manifest.list_sha256)), manifest, self.address))
+
+    async def digest(self, key: str) -> Listed | None:
+        """The size and the digest of an object, or None if there is none."""
+        found, size = hashlib.sha256(), 0
+        try:
+            async for piece in read_range(self.bucket, key, self.address):
+                found.update(piece)
+                size += len(piece)
+        except BlobMissing:
+            return None
+        return Listed(size, found.hexdigest())
+
+    async def send(self, key: str, draft: Draft, found: Listed, content_type: str) -> None:
+        """Store an object, or replace it."""
+        if found.size <= PART:
+            await self.bucket.put(key, Body(draft.read(0, found.size), found.sha256), content_type)
+            return
+
+        async def read(start: int, count: int) -> Body:
+            return digest_body(draft.read(start, count))
+
+        async def digest(data: bytes) -> Body:
+            return digest_body(data)
+
+        sender = PartSender(self.bucket, key, read=read, digest=digest, content_type=content_type)
+        try:
+            await sender.complete(found.size)
+        except BaseException:
+            await sender.abort()
+            raise
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._requests.stop()
+        await self._pools.stop()
+
+
+def _parents(prefix: str) -> list[list[str]]:
+    parts = prefix.strip("/").split("/") if prefix else []
+    return [parts[:count] for count in range(len(parts))]
