@@ -60,8 +60,7 @@ def file_cache_control(repository: Repository) -> bytes:
     """Files never change under their name, unless the repository's policy lets them."""
     if repository.policy.get("allow_overwrite") or repository.policy.get("reuse_deleted_names"):
         return document_cache_control(repository)
-    scope = b"private" if is_private(repository) else b"public"
-    return b"%s, max-age=%d, immutable" % (scope, YEAR)
+    return _for_ever(repository)
 
 
 def _named_file_cache_control(repository: Repository) -> bytes:
@@ -70,9 +69,19 @@ def _named_file_cache_control(repository: Repository) -> bytes:
     return file_cache_control(repository) if hosted else document_cache_control(repository)
 
 
-def document_cache_control(repository: Repository) -> bytes:
-    """Documents may change at any time: clients cache them, and revalidate each time."""
+def document_cache_control(repository: Repository, *, settled: bool = False) -> bytes:
+    """
+    Documents may change at any time: clients cache them, and revalidate each time.
+
+    Those of the past do not, once they are ``settled``.
+    """
+    if settled:
+        return _for_ever(repository)
     return b"private, no-cache" if is_private(repository) else b"no-cache"
+
+
+def _for_ever(repository: Repository) -> bytes:
+    return b"%s, max-age=%d, immutable" % (b"private" if is_private(repository) else b"public", YEAR)
 
 
 class Files:

@@ -69,7 +69,7 @@ class Format(StoredFormat):
     caller with valid credentials, and are sent from memory before routing. ``background`` makes services that run in
     one process of the server at a time, ``running`` those that run in each process. ``caches`` are shown by
     ``/metrics`` under their names. ``check_settings`` raises ``Invalid`` at the start for a setting that cannot be
-    used.
+    used. A format that is ``dated`` has views of the past.
     """
 
     resource: Callable[[Repository, Services], IResource]
@@ -87,3 +87,4 @@ class Format(StoredFormat):
     running: Callable[[], Sequence[IService]] = tuple
     caches: Mapping[str, SizedCache[Any]] = field(factory=dict)
     check_settings: Callable[[], None] = lambda: None
+    dated: bool = False

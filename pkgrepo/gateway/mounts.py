@@ -14,17 +14,19 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 from twisted.web.resource import IResource
 
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
-from pkgrepo.errors import PkgrepoError
+from pkgrepo.concurrency.lru import Lru
+from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.refusals import STATUSES, refusal_response
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Identity, Repository
+from pkgrepo.repositories.past import read_moment, view_of
 
 from .format import Format
 from .image_addresses import FORMAT as IMAGES
@@ -34,6 +36,7 @@ from .tokens import TAKEN
 PREFIX = b"/repositories/"
 TICKETS: Final = b"/api/conda/uploads/"  # of the server at every host: anaconda-client sends files there with a ticket
 MOST_REFUSALS: Final = 1000  # kept in memory; about 2 MB
+MOST_VIEWS: Final = 256  # of the past, in memory: a resource of some KB each
 LONGEST_KEPT: Final = 210  # bytes of storage and repository, none of which has a longer name
 
 _NAME = re.compile(rb"[A-Za-z0-9_-]{1,100}")  # of storages and repositories, none of which is longer
@@ -74,6 +77,8 @@ class Entry:
     path in the address that the client used, without a slash at the end, and ``asked`` is the host or the alias.
     ``mount`` serves it, None if there is no such repository, and ``rest`` is the path below that mount, undecoded. It
     is ``current`` if the configuration in memory was, else ``mount`` is None.
+    ``failure`` is what is wrong with the address, whatever the repository is: it names a view by something else than a
+    date.
     ``known`` is whether callers without credentials may know of the repository; None if that is not asked yet, or not
     known without waiting.
     """
@@ -85,6 +90,7 @@ class Entry:
     known: bool | None = None
     base: str | None = None
     asked: str = ""
+    failure: Invalid | None = None
 
 
 class Mounts:
@@ -96,6 +102,7 @@ class Mounts:
         self._formats = formats
         self._serial = -1
         self._mounts: dict[tuple[bytes, bytes], Mount] = {}
+        self._views: Lru[tuple[int, str], Mount] = Lru(MOST_VIEWS)
         self._refusals: dict[tuple[bytes, bytes], PreparedResponse] = {}
 
     @property
@@ -174,7 +181,7 @@ class Mounts:
 
         Maven asks for each file without credentials first, so this is as frequent as downloads.
         """
-        if self._services.access.has_credentials(request):
+        if entry.failure is not None or self._services.access.has_credentials(request):
             return None
         if self.known_now(entry) is not False or self.open_to_anonymous(entry.place) is not None:
             return None
@@ -193,7 +200,10 @@ class Mounts:
     def _locate(self, entry: Entry) -> None:
         """Find the mount that serves an entry, which is that of a companion below the address of its parent."""
         storage, name, rest = entry.place
-        mount = self.find(storage, name)
+        try:
+            mount = self.find(storage, name)
+        except Invalid as error:
+            mount, entry.failure = None, error
         if mount is not None and mount.companions:
             segment, _, below_companion = rest.partition(b"/")
             companion = mount.companions.get(segment)
@@ -202,14 +212,21 @@ class Mounts:
         entry.mount, entry.rest, entry.current = mount, rest, True
 
     def find(self, storage: bytes, name: bytes) -> Mount | None:
-        """The mount at ``storage/name``, as spelt in a raw path, or None."""
+        """
+        The mount at ``storage/name``, as spelt in a raw path, or None. With ``@`` and a date it is that of a view.
+
+        :raises Invalid: what follows the ``@`` is no date, or one in the future
+        """
         serial = self._registry.serial
         if serial != self._serial:
             self._serial, self._mounts = serial, {}
         mount = self._mounts.get((storage, name))
         if mount is not None:
             return mount
-        repository = self._registry.find(unquote(storage.decode("latin-1")), unquote(name.decode("latin-1")))
+        own, at, text = unquote(name.decode("latin-1")).partition("@")
+        if at:
+            return self._find_view(storage, quote(own).encode("ascii"), text)
+        repository = self._registry.find(unquote(storage.decode("latin-1")), own)
         if repository is None or not repository.addressed:  # a companion is reached through its parent
             return None
         # Kept under the repository's own spelling only: clients can make up any number of others.
@@ -217,6 +234,21 @@ class Mounts:
         mount = self._mounts.get(key) or self._mount(repository)
         if mount is not None:
             self._mounts[key] = mount
+        return mount
+
+    def _find_view(self, storage: bytes, name: bytes, text: str) -> Mount | None:
+        now_ms = self._services.clock.now_ms()
+        read_moment(text, now_ms)  # what is wrong with it is said whether there is the repository or not
+        found = self.find(storage, name)
+        if found is None or not found.format.dated:
+            return None
+        key, made = (found.repository.id, text), view_of(found.repository, text, now_ms)
+        mount = self._views.get(key)
+        before, now = None if mount is None else mount.repository.view, made.view
+        if before is None or now is None or before.live is not now.live or before.settled != now.settled:
+            mount = self._mount(made)
+            if mount is not None:
+                self._views.put(key, mount)
         return mount
 
     def open_to_anonymous(self, place: Place) -> Mount | None:
@@ -251,9 +283,10 @@ class Mounts:
         )
 
     def _below(self, parent: Repository) -> Iterator[tuple[Repository, Mount]]:
-        """The companions of a repository with their mounts."""
+        """The companions of a repository with their mounts; those of a view are views of the same time."""
         for each in self._registry.companions_of(parent):
-            mount = self._mount(each)
+            view = parent.view
+            mount = self._mount(each if view is None else evolve(each, view=evolve(view, live=each)))
             if mount is not None:
                 yield each, mount
 

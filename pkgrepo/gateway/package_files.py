@@ -143,7 +143,7 @@ async def _fetch(
     try:
         return file, await services.proxy.fetching.content(file)
     except UpstreamMismatch:
-        now = (await services.proxy.package_files.find(repository, package, path)).file
+        now = (await services.proxy.package_files.find(repository.live, package, path)).file
         if isinstance(now, RemoteFile):
             if now.identity == file.identity:
                 raise
@@ -161,7 +161,7 @@ async def find_package_file(
     services: Services, repository: Repository, package: str, path: str, want: Want
 ) -> FoundFile | None:
     """The file of a package (a key) at a path, or None in a hosted repository without it; see L{PackageFiles.find}."""
-    package_files = services.proxy.package_files
+    package_files, repository = services.proxy.package_files, repository.live
     if repository.type is not RepositoryType.HOSTED:
         found = await package_files.find(repository, package, path, want=want)
         remote = found.file

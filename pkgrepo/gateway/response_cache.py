@@ -23,6 +23,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
 
 VARIANTS = 32  # of one entry, by the header fields of content negotiation and the address
+VIEWS_BYTES = 32 * 1024 * 1024  # of the responses of all views
 ENTRY_BYTES = 2048  # of an entry beside its address and its documents, roughly
 VARIANT_BYTES = 2048  # of a variant beside its header fields, roughly
 
@@ -66,13 +67,15 @@ class ResponseCache:
     """
     Cached responses by repository and request target.
 
-    ``on_replace`` is called when a response replaces another one: an upstream's may do so without a commit.
+    ``on_replace`` is called when a response replaces another one: an upstream's may do so without a commit. Responses
+    of views of the past have a cache of their own: clients can make up any number of views.
     """
 
     _catalog: ICatalog
     _cache: SizedCache[CachedResponse]
     _clock: Clock
     _on_replace: Callable[[], object] = lambda: None
+    _of_views: SizedCache[CachedResponse] = Factory(lambda: SizedCache(VIEWS_BYTES))
 
     def put(self, request: Request, entry: CachedResponse) -> None:
         """
@@ -84,7 +87,7 @@ class ResponseCache:
         if request.raw_query:
             return
         entry.size += len(request.uri) + ENTRY_BYTES
-        if self._cache.put((entry.repository.id, request.uri), entry, size=entry.size):
+        if self._cache_of(entry.repository).put((entry.repository.id, request.uri), entry, size=entry.size):
             self._on_replace()
 
     def put_response(self, request: Request, repository: Repository, response: Response, **rest: Any) -> None:
@@ -111,7 +114,8 @@ class ResponseCache:
         the handler that answers instead puts its own answer for the same request.
         """
         key = (repository.id, request.uri)
-        entry = self._cache.get(key)
+        cache = self._cache_of(repository)
+        entry = cache.get(key)
         if entry is None:
             return None
         if entry.ends_s and (request.revalidates or entry.ends_s * 1000 <= self._clock.now_ms()):
@@ -125,7 +129,7 @@ class ResponseCache:
         if fresh is NOT_NOW:
             return None
         if not fresh:
-            self._cache.pop(key)
+            cache.pop(key)
             return None
         entry.generation = generation
         return entry
@@ -153,10 +157,14 @@ class ResponseCache:
             if len(entry.variants) >= VARIANTS:
                 entry.variants.clear()
             entry.variants[wanted] = prepared
-            if _size(entry) > self._cache.largest:
+            cache = self._cache_of(entry.repository)
+            if _size(entry) > cache.largest:
                 entry.variants = {wanted: prepared}
-            self._cache.put((entry.repository.id, request.uri), entry, size=_size(entry))
+            cache.put((entry.repository.id, request.uri), entry, size=_size(entry))
         return prepared
+
+    def _cache_of(self, repository: Repository) -> SizedCache[CachedResponse]:
+        return self._cache if repository.view is None else self._of_views
 
 
 def _address(request: Request) -> str:

@@ -90,7 +90,8 @@ class RootApp:
             return self.nothing(request)
         console = self._console_of(request, entry)
         if console:
-            page = "/repositories/" + "/".join(quote_from_bytes(unquote_to_bytes(part)) for part in entry.place[:2])
+            named = (unquote_to_bytes(part).partition(b"@")[0] for part in entry.place[:2])  # views have no page
+            page = "/repositories/" + "/".join(quote_from_bytes(part) for part in named)
             return answer_with(request, ERRORS, partial(_send_to, console, page))
         try:
             self._access.check_origin(request)
@@ -149,6 +150,8 @@ class RootApp:
         """
         try:
             await self._mounts.refresh(entry)
+            if entry.failure is not None:
+                raise entry.failure
             mount = entry.mount
             if mount is not None and entry.known:
                 return _resource_of(request, entry, mount)

@@ -103,7 +103,7 @@ class Services:
         """
         entry = request.entry
         if entry is None or entry.base is None or repository.stage is not None:
-            return f"{self.base_url(request)}/repositories/{repository.path}"
+            return f"{self.base_url(request)}/repositories/{repository.address}"
         url = f"{self.base_url(request)}{entry.base}"
         return url if repository.parent is None else f"{url}/{repository.name.rpartition('/')[2]}"
 

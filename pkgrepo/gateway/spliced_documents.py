@@ -76,6 +76,8 @@ class SplicedDocuments:
         self._zstd = zstd
         self._algorithms = algorithms
         self.kept: SizedCache[CachedDocuments] = SizedCache(cache_size)
+        # Clients can make up any number of views, which must not take the place of other documents.
+        self._of_views: SizedCache[CachedDocuments] = SizedCache(cache_size // 8)
         self._flight: SingleFlight[tuple[int, str, Hashable, _Place], Rendered] = SingleFlight()
         self._renderer = Renderer(large=large)
 
@@ -95,7 +97,7 @@ class SplicedDocuments:
 
     def ready(self, state: PackageState, form: str, address: str) -> Document | None:
         """The document if it is cached and of this state, without waiting; see ``get``."""
-        kept = self.kept.get((state.repository.id, state.key))
+        kept = self._cache_of(state).get(_key_of(state))
         return kept.documents.get((form, address)) if kept is not None and kept.stamp == state.stamp else None
 
     async def _render(self, pools: Pools, state: PackageState, place: _Place) -> Rendered:
@@ -112,12 +114,20 @@ class SplicedDocuments:
         )
         rendered = render() if spliced.size <= SMALL else await pools.cpu(render)
         document = evolve(rendered, modified_s=state.modified_s)
-        key = (state.repository.id, state.key)
-        kept = self.kept.get(key)
+        cache, key = self._cache_of(state), _key_of(state)
+        kept = cache.get(key)
         if kept is None or kept.stamp != state.stamp:
             kept = CachedDocuments(state.stamp)
         if len(kept.documents) >= MOST_DOCUMENTS:
             kept.documents.clear()
         kept.documents[place] = document
-        self.kept.put(key, kept, size=kept.size)
+        cache.put(key, kept, size=kept.size)
         return Rendered(document, state)
+
+    def _cache_of(self, state: PackageState) -> SizedCache[CachedDocuments]:
+        return self.kept if state.repository.view is None else self._of_views
+
+
+def _key_of(state: PackageState) -> Hashable:
+    view = state.repository.view
+    return state.repository.id, state.key, None if view is None else view.at_ms

@@ -61,7 +61,7 @@ async def publish_context(context: Context[C], request: Request, folders: Folder
 
     :raises ReadOnly: no member takes publishes; only callers who may read the repository are told so
     """
-    if context.repository.type is RepositoryType.HOSTED:
+    if context.repository.type is RepositoryType.HOSTED and context.repository.view is None:
         return context
     await context.admit(request, Action.READ)
     return member_context(context, request, publish_target(context.services.registry, context.repository), folders)

@@ -237,7 +237,8 @@ def _set_facts(
             fresh = evolve(fresh, meta={**fresh.meta, **new_meta})
             packages.touch_package(tx, fresh.id, serial=fresh.serial, now_ms=now_ms, meta=fresh.meta)
         indexer(PackageIndex(tx, fresh, now_ms), Change())
-        append_package_event(tx, fresh, "tagged" if moved else "changed", {"tags": moved}, actor, now_ms)
+        data = {"tags": moved, "targets": {each: bundle.tags[each] for each in moved}}
+        append_package_event(tx, fresh, "tagged" if moved else "changed", data, actor, now_ms)
     return changes + len(moved) + len(new_meta), kept
 
 

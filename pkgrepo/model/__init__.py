@@ -33,7 +33,7 @@ from pkgrepo.model.users import (
 )
 
 from .packages import BlobInfo, Document, File, Fragment, NewFile, Origin, Package, Version, VersionState
-from .repositories import Repository, RepositoryType, Storage, Visibility, folder_of
+from .repositories import DatedView, Repository, RepositoryType, Storage, Visibility, folder_of
 from .users import ANONYMOUS, Group, Identity, User, UserKind
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Actor",
     "AuditEntry",
     "BlobInfo",
+    "DatedView",
     "Document",
     "File",
     "Fragment",

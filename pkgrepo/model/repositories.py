@@ -72,6 +72,21 @@ def folder_of(name: str) -> str:
 
 
 @frozen
+class DatedView:
+    """
+    A repository as it was known at a time: what its address has behind the name, such as ``2026-09-01``, as ``text``.
+
+    ``at_ms`` is the last millisecond that counts. The view is ``settled`` when its day (UTC) is past. ``live`` is the
+    repository as it is now, which has the files.
+    """
+
+    text: str
+    at_ms: int
+    settled: bool
+    live: Repository
+
+
+@frozen
 class Repository:
     """
     One repository. ``config`` and ``settings`` are its configuration with the defaults filled in.
@@ -82,6 +97,8 @@ class Repository:
     A repository of a ``stage`` (its id) has a parent, too, which counts as private: visibility alone lets nobody read
     what is staged. The hosted one has what is staged for its parent. The virtual one shows that on top of its parent.
     Both have addresses of their own, beside that of the parent.
+
+    With a ``view`` it is what documents show of a past state; rights, rules and files are those of the repository.
     """
 
     id: int
@@ -104,6 +121,20 @@ class Repository:
     version_count: int = 0
     stage: str | None = None
     parent: Repository | None = None
+    view: DatedView | None = None
+
+    @property
+    def live(self) -> Repository:
+        """The repository as it is now: itself, unless it is a view."""
+        return self if self.view is None else self.view.live
+
+    @property
+    def address(self) -> str:
+        """Its path in addresses, which is ``storage/name@2026-09-01`` for a view."""
+        if self.view is None:
+            return self.path
+        own, slash, companion = self.name.partition("/")
+        return f"{self.storage_name}/{own}@{self.view.text}{slash}{companion}"
 
     @property
     def authority(self) -> Repository:

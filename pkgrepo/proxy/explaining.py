@@ -15,8 +15,9 @@ from pkgrepo.proxy.format import Latest, Proxied
 from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import NameReserved, NameRetired
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.policy.refusals import RuleRefused, TooYoung, refusal
+from pkgrepo.repositories.clock import Clock, from_ms
+from pkgrepo.repositories.past import package_past
+from pkgrepo.repositories.policy.refusals import PublishedLater, RuleRefused, TooYoung, refusal
 from pkgrepo.repositories.policy.rules import SERVED, Verdict
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -27,7 +28,7 @@ from .parts.values import Entry
 from .resolving.package_files import PackageFiles
 from .resolving.resolver import Resolver
 from .resolving.serving import HostedMember, Member, Members, UpstreamMember
-from .trace import Step, Trace
+from .trace import Step, StepKind, Trace
 
 
 class Outcome(StrEnum):
@@ -38,6 +39,7 @@ class Outcome(StrEnum):
     RESERVED = "reserved"  # as not_found: the name is reserved
     RETIRED = "retired"  # as not_found: a hosted repository had it
     TOO_YOUNG = "too_young"
+    LATER = "later"  # as not_found: it was published after the time of the view
     BLOCKED = "blocked"  # a rule refuses it, or holds it in quarantine
     INACTIVE = "inactive"  # the members that have it are switched off
     DENIED = "denied"  # an upstream refuses it
@@ -49,11 +51,17 @@ OUTCOMES: Mapping[type[PkgrepoError], Outcome] = {
     NameRetired: Outcome.RETIRED,
     NotFound: Outcome.NOT_FOUND,
     TooYoung: Outcome.TOO_YOUNG,
+    PublishedLater: Outcome.LATER,
     RuleRefused: Outcome.BLOCKED,
     RepositoryInactive: Outcome.INACTIVE,
     UpstreamDenied: Outcome.DENIED,
     **dict.fromkeys(FAILURES, Outcome.FAILED),
 }
+MOST_NAMED: Final = 20  # versions in a sentence
+UPSTREAM_PAST: Final = (
+    "what the upstream had removed or yanked since, and what it tagged: that is as it says now, and versions to which "
+    "it gives no date count from the time when they were first seen here"
+)
 REFUSALS: Final = tuple(OUTCOMES)
 
 
@@ -163,6 +171,8 @@ class Explainer:
             members = await self._resolver.members(repository, key, trace, revalidate=revalidate)
             format_ = self._formats[repository.format]
             found = evolve(found, serving=[_serving(each) for each in members.serving])
+            if repository.view is not None:
+                await self._note_unknown(trace, members, repository.view.at_ms, format_.package_of(key))
             parts = await self._resolver.parts(members, key, format_.latest_form, trace)
             found = evolve(found, latest=await self._pools.cpu(format_.latest, key, parts))
             if version_key is not None:
@@ -182,6 +192,15 @@ class Explainer:
         except REFUSALS as error:
             found = found.refused(error)
         return evolve(found, steps=trace.steps)
+
+    async def _note_unknown(self, trace: Trace, members: Members, at_ms: int, package: str) -> None:
+        """Add what views of the past cannot show."""
+        for each in members.serving:
+            found = [UPSTREAM_PAST]
+            if isinstance(each, HostedMember):
+                found = await self._catalog.scan(_unknown_past, each.repository.id, package, at_ms)
+            for why in found:
+                trace.add(StepKind.UNKNOWN, repository=each.repository.path, why=why)
 
     async def _with_version(
         self, repository: Repository, found: Explanation, members: Members, key: str, version_key: str
@@ -223,6 +242,26 @@ class Explainer:
             meta = declares.read(entry.fragments) if read and declares is not None else None
             verdict = member.judge.of_entry(entry, member.held.document.route, meta)
         return FoundVersion(entry.version, member.repository, entry.published_ms, entry.first_seen, verdict)
+
+
+def _unknown_past(reader: Reader, repository_id: int, key: str, at_ms: int) -> list[str]:
+    package = packages.find_package(reader, repository_id, key)
+    if package is None:
+        return []
+    every = versions.list_versions(reader, package.id)
+    present = {each.key: (each.state, each.reason) for each in every}
+    past, found = package_past(reader, package.id, at_ms, present=present), list[str]()
+    then = from_ms(at_ms)
+    came = [each.text for each in every if each.key in past.unknown and each.published_at <= then]
+    if past.removed:
+        found.append(f"what was in versions that were removed since, as their bytes are gone: {_few(past.removed)}")
+    if came:
+        found.append(f"what tags and state these versions had, which came here later from elsewhere: {_few(came)}")
+    return found
+
+
+def _few(texts: Sequence[str]) -> str:
+    return f"{', '.join(texts[:MOST_NAMED])}{f' and {len(texts) - MOST_NAMED} more' if len(texts) > MOST_NAMED else ''}"
 
 
 def _serving(member: Member) -> Serving:

@@ -126,6 +126,9 @@ class Proxied:
     ``file_request`` is how upstreams are asked for a file by its path, whether or not a document lists it; the key is
     empty for a file of no package. It raises ``NotFound`` if no upstream is asked for it.
 
+    ``rewind`` gives the parts of a hosted repository for a document in a form, without what came later, the tags and
+    states of another time; see L{pkgrepo.repositories.past}. A format that has neither needs none.
+
     ``version_of`` is the only version that a document is about, by its key; empty if it is about all. ``declares`` is
     where documents have the metadata of a version, such as its licence; None if none has any.
     """
@@ -141,5 +144,6 @@ class Proxied:
     document_of: Callable[[str, str], str] = lambda package_key, _path: package_key
     file_request: Callable[[str, str], FileRequest] | None = None
     containers: Containers | None = None
+    rewind: Callable[[Reader, Package, MemberParts, str, int], MemberParts] = lambda _r, _package, parts, *_: parts
     version_of: Callable[[str], str] = lambda _key: ""
     declares: Declares | None = None

@@ -39,6 +39,8 @@ class StepKind(StrEnum):
     GONE = "gone"  # the kept response is used, although no route has it any more
     # of versions and files
     HIDDEN = "hidden"  # versions are younger than policy.minimum_release_age allows
+    LATER = "later"  # versions were published after the time of the view
+    UNKNOWN = "unknown"  # something of the past that the view cannot show as it was
     BLOCKED = "blocked"  # a rule or a block refuses versions
     QUARANTINED = "quarantined"  # a rule holds versions back until an admin approves them
     FILE_KEPT = "file_kept"

@@ -27,8 +27,13 @@ def check_publishes(repository: Repository) -> None:
     """
     Check that clients may publish to a repository, and change and delete packages in it.
 
-    :raises ReadOnly: it is a proxy repository, a virtual one without ``publish_to``, or a companion of one
+    :raises ReadOnly: it is a proxy repository, a virtual one without ``publish_to``, a companion of one, or a view
     """
+    if repository.view is not None:
+        raise ReadOnly(
+            f"{repository.address} shows what {repository.path} had at that time, and nothing is published, changed or "
+            f"deleted there: use the address of {repository.path}"
+        )
     if repository.parent is not None:
         check_publishes(repository.parent)
     if repository.type is RepositoryType.PROXY:

@@ -82,6 +82,7 @@ def conda() -> Format:
         ],
         probes=channel_probes,
         explain=partial(explain_package, proxied),
+        dated=True,
         branches=lambda services, _tokens: {BRANCH: PostSite(services).resource()},  # anaconda-client sends files there
         background=lambda services, reactor: [WheelFollower(services, NAME).service(reactor)],
     )

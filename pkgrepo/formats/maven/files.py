@@ -71,7 +71,9 @@ def _no_file(target: FilePath) -> NotFound:
 YEAR: Final = 31_536_000  # seconds
 
 
-def present_file(repository: Repository, target: FilePath, digests: Mapping[str, str]) -> FileHead:
+def present_file(
+    repository: Repository, target: FilePath, digests: Mapping[str, str], *, settled: bool = False
+) -> FileHead:
     """The head of the response with a file: both forms of its digests that spare Maven 3.9 requests for checksums."""
     sha1 = digests.get("sha1")
     etag = f'"{{SHA1{{{sha1}}}}}"' if sha1 is not None else f'"{digests["sha256"]}"' if "sha256" in digests else None
@@ -79,19 +81,19 @@ def present_file(repository: Repository, target: FilePath, digests: Mapping[str,
     return FileHead(
         None if etag is None else etag.encode("ascii"),
         (
-            (b"Cache-Control", cache_control(repository, target)),
+            (b"Cache-Control", cache_control(repository, target, settled=settled)),
             *((name.encode("ascii"), digest.encode("ascii")) for name, digest in sums),
             *SAFE,
         ),
     )
 
 
-def cache_control(repository: Repository, target: FilePath) -> bytes:
+def cache_control(repository: Repository, target: FilePath, *, settled: bool = False) -> bytes:
     """
     How long what is at a path may be cached.
 
     Files of releases and timestamped snapshots never change where they cannot be overwritten; upstreams never change
-    theirs.
+    theirs. Metadata of a view of the past do not, either, once they are ``settled``.
     """
     private = is_private(repository)
     lasting = isinstance(target, ArtifactFile) and not target.literal_snapshot
@@ -99,13 +101,19 @@ def cache_control(repository: Repository, target: FilePath) -> bytes:
         lasting = lasting and not PushRules.of(repository).allow_overwrite
     else:
         lasting = lasting and repository.type is RepositoryType.PROXY
-    if not lasting:
+    if not lasting and not settled:
         return b"private, no-cache" if private else b"no-cache"
     return b"%s, max-age=%d, immutable" % (b"private" if private else b"public", YEAR)
 
 
 def checksum_response(
-    repository: Repository, target: FilePath, algorithm: str, digests: Mapping[str, str], modified_s: int | None
+    repository: Repository,
+    target: FilePath,
+    algorithm: str,
+    digests: Mapping[str, str],
+    modified_s: int | None,
+    *,
+    settled: bool = False,
 ) -> Response:
     """The checksum of what is at a path and has these digests, among them one by ``algorithm``."""
     digest = digests[algorithm]
@@ -114,5 +122,5 @@ def checksum_response(
         content_type=b"text/plain",
         etag=f'"{algorithm}-{digest}"'.encode("ascii"),
         last_modified=modified_s,
-        headers=((b"Cache-Control", cache_control(repository, target)), *SAFE),
+        headers=((b"Cache-Control", cache_control(repository, target, settled=settled)), *SAFE),
     )

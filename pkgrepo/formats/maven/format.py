@@ -13,6 +13,7 @@ from pkgrepo.formats.maven.metadata.joining import (
     make_documents,
     read_parts,
     render_directory,
+    rewind,
     splice,
     split_key,
 )
@@ -94,6 +95,7 @@ def maven() -> Format:
             kinds=KINDS.__getitem__,
             read_parts=read_parts,
             splice=splice,
+            rewind=rewind,
             latest_form=ARTIFACT,
             latest=latest,
             package_of=lambda key: split_key(key)[0],
@@ -108,6 +110,7 @@ def maven() -> Format:
         ),
         background=lambda services, reactor: [ResumeDeployments(services, NAME, caches, reactor)],
         running=lambda: [StopWithServer(caches.running)],
+        dated=True,
         caches={"maven metadata": caches.documents.kept},
     )
 

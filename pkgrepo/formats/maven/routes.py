@@ -41,7 +41,7 @@ from pkgrepo.gateway.virtual_publishing import member_context, publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, RepositoryType
-from pkgrepo.proxy.virtual import publish_target, publish_targets
+from pkgrepo.proxy.virtual import check_publishes, publish_target, publish_targets
 from pkgrepo.storage.catalog.packages import packages
 
 from .names import is_snapshot
@@ -60,6 +60,9 @@ async def _read(_context: Context[MavenCaches], _request: Request, rest: bytes) 
 
 
 async def _answer(context: Context[MavenCaches], request: Request, rest: bytes) -> Response:
+    if request.method not in READS and context.repository.view is not None:
+        await context.admit(request, Action.READ)
+        check_publishes(context.repository)
     address = find_address(rest)
     if address is not None and (response := await _deploy(context, request, address)) is not None:
         return response

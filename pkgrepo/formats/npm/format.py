@@ -7,7 +7,7 @@ from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.document_requests import take_file
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
-from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, splice
+from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, rewind, splice
 from pkgrepo.formats.npm.proxied.upstream import packument_question, read_manifest, release_of, restore_packument
 from pkgrepo.formats.npm.ranges import accepts
 from pkgrepo.gateway.format import Format
@@ -64,10 +64,12 @@ def npm() -> Format:
             declares=Declares((FULL,), read_manifest),
             read_parts=read_parts,
             splice=splice,
+            rewind=rewind,
             latest_form=SHORT,
             latest=lambda _name, members: find_latest(members),
         ),
         restore_documents=restored_document_of(packument_question, restore_packument),
         probes=lambda url: ((f"{url}/-/ping", (200,)), (f"{url}/", (200,))),  # mirrors of files have no ping
+        dated=True,
         caches={"packuments": caches.packuments.kept},
     )

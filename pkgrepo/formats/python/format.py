@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pkgrepo.formats.python import names
-from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, splice
+from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
 from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS, MergedLists
@@ -67,12 +67,14 @@ def python() -> Format:
             kinds=KINDS.__getitem__,
             read_parts=read_parts,
             splice=splice,
+            rewind=rewind,
             latest_form=JSON_PAGE,
             latest=_latest,
             containers=Containers(container_of=container_of, read_out=read_out),
         ),
         restore_documents=restored_document_of(page_question, restore_page),
         probes=index_probes,
+        dated=True,
         caches={"pages": caches.pages.kept},
     )
 

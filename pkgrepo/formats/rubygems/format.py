@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.formats.rubygems import paths
-from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, splice
+from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, rewind, splice
 from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.upstream import (
@@ -58,6 +58,7 @@ def ruby() -> Format:
             kinds=KINDS.__getitem__,
             read_parts=read_parts,
             splice=splice,
+            rewind=rewind,
             latest_form=INFO,
             latest=lambda _name, members: latest(members),
         ),
@@ -67,5 +68,6 @@ def ruby() -> Format:
         ],
         compact=compact_versions,
         probes=gem_server_probes,
+        dated=True,
         caches={"gems": caches.info.kept},
     )

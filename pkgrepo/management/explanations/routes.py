@@ -27,6 +27,7 @@ from pkgrepo.proxy.format import Latest, LatestReason
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.past import view_of
 from pkgrepo.repositories.policy.conditions import SERVER
 
 MOST_HIDDEN = 50  # versions in an answer
@@ -40,8 +41,9 @@ table = Table("explanations")
     VIEWERS,
     "Explain what a repository serves under a name",
     query=(
-        Parameter("repository", "The repository: its id, or storage/name."),
+        Parameter("repository", "The repository: its id, or storage/name; also with @ and a date, as in addresses."),
         Parameter("package", "The name of the package."),
+        Parameter("at", "The date, or the time in UTC, at which it is to be explained, such as 2026-09-01."),
         Parameter("version", "A version to explain as well; of an image a tag or digest."),
         Parameter("file", "Instead, a file of the package: its path below the address of the repository."),
         Parameter("refresh", "Have what is kept of the package confirmed, at most every ten seconds.", "boolean"),
@@ -91,6 +93,8 @@ async def _find(call: Call) -> tuple[Repository, str]:
     asked, name = call.query("repository"), call.query("package")
     if not asked or not name:
         raise Invalid("give repository and package", "repository" if not asked else "package")
+    asked, _, text = asked.partition("@")
+    text = call.query("at") or text
     repository = find_repository(call.registry, asked)
     key = name if repository is None else _key(call, repository, name)
     await CONTENT_READERS.check(
@@ -108,7 +112,18 @@ async def _find(call: Call) -> tuple[Repository, str]:
         raise Invalid(f"packages of format {repository.format} cannot be explained", "repository")
     if format_.proxied is None and call.query("file"):
         raise Invalid("of this format packages and their versions are explained", "file")
+    if text and not format_.dated:
+        raise Invalid(f"repositories of format {repository.format} have no views of the past", "at")
+    if text and not call.query("file"):  # files are the same at any time
+        repository = _view_of(call, repository, text)
     return repository, format_.package_key(name)
+
+
+def _view_of(call: Call, repository: Repository, text: str) -> Repository:
+    try:
+        return view_of(repository, text, call.shared.clock.now_ms())
+    except Invalid as error:
+        raise Invalid(str(error), "at") from None
 
 
 def _key(call: Call, repository: Repository, name: str) -> str:
@@ -154,7 +169,7 @@ class _Writer:
     def write(self, key: str, found: Explanation, path: str) -> ExplanationRecord:
         """The record about the package with this key; ``path`` is that of the file that was asked about, if any."""
         record = ExplanationRecord(
-            repository=self._repository.path,
+            repository=self._repository.address,
             package=key,
             outcome=found.outcome,
             sentence=found.why,
@@ -276,6 +291,8 @@ _STEPS = {
     StepKind.FAILED: "route {route} of {repository} failed at {at}: {reason}",
     StepKind.DENIED: "route {route} of {repository} refused {package} at {at}, and nothing else is asked: {reason}",
     StepKind.HIDDEN: "{hidden_count} versions of {repository} are younger than the {days:g} days that {rule} asks for",
+    StepKind.LATER: "{hidden_count} versions of {repository} were published after {at}",
+    StepKind.UNKNOWN: "of the past of {repository} it is not known {reason}",
     StepKind.BLOCKED: "{hidden_count} versions of {repository} are blocked by {rule_name!r} of {rule}",
     StepKind.QUARANTINED: "{hidden_count} versions of {repository} are held in quarantine by {rule_name!r} of {rule}",
     StepKind.FILE_KEPT: "{repository} keeps the file",
@@ -287,6 +304,7 @@ _STEPS = {
     StepKind.UNSIGNED: "{repository} has {package}, and no trusted key has signed it",
 }
 _WITHHELD_ROUTE = "route {route} of {repository} is not asked: an earlier route failed, and may have {package}"
+_UNDATED = "of {hidden_count} versions of {repository} nothing says when they were published"
 _MANIFESTS = {  # of steps about a manifest
     StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}, which is {digest}",
     StepKind.CONFIRMED: "route {route} of {repository} said at {at} that {package} is {digest}, which is kept",
@@ -313,6 +331,8 @@ def step_sentence(step: StepRecord) -> str:
     template = _MANIFESTS.get(step.step) if step.digest is not None else None
     if step.step is StepKind.WITHHELD and step.route is not None:
         template = _WITHHELD_ROUTE
+    if step.step is StepKind.LATER and step.reason is not None:
+        template = _UNDATED
     return _format(template or _STEPS.get(step.step) or _KEPT[step.step, step.route is not None], step)
 
 

@@ -51,12 +51,22 @@ class FlatMembers:
         self._known: dict[int, tuple[Repository, Mapping[int, FlatMember]]] = {}
 
     def of(self, repository: Repository) -> Mapping[int, FlatMember]:
-        """Those of a repository by id, in order; one that is not virtual is the only one of its own."""
+        """
+        Those of a repository by id, in order; one that is not virtual is the only one of its own.
+
+        The members of a view are the present repositories, with a rule that hides what came later.
+        """
         serial = self._registry.serial
         if serial != self._serial:
             self._serial = serial
             self._known = {}
-        return self._of(repository)
+        found, view = self._of(repository.live), repository.view
+        if view is None:
+            return found
+        return {
+            key: evolve(flat, policy=(flat.policy or RuleSet((), self._order(flat.repository))).at(view))
+            for key, flat in found.items()
+        }
 
     def members(self, virtual: Repository) -> list[Repository]:
         """The members of a virtual repository, in order."""
@@ -86,8 +96,11 @@ class FlatMembers:
         return {key: self._with_policy(evolve(flat, around=(repository, *flat.around))) for key, flat in found.items()}
 
     def _with_policy(self, flat: FlatMember) -> FlatMember:
-        order = self._orders.get(flat.repository.format, Order(None))
+        order = self._order(flat.repository)
         return evolve(flat, policy=rule_set(self._registry.policy, flat.repository, flat.around, order))
+
+    def _order(self, repository: Repository) -> Order:
+        return self._orders.get(repository.format, Order(None))
 
 
 def _switched(repository: Repository, *, active: bool) -> Repository:

@@ -106,7 +106,7 @@ class Resolver:
             if judge is None:
                 return self._hosted_state(repository, key, serial, None)
             config_serial = self._registry.serial
-            member = await self._judged(HostedMember(repository, serial, judge), package)
+            member = await self._judged(HostedMember(flat.repository, serial, judge), package)
             return self._merged_state(repository, key, Members([member], (), config_serial))
         members = await self.members(repository, key, trace or Trace(), revalidate=revalidate)
         return self._merged_state(repository, key, members)
@@ -124,9 +124,14 @@ class Resolver:
         missing: NotFound | None = None
         for each in members.serving:
             try:
-                found.append(await self._parts(each, key, form, trace))
+                parts = await self._parts(each, key, form, trace)
             except NotFound as error:
                 missing = missing or error
+            else:
+                if parts.hidden and _is_view(each) and not any(parts.fragments.values()):
+                    missing = missing or NotFound("package", self._package_key(each.repository, key))
+                else:
+                    found.append(parts)
         if missing is not None and not found:
             raise missing
         return found
@@ -266,7 +271,7 @@ class Resolver:
         return spliced, self._hosted_state(repository, key, package.serial, package.modified_s)
 
     def _merged_state(self, repository: Repository, key: str, members: Members) -> PackageState:
-        package = self._package_key(repository, key)
+        package, view = self._package_key(repository, key), repository.view
         return PackageState(
             repository=repository,
             key=key,
@@ -280,6 +285,7 @@ class Resolver:
             cacheable=not members.partial
             and all(isinstance(each, HostedMember) or each.held.stored for each in members.serving),
             stale=members.stale,
+            settled=view is not None and view.settled and members.settled(view.at_ms),
         )
 
     async def _load(
@@ -315,6 +321,10 @@ class Resolver:
             self._on_held(repository, self._package_key(repository, key), each)
 
 
+def _is_view(member: Member) -> bool:
+    return member.judge is not None and member.judge.rules.at_ms is not None
+
+
 def _hosted_times(reader: Reader, repository_id: int, package: str) -> list[int | None]:
     found = packages.find_package(reader, repository_id, package)
     return [] if found is None else [to_ms(each.published_at) for each in list_versions(reader, found.id)]
@@ -328,9 +338,10 @@ def _hosted_parts(
     judge = member.judge
     if judge is None:
         return parts, {}
+    at_ms = judge.rules.at_ms
     versions, files = judge.hidden_files(reader, package.id)
     if not versions and not files:
-        return parts, {}
+        return parts if at_ms is None else format_.rewind(reader, package, parts, form, at_ms), {}
     if format_.version_of(key) in versions:
         raise NotFound("version", key)
     texts = {*versions, *(path.rpartition("/")[2] for path in files)}
@@ -341,7 +352,8 @@ def _hosted_parts(
     every = parts.versions or sorted_texts(reader, package.id)
     shown = [pair for pair in every if pair[1] not in versions]
     hidden = {text: (verdict, None) for text, verdict in versions.items()}
-    return evolve(parts, fragments=fragments, versions=shown, hidden=frozenset(versions)), hidden
+    parts = evolve(parts, fragments=fragments, versions=shown, hidden=frozenset(versions))
+    return parts if at_ms is None else format_.rewind(reader, package, parts, form, at_ms), hidden
 
 
 def _published_times(parts: PartsFile, section: bytes) -> list[int | None]:

@@ -44,6 +44,7 @@ from pkgrepo.repositories.policy.facts import (
 from pkgrepo.repositories.policy.refusals import refusal
 from pkgrepo.repositories.policy.rules import PackageRules, Verdict
 from pkgrepo.storage.catalog.packages import files, versions
+from pkgrepo.storage.catalog.rows import to_ms
 
 
 @frozen(eq=False)
@@ -107,7 +108,7 @@ class Judge:
         """
         hidden_versions: dict[str, Verdict] = {}
         hidden_files: dict[str, Verdict] = {}
-        rules = self.rules
+        rules, hosted = self.rules, self.member.type is RepositoryType.HOSTED
         for version, stored, facts in stored_facts(
             reader, self.format, self.member, rules.package, package_id, rules, complete=self.complete
         ):
@@ -117,6 +118,7 @@ class Judge:
                     evolve(
                         facts_of_version(self.format, self.member, rules.package, version, [each]),
                         advisories=facts.advisories,
+                        added_ms=to_ms(each.created_at) if hosted else None,
                     ),
                     self.now_ms,
                 )
@@ -171,16 +173,27 @@ def note_hidden(
     """
     if trace is None:
         return
-    groups: dict[tuple[str, str], list[tuple[str, Verdict, int | None]]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[str, Verdict, int | None]]] = {}
     for text, (verdict, published_ms) in hidden.items():
         if verdict.by is not None:
-            groups.setdefault((verdict.by.owner, verdict.by.rule.name), []).append((text, verdict, published_ms))
+            groups.setdefault((verdict.by.owner, verdict.by.rule.name, verdict.missing), []).append(
+                (text, verdict, published_ms)
+            )
     for found in groups.values():
         placed = found[0][1].by
         assert placed is not None
         versions_ = [HiddenVersion(text, published_ms, each.opens_ms) for text, each, published_ms in found]
         owner = placed.owner or repository.path
-        if placed.short:
+        if placed.later_ms is not None:
+            trace.add(
+                StepKind.LATER,
+                repository=repository.path,
+                at_ms=placed.later_ms,
+                hidden=versions_,
+                why=_why(found[0][1]),
+                **more,
+            )
+        elif placed.short:
             days = placed.rule.match.age_days
             trace.add(StepKind.HIDDEN, repository=repository.path, rule=owner, days=days, hidden=versions_, **more)
         else:

@@ -109,6 +109,11 @@ class Members:
         """Whether something newer may be missing, since an upstream failed."""
         return self.partial or any(isinstance(each, UpstreamMember) and each.held.stale for each in self.serving)
 
+    def settled(self, at_ms: int) -> bool:
+        """Whether what came until then is known: every upstream was asked later, and none is missing."""
+        asked = [each for each in self.serving if isinstance(each, UpstreamMember)]
+        return not self.stale and all(each.held.document.checked_ms > at_ms for each in asked)
+
     @property
     def expires_s(self) -> int:
         """When upstreams must be asked again, in Unix seconds; 0 for never."""
@@ -153,7 +158,8 @@ class PackageState:
     for never) the resolver is asked again. ``fresh`` is a query that tells whether the state is still the present one.
     What is not ``cacheable`` is not in the catalog yet, or not complete. With ``stale`` an upstream failed when it was
     asked again, so that something newer may be missing. ``load`` gives the parts of a document in one form, with the
-    state that they are of, which may be newer.
+    state that they are of, which may be newer. It is ``settled`` if it is that of a view of the past whose documents
+    clients may keep for ever.
     """
 
     repository: Repository
@@ -167,6 +173,7 @@ class PackageState:
     load: Callable[[str], Awaitable[tuple[Spliced, PackageState]]]
     cacheable: bool = True
     stale: bool = False
+    settled: bool = False
 
     def expired(self, now_ms: int) -> bool:
         """Whether the resolver must be asked again."""

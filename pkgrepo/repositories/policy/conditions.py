@@ -20,6 +20,7 @@ DAY_MS: Final = 24 * 3600 * 1000
 SERVER: Final = "the server"  # the owner of rules for all repositories
 HOSTED: Final = "hosted"
 CACHED: Final = "cached"
+PUBLICATION: Final = "the time of publication"
 
 Datum = Literal["age", "licences", "advisories", "install_scripts", "labels", "digests"]
 
@@ -34,6 +35,7 @@ class Facts:
     ``digests`` are those of the file, of all files of a version, or of a manifest and those around it, as
     ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route. ``labels``
     are those of an image for each of its platforms, None for one whose labels are not known.
+    ``added_ms`` is when a file was added, if that may be later than the version.
     """
 
     package: str
@@ -46,17 +48,23 @@ class Facts:
     install_scripts: bool | None = None
     advisories: Sequence[Advisory] | None = None
     labels: Sequence[Mapping[str, str] | None] = ()
+    added_ms: int | None = None
 
 
 @frozen
 class Placed:
-    """A rule, and whose it is: the path of a repository, or ``SERVER``."""
+    """
+    A rule, and whose it is: the path of a repository, or ``SERVER``.
+
+    That of a dated view hides what was published after ``later_ms``, or at an unknown time.
+    """
 
     rule: PolicyRule
     owner: str
     block: str = ""  # the id of the block that it stands for
     short: bool = False  # it stands for ``minimum_release_age``
     wide: bool = False  # it is a block of several repositories, which only system managers remove
+    later_ms: int | None = None
 
 
 @define(eq=False, slots=False)
@@ -134,7 +142,7 @@ class CompiledRule:
             if facts.published_ms is None:
                 if not self._counts_missing("age"):
                     return False, "", None
-                missing.append("the time of publication")
+                missing.append(PUBLICATION)
             else:
                 old_ms = facts.published_ms + match.age_days * DAY_MS
                 if old_ms <= now_ms:
@@ -233,6 +241,17 @@ class CompiledRule:
         except Invalid:  # a pattern
             return matches
         return lambda version: matches(version) or key == _sort_or_none(sort, version)
+
+
+class LaterRule(CompiledRule):
+    """That of a view of the past: it hides what was published after its ``later_ms``, or at an unknown time."""
+
+    def matches(self, facts: Facts, now_ms: int) -> tuple[bool, str, int | None]:  # noqa: ARG002 - that is no matter
+        """See the base class."""
+        later_ms = self.placed.later_ms
+        assert later_ms is not None
+        published = [each for each in (facts.published_ms, facts.added_ms) if each is not None]
+        return not published or max(published) > later_ms, "" if published else PUBLICATION, None
 
 
 def _sort_or_none(sort: Sort, version: str) -> bytes | None:

@@ -54,6 +54,16 @@ class RuleRefused(PkgrepoError):  # noqa: N818 - named for what happened
 
 
 @define
+class PublishedLater(RuleRefused):
+    """A version was published after the time of the view that is asked for it; clients do not see it at all."""
+
+    def __str__(self) -> str:
+        if self.verdict.missing:
+            return f"nothing says when {self.name} was published, so it is not in views of the past"
+        return f"{self.name} was published after {self.placed.rule.name}"
+
+
+@define
 class TooYoung(RuleRefused):
     """A release is younger than ``policy.minimum_release_age`` lets it be served."""
 
@@ -90,6 +100,8 @@ def refusal(name: str, verdict: Verdict, asked: Repository, repository: Reposito
         lifted_by = "a system manager"
     else:
         lifted_by = f"who has the action admin in {where}"
+    if placed.later_ms is not None:
+        return PublishedLater(name, where, lifted_by, verdict)
     if placed.short:
         return TooYoung(name, where, lifted_by, verdict, placed.rule.match.age_days or 0)
     return RuleRefused(name, where, lifted_by, verdict)

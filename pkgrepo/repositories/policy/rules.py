@@ -26,7 +26,9 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
-from .conditions import DAY_MS, CompiledRule, Datum, Facts, Placed
+from pkgrepo.model import DatedView
+
+from .conditions import DAY_MS, CompiledRule, Datum, Facts, LaterRule, Placed
 from .schema import Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
@@ -74,7 +76,7 @@ class PackageRules:
     """
     The rules that may be about a package; ``rulings`` are the decisions of admins, by version.
 
-    ``stamp`` is the same for rules that decide alike.
+    ``stamp`` is the same for rules that decide alike. ``at_ms`` is the time of the dated view that they are for.
     """
 
     package: str
@@ -82,6 +84,7 @@ class PackageRules:
     rulings: Mapping[str, Ruling]
     needs: frozenset[Datum]
     stamp: str
+    at_ms: int | None = None
 
     def decide(self, facts: Facts, now_ms: int) -> Verdict:
         """What they say, see the table above."""
@@ -176,6 +179,10 @@ class RuleSet:
         self._kept: dict[str, PackageRules | None] = {}
         self._data = data
 
+    def at(self, view: DatedView) -> RuleSet:
+        """The same rules, and one more for documents of a view: what came later is hidden."""
+        return _ViewRules(self, view)
+
     @property
     def reads_metadata(self) -> bool:
         """Whether any rule asks for what only metadata tell."""
@@ -216,3 +223,28 @@ class RuleSet:
         """What the rules say of something; see ``PackageRules.decide``."""
         rules = self.of(facts.package)
         return SERVED if rules is None else rules.decide(facts, now_ms)
+
+
+class _ViewRules(RuleSet):
+    """The rules ``base`` for what a view shows. Views are many, and made again for each request: nothing is kept."""
+
+    def __init__(self, base: RuleSet, view: DatedView) -> None:
+        self._base = base
+        self._at_ms = view.at_ms
+        placed = Placed(PolicyRule(name=view.text), "", later_ms=view.at_ms)
+        self._later = LaterRule(placed, Order(None))
+
+    @property
+    def reads_metadata(self) -> bool:
+        """See the base class."""
+        return self._base.reads_metadata
+
+    def of(self, package: str) -> PackageRules | None:
+        """Those about a package. What belongs to no package has no date."""
+        found = self._base.of(package)
+        if not package:
+            return found
+        stamp = f"{'' if found is None else found.stamp}@{self._at_ms}"
+        if found is None:
+            return PackageRules(package, [self._later], {}, frozenset(), stamp, self._at_ms)
+        return PackageRules(package, [*found.rules, self._later], found.rulings, found.needs, stamp, self._at_ms)

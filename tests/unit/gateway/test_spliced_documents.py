@@ -34,7 +34,7 @@ class Package:
 
     @property
     def state(self) -> PackageState:
-        repository: Any = SimpleNamespace(id=1)
+        repository: Any = SimpleNamespace(id=1, view=None)
 
         async def load(_form: str) -> tuple[Spliced, PackageState]:
             self.loads += 1

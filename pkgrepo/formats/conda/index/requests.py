@@ -118,9 +118,11 @@ async def get_shard(
     return response
 
 
-def document_response(repository: Repository, document: StoredDocument, form: Form, *, negotiated: bool) -> Response:
+def document_response(
+    repository: Repository, document: StoredDocument, form: Form, *, negotiated: bool, settled: bool = False
+) -> Response:
     """The response with a document, which has a content coding if it is ``negotiated``."""
-    headers: Fields = ((b"Cache-Control", document_cache_control(repository)),)
+    headers: Fields = ((b"Cache-Control", document_cache_control(repository, settled=settled)),)
     if negotiated:
         headers = (*headers, (b"Vary", b"Accept-Encoding"))
         if form.coding != PLAIN:

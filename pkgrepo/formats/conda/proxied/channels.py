@@ -51,11 +51,19 @@ from .members import ChannelState, Upstream, find_members
 from .normaliser import NAMES
 from .pieces import Part, PartPlan, text_digest, text_pieces, text_size
 
+MOST_OF_VIEWS: Final = 8  # documents of views of the past
 MOST_KEPT: Final = 64  # documents of folders; a proxy of which two platforms are used has four at most
 SUPERSEDED: Final = 16 * 1024 * 1024  # bytes of shards that are still served to clients with an older index
 
 _HOSTED: Final = -1  # in the place of a proxy's id, for the part of hosted members
 _SPLIT: Final = -2  # for the packages of which several have records
+
+
+Place = tuple[int, str, str, int | None]  # repository, folder, document, and the time of a view
+
+
+def _place_of(repository: Repository, subdir: str, document: str) -> Place:
+    return repository.id, subdir, document, None if repository.view is None else repository.view.at_ms
 
 
 @define(eq=False)
@@ -85,8 +93,9 @@ class MemberChannels:
     """The documents of all channels that are not hosted, one instance per process."""
 
     def __init__(self) -> None:
-        self._kept: Lru[tuple[int, str, str], Kept] = Lru(MOST_KEPT)
-        self._in_flight: SingleFlight[tuple[int, str, str], Kept] = SingleFlight()
+        self._kept: Lru[Place, Kept] = Lru(MOST_KEPT)
+        self._of_views: Lru[Place, Kept] = Lru(MOST_OF_VIEWS)
+        self._in_flight: SingleFlight[Place, Kept] = SingleFlight()
         self._superseded: SizedCache[tuple[str, bytes]] = SizedCache(SUPERSEDED)
 
     async def get(
@@ -98,8 +107,8 @@ class MemberChannels:
         :raises NotFound: it is not there in this coding, since it is too large
         :raises UpstreamFailed: what an upstream has was lost here, and it failed when it was asked again
         """
-        place = (repository.id, form.subdir, form.document)
-        kept = self._kept.get(place)
+        place = _place_of(repository, form.subdir, form.document)
+        kept = self._cache_of(place).get(place)
         if kept is not None and not kept.suffices(state.stamp, services.clock.now_ms()):
             kept = None
         while kept is None or kept.stamp != state.stamp:  # else it is that of another request, which began before
@@ -111,25 +120,28 @@ class MemberChannels:
 
     def ready(self, repository: Repository, state: ChannelState, form: Form) -> StoredDocument | None:
         """The same document if it is there."""
-        kept = self._kept.get((repository.id, form.subdir, form.document))
+        place = _place_of(repository, form.subdir, form.document)
+        kept = self._cache_of(place).get(place)
         return kept.forms.get(form.coding) if kept is not None and kept.stamp == state.stamp else None
 
     def find_shard(self, repository: Repository, subdir: str, digest: bytes) -> tuple[str, bytes] | None:
         """A shard of the index that is there, or of one before, with the name of its package."""
-        kept = self._kept.get((repository.id, subdir, SHARDS_INDEX))
+        place = _place_of(repository, subdir, SHARDS_INDEX)
+        kept = self._cache_of(place).get(place)
         found = None if kept is None else kept.shard(digest)
         return found or self._superseded.get((repository.id, subdir, digest))
 
     # Below
 
-    async def _update(
-        self, services: Services, repository: Repository, state: ChannelState, place: tuple[int, str, str]
-    ) -> Kept:
-        before = self._kept.get(place)
+    def _cache_of(self, place: Place) -> Lru[Place, Kept]:
+        return self._kept if place[3] is None else self._of_views
+
+    async def _update(self, services: Services, repository: Repository, state: ChannelState, place: Place) -> Kept:
+        before = self._cache_of(place).get(place)
         parts = await _Writing(services, repository, state, place[1], place[2], before).write()
         opens = [part.opens_ms for _, part in parts.values() if part.opens_ms is not None]
         kept = Kept(state.stamp, min(opens, default=None), parts)
-        self._kept.put(place, kept)
+        self._cache_of(place).put(place, kept)
         kept.digest = await services.pools.cpu(_digest, place[1], place[2], kept)
         if before is not None and before.digest == kept.digest:
             kept.forms.update(before.forms)
@@ -142,7 +154,7 @@ class MemberChannels:
         kept.forms[form.coding] = document
         return document
 
-    def _supersede(self, place: tuple[int, str, str], before: Kept, now: Kept) -> None:
+    def _supersede(self, place: Place, before: Kept, now: Kept) -> None:
         present = {digest for _, part in now.parts.values() for digest in part.shards}
         for _, part in before.parts.values():
             for digest in part.shards.keys() - present:
@@ -305,11 +317,14 @@ async def get_member_document(
     wanted = in_coding_for(request, form) if negotiated else form
     state = await _state(context, request, form)
     document, opens_ms = await channels.get(services, repository, state, wanted)
+    settled = state.settled(repository.view)
 
     def again(other: Request) -> Response | None:
         made = in_coding_for(other, form) if negotiated else form
         found = channels.ready(repository, state, made)
-        return None if found is None else document_response(repository, found, made, negotiated=negotiated)
+        if found is None:
+            return None
+        return document_response(repository, found, made, negotiated=negotiated, settled=settled)
 
     if state.cacheable:
         ends = [each for each in (state.ends_ms, opens_ms) if each is not None]
@@ -325,7 +340,7 @@ async def get_member_document(
                 ends_s=min(ends) // 1000 if ends else 0,
             ),
         )
-    return document_response(repository, document, wanted, negotiated=negotiated)
+    return document_response(repository, document, wanted, negotiated=negotiated, settled=settled)
 
 
 async def find_member_shard(context: Context[MemberChannels], request: Request, path: ShardPath) -> tuple[str, bytes]:

@@ -13,14 +13,14 @@ from typing import Any, Final
 import msgspec
 from attrs import define, frozen
 
-from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, RUN_EXPORTS
+from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, REPODATA, RUN_EXPORTS
 from pkgrepo.formats.conda.index.packages import PackageRecords
 from pkgrepo.formats.conda.names import ENDINGS
 from pkgrepo.formats.conda.proxied.normaliser import RECORD, name_in
 from pkgrepo.formats.conda.proxied.restoring import channeldata_question, exports_question, repodata_question
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import DatedView, Repository, RepositoryType
 from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
@@ -193,6 +193,15 @@ class ChannelState:
         found = [each.held for _, each in self.asked if each.held.document.found]
         return all(each.stored and not each.stale for each in found)
 
+    def settled(self, view: DatedView | None) -> bool:
+        """Whether the document is that of a view of the past which stays as it is."""
+        asked = [each.held for _, each in self.asked]
+        return (
+            view is not None
+            and view.settled
+            and all(not each.stale and each.document.checked_ms > view.at_ms for each in asked)
+        )
+
     @property
     def ends_ms(self) -> int | None:
         """When an upstream must be asked again; None for never."""
@@ -231,7 +240,9 @@ async def find_members(
         proxy = member.repository
         if proxy.type is not RepositoryType.PROXY or not proxy.active:
             continue
-        found = [await _ask(services, proxy, each, revalidate=revalidate) for each in _questions(subdir, document)]
+        # An upstream's list of the newest lacks what was the newest in the past.
+        asking = _questions(subdir, REPODATA if document == CURRENT and repository.view is not None else document)
+        found = [await _ask(services, proxy, each, revalidate=revalidate) for each in asking]
         changed_ms = max(each.held.document.fetched_ms for each in found)
         # Files are what the records say, so clients must not get a document that says something newer, or older.
         found = [

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid, NotFound, existing
@@ -58,6 +58,7 @@ from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts
+from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.repositories.publish.splicing import Spliced
@@ -93,6 +94,25 @@ def read_parts(reader: Reader, repository_id: int, key: str, form: str) -> tuple
     if not any(parts.fragments.values()):
         raise NotFound("artifact", key)
     return parts, package
+
+
+def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
+    """The same parts without the versions that were yanked at a time, and with those that were yanked since."""
+    parts = evolve(parts, top={**parts.top, "last_updated_ms": min(parts.top["last_updated_ms"], at_ms)})
+    if form == SNAPSHOT_FORM:
+        return parts
+    there = [each for each in versions.list_versions(reader, package.id) if each.text not in parts.hidden]
+    past = package_past(reader, package.id, at_ms, present={each.key: (each.state, each.reason) for each in there})
+    listed = {each.key: each for each in parts.fragments[VERSION]}
+    for each in there:
+        if each.key not in past.states:
+            continue
+        if past.states[each.key][0] is VersionState.YANKED:
+            listed.pop(each.text, None)
+        elif each.text not in listed:
+            listed[each.text] = Fragment(each.sort, each.text, version_fragment(each.text))
+    found = sorted(listed.values())
+    return evolve(parts, fragments={VERSION: found}, versions=[(each.sort, each.key) for each in found])
 
 
 def said_beside(reader: Reader, repository_id: int, key: str, form: str, said: Uploaded) -> tuple[Uploaded, bytes]:

@@ -61,7 +61,8 @@ async def get_metadata(
         response = await _plain(context, request, identity, key, target, algorithm)
         if response is not None:
             return response
-        made = await context.services.catalog.look(_made, context.repository.id, target)
+        of_past = context.repository.view is not None and target.directory
+        made = None if of_past else await context.services.catalog.look(_made, context.repository.id, target)
         if made is not None:
             return _answer(context, _render(made), target, algorithm)
     raise NotFound("metadata", target.path)
@@ -76,13 +77,13 @@ async def _joined(
     # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
     state = _without_plain(context, await services.proxy.resolver.state(context.repository, key), target)
     rendered = await context.caches.documents.get(services.pools, state, form, "")
-    warned = (STALE,) if state.stale else ()
+    warned, settled = (STALE,) if state.stale else (), rendered.state.settled
 
     def negotiate(_: Request) -> Response | None:
         ready = context.caches.documents.ready(rendered.state, form, "")
-        return None if ready is None else _answer(context, ready, target, algorithm, warned)
+        return None if ready is None else _answer(context, ready, target, algorithm, warned, settled=settled)
 
-    response = _answer(context, rendered.document, target, algorithm, warned)
+    response = _answer(context, rendered.document, target, algorithm, warned, settled=settled)
     services.response_cache.put_document(
         request,
         rendered,
@@ -142,12 +143,19 @@ async def _plain(
 
 
 def _answer(
-    context: MavenContext, document: Document, target: Metadata, algorithm: str | None, more: Fields = ()
+    context: MavenContext,
+    document: Document,
+    target: Metadata,
+    algorithm: str | None,
+    more: Fields = (),
+    *,
+    settled: bool = False,
 ) -> Response:
     modified_s = _last_modified(context, document)
     if algorithm is not None:
-        return checksum_response(context.repository, target, algorithm, document.digests, modified_s)
-    head = present_file(context.repository, target, document.digests)
+        digests = document.digests
+        return checksum_response(context.repository, target, algorithm, digests, modified_s, settled=settled)
+    head = present_file(context.repository, target, document.digests, settled=settled)
     return Response(
         body=document.body,
         content_type=CONTENT_TYPE.encode("ascii"),

@@ -58,9 +58,9 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
 
     def negotiate(again: Request) -> Response | None:
         ready = context.caches.packuments.ready(state, _form(again), context.url(again))
-        return None if ready is None else _document_response(context, again, ready)
+        return None if ready is None else _document_response(context, again, ready, settled=state.settled)
 
-    response = _document_response(context, request, document)
+    response = _document_response(context, request, document, settled=state.settled)
     context.services.response_cache.put_document(
         request,
         rendered,
@@ -91,11 +91,12 @@ async def version(context: Context[object], request: Request, path: VersionPath)
 
     def negotiate(again: Request) -> Response:
         body = version_document(fragment).replace(BASE, context.url(again).encode())
+        control = document_cache_control(repository, settled=state.settled)
         return Response(
             body=body,
             content_type=FULL_TYPE.encode(),
             etag=b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode(),
-            headers=((b"Cache-Control", document_cache_control(repository)), (b"Vary", b"Accept, Accept-Encoding")),
+            headers=((b"Cache-Control", control), (b"Vary", b"Accept, Accept-Encoding")),
         )
 
     if state.cacheable:
@@ -218,9 +219,9 @@ def _tarball_path(path: TarballPath) -> str:
     return tarball_path(path.name, version.text)
 
 
-def _document_response(context: Context[object], request: Request, document: Document) -> Response:
+def _document_response(context: Context[object], request: Request, document: Document, *, settled: bool) -> Response:
     headers: Fields = (
-        (b"Cache-Control", document_cache_control(context.repository)),
+        (b"Cache-Control", document_cache_control(context.repository, settled=settled)),
         (b"Vary", b"Accept, Accept-Encoding"),
         *(field for field in SAFE if field[0] != b"Content-Disposition"),
     )

@@ -6,7 +6,7 @@ Versions that a rule hides are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -29,9 +29,10 @@ from pkgrepo.formats.npm.packument.document import (
 )
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Package, Version, VersionState
+from pkgrepo.model import Fragment, Package, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
-from pkgrepo.repositories.clock import format_time
+from pkgrepo.repositories.clock import format_time, from_ms
+from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags, versions
@@ -81,9 +82,13 @@ def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tupl
     ), package
 
 
-def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
-    """The top of a document, from the catalog; without ``whole`` only what the abbreviated form needs."""
-    tagged = tags.tagged_versions(reader, package.id)
+def read_top(reader: Reader, package: Package, *, whole: bool, past: Mapping[str, str] | None = None) -> Top:
+    """
+    The top of a document, from the catalog; without ``whole`` only what the abbreviated form needs.
+
+    ``past`` are the tags of a view of the past, in place of the present ones.
+    """
+    tagged = tags.tagged_versions(reader, package.id) if past is None else past
     version = semver.find_version(tagged.get(DEFAULT_TAG, ""))
     latest = None if version is None or not whole else versions.find_version(reader, package.id, version.key)
     return Top(
@@ -94,6 +99,52 @@ def read_top(reader: Reader, package: Package, *, whole: bool) -> Top:
         modified=format_time(package.updated_at),
         fields={} if latest is None else _fields(package, latest),
     )
+
+
+def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
+    """The same parts with the tags and deprecations of a time, as far as the event log knows them."""
+    every = versions.list_versions(reader, package.id)
+    shown = [each for each in every if each.text not in parts.hidden]
+    past = package_past(
+        reader,
+        package.id,
+        at_ms,
+        present={each.key: (each.state, each.reason) for each in shown},
+        highest=_highest_text,
+    )
+    texts = [each.text for each in shown]
+    said = tags.tagged_versions(reader, package.id) if past.tags is None else past.tags
+    tagged = {tag: text for tag, text in ((tag, _spelt(text)) for tag, text in said.items()) if text in {*texts}}
+    latest = None if DEFAULT_TAG in tagged else _find_latest(texts, said.get(DEFAULT_TAG, ""))
+    if latest is not None:
+        tagged = {DEFAULT_TAG: latest.text, **tagged}
+    changed = {
+        each.text: deprecation(evolve(each, state=past.states[each.key][0], reason=past.states[each.key][1]))
+        for each in shown
+        if each.key in past.states
+    }
+    fragments = {kind: [_rewound(each, kind, changed) for each in found] for kind, found in parts.fragments.items()}
+    then = min(package.updated_at, from_ms(at_ms))
+    top = evolve(read_top(reader, package, whole=form == FULL, past=tagged), modified=format_time(then))
+    return evolve(parts, top=msgspec.to_builtins(top), fragments=fragments)
+
+
+def _rewound(fragment: Fragment, kind: str, deprecated: Mapping[str, str]) -> Fragment:
+    if kind not in (FULL, SHORT) or fragment.key not in deprecated:
+        return fragment
+    return Fragment(fragment.sort, fragment.key, packument.with_deprecation(fragment.body, deprecated[fragment.key]))
+
+
+def _highest_text(texts: Iterable[str]) -> str | None:
+    found = [each for each in map(semver.find_version, texts) if each is not None]
+    highest = semver.highest_version([each.text for each in sorted(found, key=lambda each: each.sort)])
+    return None if highest is None else highest.text
+
+
+def _spelt(text: str) -> str:
+    """A version as it is published: people may write more than that when they set a tag."""
+    found = semver.find_version(text)
+    return text if found is None else found.text
 
 
 def _fields(package: Package, latest: Version) -> dict[str, str]:

@@ -101,6 +101,7 @@ async def make_release(
         files=tuple(files),
         meta=meta,
         reuse=reuse,
+        note={"tagged": list(publication.tags)},
         guard=free,
     )
     publishing = Publishing(tags=publication.tags, deprecated=manifest.deprecated, maintainer=person, actor=actor)

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from attrs import evolve
+
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import File, Package, Version, VersionState
+from pkgrepo.model import File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions
+from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents
-from pkgrepo.storage.catalog.packages import packages, versions
+from pkgrepo.storage.catalog.packages import files, packages, versions
 
 from . import pages
 from .pages import HTML_PAGE, JSON_PAGE
@@ -87,6 +90,23 @@ def read_parts(reader: Reader, repository_id: int, project: str, form: str) -> t
     return MemberParts(top, {form: found}, versions.sorted_texts(reader, package.id)), package
 
 
+def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
+    """The same parts with the yanked versions of a time, as far as the event log knows them."""
+    shown = [each for each in versions.list_versions(reader, package.id) if each.text not in parts.hidden]
+    present = {each.key: (each.state, each.reason) for each in shown}
+    states = package_past(reader, package.id, at_ms, present=present).states
+    make = pages.file_fragment_json if form == JSON_PAGE else pages.file_fragment_html
+    made: dict[str, bytes] = {}
+    for version in shown:
+        if version.key in states:
+            state, reason = states[version.key]
+            then = evolve(version, state=state, reason=reason)
+            entries = [file_entry(each, then) for each in _distributions(files.files_of_version(reader, version.id))]
+            made |= {entry.filename: make(entry) for entry in entries}
+    fragments = [Fragment(each.sort, each.key, made.get(each.key, each.body)) for each in parts.fragments[form]]
+    return evolve(parts, fragments={**parts.fragments, form: fragments})
+
+
 def splice(project: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
     """A project's page from one or more repositories; the first one decides the project's status."""
     make = pages.project_page_json if form == JSON_PAGE else pages.project_page_html
@@ -111,14 +131,14 @@ def _forget(index: PackageIndex, version: Version | None, file: File) -> None:
     index.remove_fragment(HTML_PAGE, version.sort, filename)
 
 
-def _check_sdists(files: Iterable[File]) -> None:
+def _check_sdists(held: Iterable[File]) -> None:
     lenient = ("upstream", "imported")  # what is served as it was elsewhere
-    published = [file for file in _distributions(files) if not any(each in file.attrs for each in lenient)]
+    published = [file for file in _distributions(held) if not any(each in file.attrs for each in lenient)]
     sdists = [file for file in published if file.attrs.get("packagetype") == "sdist"]
     if len(sdists) > 1:
         names = " and ".join(sorted(file.path.rsplit("/", 1)[-1] for file in sdists))
         raise Conflict(f"only one source distribution is allowed per version, not {names}")
 
 
-def _distributions(files: Iterable[File]) -> list[File]:
-    return [file for file in files if file.role is None]
+def _distributions(held: Iterable[File]) -> list[File]:
+    return [file for file in held if file.role is None]

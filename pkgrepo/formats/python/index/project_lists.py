@@ -35,16 +35,21 @@ from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 
 MOST_DOCUMENTS: Final = 8  # in memory; one of 600,000 names has 30 to 60 MB
+MOST_OF_VIEWS: Final = 2  # of the past
 
 Names = Sequence[tuple[str, str]]  # pairs of key and name, by key
 Project = tuple[str, int]  # its name, and the serial of its last change
 T = TypeVar("T")
 
 
-def all_names(reader: Reader, repository_id: int) -> list[tuple[str, str]]:
-    """Keys and names of all projects that are not quarantined (PEP 792), by key."""
+def all_names(reader: Reader, repository_id: int, at_ms: int | None = None) -> list[tuple[str, str]]:
+    """Keys and names of all projects that are not quarantined (PEP 792), by key; with ``at_ms`` those of that time."""
     hidden = {each.key for each in packages.packages_with_meta(reader, repository_id) if is_quarantined(each)}
-    return [(key, name) for key, name in packages.package_names(reader, repository_id) if key not in hidden]
+    if at_ms is None:
+        found = packages.package_names(reader, repository_id)
+    else:
+        found = packages.package_names_at(reader, repository_id, at_ms)
+    return [(key, name) for key, name in found if key not in hidden]
 
 
 def _all_projects(reader: Reader, repository_id: int) -> list[tuple[str, Project]]:
@@ -108,6 +113,7 @@ class MergedLists:
         """``question`` asks an upstream for its list, of which the parts have names in fragments of ``NAME_LIST``."""
         self._question = question
         self._kept: StampCache[tuple[int, str], Document] = StampCache(MOST_DOCUMENTS)
+        self._of_views: StampCache[tuple[int, str, int], Document] = StampCache(MOST_OF_VIEWS)
 
     async def get(self, services: Services, repository: Repository, kind: str, *, revalidate: bool) -> Document:
         """
@@ -118,9 +124,13 @@ class MergedLists:
         active = [each for each in services.proxy.resolver.flat_members(repository) if each.active]
         members = [await self._member(services, each, revalidate=revalidate) for each in active]
         stamp = (services.registry.serial, tuple((each.repository.id, each.serial) for each in members))
-        return await self._kept.get(
-            (repository.id, kind), stamp, lambda: self._make(services, repository, kind, members)
-        )
+
+        async def make() -> Document:
+            return await self._make(services, repository, kind, members)
+
+        if repository.view is not None:
+            return await self._of_views.get((repository.id, kind, repository.view.at_ms), stamp, make)
+        return await self._kept.get((repository.id, kind), stamp, make)
 
     async def _member(self, services: Services, member: Repository, *, revalidate: bool) -> _Member:
         if member.type is RepositoryType.PROXY:
@@ -149,7 +159,8 @@ class MergedLists:
     async def _names(self, services: Services, repository: Repository, member: _Member) -> Names:
         proxy = member.repository
         if member.held is None:
-            names: Names = await services.catalog.scan(all_names, proxy.id)
+            view = repository.view
+            names: Names = await services.catalog.scan(all_names, proxy.id, None if view is None else view.at_ms)
             return names
         rules = [
             each for _, each in services.proxy.resolver.flat_member(repository, proxy).rules if each.reserved_names

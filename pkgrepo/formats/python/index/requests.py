@@ -102,15 +102,18 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
     generation = services.catalog.generation()
     wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
     found = await services.proxy.resolver.state(context.repository, key, revalidate=request.revalidates)
-    rendered = await index.get(services.pools, found, _form(wanted), "")
+    # Links are relative. A view may show all that there is now, and its documents have other ETags.
+    address = "" if context.repository.view is None else context.repository.address
+    rendered = await index.get(services.pools, found, _form(wanted), address)
+    settled = rendered.state.settled
 
     def negotiate(again: Request) -> Response | None:
         wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
-        ready = index.ready(rendered.state, _form(wanted), "")
-        return None if ready is None else _page_response(context, again, ready, wanted)
+        ready = index.ready(rendered.state, _form(wanted), address)
+        return None if ready is None else _page_response(context, again, ready, wanted, settled=settled)
 
     services.response_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-    return _page_response(context, request, rendered.document, wanted)
+    return _page_response(context, request, rendered.document, wanted, settled=settled)
 
 
 async def project_list(context: Context[IndexCaches], request: Request) -> Response:
@@ -122,7 +125,7 @@ async def project_list(context: Context[IndexCaches], request: Request) -> Respo
     generation = services.catalog.generation()
     wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
     kind = _form(wanted)
-    if repository.type is not RepositoryType.HOSTED:
+    if repository.type is not RepositoryType.HOSTED or repository.view is not None:
         merged = context.caches.merged_lists
         document = await merged.get(services, repository, kind, revalidate=request.revalidates)
         return _page_response(context, request, document, wanted)
@@ -301,9 +304,11 @@ def _rank(candidate: tuple[str, str]) -> tuple[int, str]:
     return (0 if pure else 1 if kind == "sdist" else 2), path
 
 
-def _page_response(context: Context[object], request: Request, document: Document, content_type: bytes) -> Response:
+def _page_response(
+    context: Context[object], request: Request, document: Document, content_type: bytes, *, settled: bool = False
+) -> Response:
     headers: Fields = (
-        (b"Cache-Control", document_cache_control(context.repository)),
+        (b"Cache-Control", document_cache_control(context.repository, settled=settled)),
         (b"Vary", b"Accept, Accept-Encoding"),
         (b"X-PyPI-Last-Serial", b"%d" % document.serial),
     )

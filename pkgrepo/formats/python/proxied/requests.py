@@ -144,7 +144,7 @@ async def _meta(context: Context[object], project: str, version_key: str, splice
         return stored
     path = await services.pools.cpu(_find_metadata_path, spliced, project, version_key)
     try:
-        found = path and await services.proxy.package_files.find(context.repository, project, path)
+        found = path and await services.proxy.package_files.find(context.repository.live, project, path)
         if not path or not found:
             return {}
         remote = found.file  # or the row of one that another request has fetched since the look-up above

@@ -18,6 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from attrs import evolve
+
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import existing
 from pkgrepo.formats.rubygems import configuration
 from pkgrepo.formats.rubygems.gemspec import spec_of
@@ -27,10 +30,12 @@ from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import File, Fragment, Package, Repository, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments
+from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, versions
+from pkgrepo.storage.catalog.packages.events import packages_with_event
 from pkgrepo.storage.catalog.server import repositories
 
 FEWEST_REMOVALS: Final = 500  # before a list is written anew, which takes 10 us for each line
@@ -146,6 +151,43 @@ def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tupl
     live = {each.key for each in found}
     sorts = [(sort, text) for sort, text in versions.sorted_texts(reader, package.id) if text in live]
     return MemberParts({}, {form: found}, sorts), package
+
+
+def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
+    """
+    The same parts without the versions that were yanked at a time and restored since.
+
+    What was yanked since is in no part: its files are not served any more.
+    """
+    every = versions.list_versions(reader, package.id)
+    past = package_past(reader, package.id, at_ms, present={each.key: (each.state, each.reason) for each in every})
+    yanked = {each.text for each in every if past.states.get(each.key, (each.state, ""))[0] is VersionState.YANKED}
+    if not yanked:
+        return parts
+    shown = [pair for pair in parts.versions if pair[1] not in yanked]
+    found = [each for each in parts.fragments[form] if each.key not in yanked]
+    return evolve(parts, fragments={form: found}, versions=shown, hidden=parts.hidden | yanked)
+
+
+def versions_lines_at(reader: Reader, repository: Repository, at_ms: int) -> Iterator[bytes]:
+    """
+    The list ``/versions`` as it would have been written anew at a time: a line with its end for each gem.
+
+    Takes as long as ``compact_versions``: call it on a thread.
+    """
+    options, gil = configuration.compact_index(repository), GilReleaser()
+    there = versions.published_until(reader, repository.id, at_ms)
+    restored = packages_with_event(reader, repository.id, "restored", at_ms)
+    for key, found in index_documents.fragments_by_package(reader, repository.id, INFO):
+        shown = [each for each in found if (key, each.key) in there]
+        if key in restored:
+            parts, package = read_parts(reader, repository.id, key, INFO)
+            kept = {each.key for each in rewind(reader, package, parts, INFO, at_ms).fragments[INFO]}
+            shown = [each for each in shown if each.key in kept]
+        if shown:
+            lines = [each.body if options.created_at else without_time(each.body) for each in shown]
+            yield f"{key} {','.join(each.key for each in shown)} {info_md5(lines)}\n".encode()
+        gil.release_if_due()
 
 
 def splice(_name: str, form: str, _serial: int, members: Sequence[MemberParts]) -> Spliced:

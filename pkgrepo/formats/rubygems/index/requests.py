@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -44,9 +45,12 @@ MAX_AGE: Final = b"max-age=60, public"
 MOST_NAMES: Final = 4  # that are asked of upstreams for one file
 
 
-def text_document_response(request: Request, repository: Repository, document: Document, cpu: Pool) -> Response:
+def text_document_response(
+    request: Request, repository: Repository, document: Document, cpu: Pool, *, settled: bool = False
+) -> Response:
     """A document in the coding that the client wants. Only the plain form has ranges. ``cpu``: see L{plain_body}."""
-    headers = (*_headers(repository, bytes.fromhex(document.digests["sha256"])), (b"Vary", b"Accept-Encoding"))
+    digest = bytes.fromhex(document.digests["sha256"])
+    headers = (*_headers(repository, digest, settled=settled), (b"Vary", b"Accept-Encoding"))
     packed = document.gzip
     if packed is not None and best_encoding(request.header(b"accept-encoding"), CODINGS) == b"gzip":
         headers = (*headers, (b"Content-Encoding", b"gzip"))
@@ -83,12 +87,13 @@ def packed_response(repository: Repository, document: Document) -> Response:
     )
 
 
-def _headers(repository: Repository, sha256: bytes) -> Fields:
+def _headers(repository: Repository, sha256: bytes, *, settled: bool = False) -> Fields:
     encoded = base64.b64encode(sha256)
+    usual = b"private, no-cache" if is_private(repository) else MAX_AGE
     return (
         (b"Repr-Digest", b"sha-256=:%b:" % encoded),
         (b"Digest", b"sha-256=" + encoded),  # RFC 3230, which Bundler up to 2.5 reads
-        (b"Cache-Control", b"private, no-cache" if is_private(repository) else MAX_AGE),
+        (b"Cache-Control", document_cache_control(repository, settled=True) if settled else usual),
     )
 
 
@@ -119,10 +124,11 @@ async def info(context: Context[IndexCaches], request: Request, path: InfoPath) 
 
     def negotiate(again: Request) -> Response | None:
         ready = index.ready(rendered.state, INFO, "")
-        return None if ready is None else text_document_response(again, repository, ready, services.pools.cpu)
+        return None if ready is None else respond(again, repository, ready)
 
+    respond = partial(text_document_response, cpu=services.pools.cpu, settled=rendered.state.settled)
     services.response_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-    return text_document_response(request, repository, rendered.document, services.pools.cpu)
+    return respond(request, repository, rendered.document)
 
 
 async def names(context: Context[IndexCaches], request: Request) -> Response:

@@ -19,6 +19,7 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index.gem_lists import read_lines, versions_head
+from pkgrepo.formats.rubygems.index.indexing import versions_lines_at
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
 from pkgrepo.formats.rubygems.index.requests import IndexCaches
 from pkgrepo.formats.rubygems.proxied.derived_lists import write_names, write_specs
@@ -39,6 +40,7 @@ VERSIONS: Final[DocumentRequest] = versions_question()
 
 LONG_LIST: Final = 1024 * 1024  # bytes; 16,000 gems, whose rows take 0.3 s
 LONG_LIST_MS: Final = 300_000
+MOST_OF_VIEWS: Final = 6  # lists of views of the past
 MOST_LISTS: Final = 32  # in temporary files; the list of versions of the public registry has 23 MB
 
 
@@ -190,6 +192,7 @@ class MergedLists:
 
     def __init__(self) -> None:
         self._kept: StampCache[tuple[int, str], ListFile] = StampCache(MOST_LISTS)
+        self._of_views: StampCache[tuple[int, str, int], ListFile] = StampCache(MOST_OF_VIEWS)
         self._joined: Lru[int, tuple[Hashable, JoinedLists]] = Lru(MOST_LISTS)
 
     async def versions(
@@ -221,8 +224,9 @@ class MergedLists:
         states = tuple([(each.id, await services.catalog.look(index_documents.find_list, each.id)) for each in hosted])
         active = [each for each in hosted if each.active]
         state = evolve(state, hosted=states)
+        at_ms = None if repository.view is None else repository.view.at_ms
         whole = await self._cached(
-            repository, "versions", state, lambda: services.catalog.scan(_add_hosted, begun, active)
+            repository, "versions", state, lambda: services.catalog.scan(_add_hosted, begun, active, at_ms)
         )
         return state, whole
 
@@ -259,6 +263,8 @@ class MergedLists:
     async def _cached(
         self, repository: Repository, name: str, stamp: Hashable, make: Callable[[], Awaitable[ListFile]]
     ) -> ListFile:
+        if repository.view is not None:
+            return await self._of_views.get((repository.id, name, repository.view.at_ms), stamp, make)
         return await self._kept.get((repository.id, name), stamp, make)
 
     async def _ask(
@@ -311,9 +317,9 @@ def _write_pieces(*parts: PartsFile) -> ListFile:
     return writer.end()
 
 
-def _add_hosted(reader: Reader, begun: ListFile, hosted: Sequence[Repository]) -> ListFile:
+def _add_hosted(reader: Reader, begun: ListFile, hosted: Sequence[Repository], at_ms: int | None = None) -> ListFile:
     writer = ListWriter.copying(begun)
     for each in hosted:
-        for data in read_lines(reader, each):
+        for data in read_lines(reader, each) if at_ms is None else versions_lines_at(reader, each, at_ms):
             writer.add(data)
     return writer.end()

@@ -18,7 +18,7 @@ from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
-from pkgrepo.model import Action, RepositoryType
+from pkgrepo.model import Action, Repository, RepositoryType
 
 from .merged_lists import Caches
 
@@ -26,7 +26,7 @@ from .merged_lists import Caches
 async def compact(context: Context[Caches], request: Request, path: CompactPath) -> Response:
     """A list of the compact index. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
     await context.admit(request, Action.READ)
-    if context.repository.type is RepositoryType.HOSTED:
+    if _reads_catalog(context.repository):
         return await (hosted.names if path.document == NAMES else hosted.versions)(context, request)
     if path.document == NAMES:
         merged = context.caches.merged
@@ -46,9 +46,9 @@ async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> 
     """
     await context.admit(request, Action.READ)
     services, repository, merged, file = context.services, context.repository, context.caches.merged, path.document
-    if repository.type is RepositoryType.HOSTED:
+    if _reads_catalog(repository):
         return await hosted.specs(context, request, file)
-    if repository.type is RepositoryType.VIRTUAL:
+    if repository.type is not RepositoryType.PROXY:
         with suppress(NotFound):
             found = await merged.joined_specs(services, repository, file, revalidate=request.revalidates)
             return _specs_response(context, found)
@@ -58,6 +58,11 @@ async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> 
                 found = await merged.specs(services, member, file, revalidate=request.revalidates)
                 return _specs_response(context, found)
     raise NotFound("file", file)
+
+
+def _reads_catalog(repository: Repository) -> bool:
+    """Whether the lists of a repository are kept as they are. Those of a view are made as if of its only member."""
+    return repository.type is RepositoryType.HOSTED and repository.view is None
 
 
 async def _versions(context: Context[Caches], request: Request) -> Response:

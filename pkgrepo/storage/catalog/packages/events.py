@@ -60,6 +60,21 @@ _EVENT, _event = rows(Event, "event")
 
 
 @frozen
+class PackageEvent:
+    """An event of a package: the key of its version, the kind, and when. ``text`` is the data, which are long."""
+
+    version_key: str
+    kind: str
+    at_ms: int
+    text: str
+
+    def data(self) -> dict[str, Any]:
+        """The data."""
+        found: dict[str, Any] = load(self.text)
+        return found
+
+
+@frozen
 class NewEvent:
     """An event that has just happened; the fields are those of L{Event}."""
 
@@ -208,6 +223,18 @@ def events_of_tag(r: Reader, package_id: int, tag: str, before: int, limit: int)
             break
         before = some[-1].seq
     return found[:limit]
+
+
+def package_history(r: Reader, package_id: int) -> list[PackageEvent]:
+    """All events of a package, oldest first. A package has thousands: call it on a reader thread."""
+    sql = "SELECT version_key, kind, at, data FROM event WHERE package_id = ? ORDER BY seq"
+    return [PackageEvent(*row) for row in r.all(sql, (package_id,))]
+
+
+def packages_with_event(r: Reader, repository_id: int, kind: str, after_ms: int) -> set[str]:
+    """The keys of the packages of a repository that have an event of a kind after a time."""
+    sql = "SELECT DISTINCT package_key FROM event WHERE repository_id = ? AND kind = ? AND at > ?"
+    return set(column(r, sql, (repository_id, kind, after_ms)))
 
 
 def events_before(r: Reader, seq: int, limit: int, repository_id: int | None = None) -> list[Event]:

@@ -170,6 +170,16 @@ def package_names(r: Reader, repository_id: int) -> list[tuple[str, str]]:
     return r.all("SELECT key, name FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))
 
 
+def package_names_at(r: Reader, repository_id: int, at_ms: int) -> list[tuple[str, str]]:
+    """The same for packages that have a version which was published until a time."""
+    sql = """
+        SELECT key, name FROM package p WHERE repository_id = ? AND EXISTS (
+            SELECT 1 FROM version v WHERE v.package_id = p.id AND v.published_at <= ?
+        ) ORDER BY key
+    """
+    return r.all(sql, (repository_id, at_ms))
+
+
 def package_serials(r: Reader, repository_id: int) -> list[tuple[str, str, int]]:
     """The same, with the serial of the last change of each package."""
     return r.all("SELECT key, name, serial FROM package WHERE repository_id = ? ORDER BY key", (repository_id,))

@@ -43,6 +43,15 @@ def list_versions(r: Reader, package_id: int) -> list[Version]:
     return every(r, to_version, f"{VERSION} WHERE package_id = ? ORDER BY sort, key", (package_id,))
 
 
+def published_until(r: Reader, repository_id: int, at_ms: int) -> set[tuple[str, str]]:
+    """The versions of a repository that were published until a time, by the keys of package and version."""
+    sql = """
+        SELECT p.key, v.key FROM package p JOIN version v ON v.package_id = p.id
+        WHERE p.repository_id = ? AND v.published_at <= ?
+    """
+    return {(package, version) for package, version in r.all(sql, (repository_id, at_ms))}
+
+
 def versions_by_id(r: Reader, ids: Sequence[int]) -> list[Version]:
     """The versions with these ids, in the order of the ids."""
     found = {each.id: each for some in batches(ids) for each in _with_ids(r, some)}

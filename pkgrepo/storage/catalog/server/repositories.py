@@ -34,6 +34,7 @@ _SELECT, _repository = rows(
     of="r",
     storage_name="s.name",
     parent=("r.parent_id", lambda _: None),
+    view=("r.parent_id", lambda _: None),
 )
 _REPOSITORY = f"{_SELECT} WHERE r.deleted_at IS NULL"
 

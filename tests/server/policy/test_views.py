@@ -1,0 +1,218 @@
+"""Views of the past, ``/repositories/main/npm@2026-09-01/...``: documents, files, tags, refusals and explanations."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+
+import pytest
+
+from tests.server.policy.conftest import AUTH, World, settings
+from tests.support import dated
+from tests.support.dated import now_between
+from tests.support.http_client import HttpClient
+
+pytestmark = pytest.mark.server
+
+FORMATS = ("npm", "python", "ruby", "maven", "conda")
+KINDS = (*dated.KINDS, "around")
+NAME = "aged"
+DOCUMENTS = {
+    "npm": f"/{NAME}",
+    "python": f"/simple/{NAME}/",
+    "ruby": f"/info/{NAME}",
+    "maven": f"/com/example/{NAME}/maven-metadata.xml",
+    "conda": "/noarch/repodata.json",
+}
+SHOWN = {
+    "npm": (b'"1.0.0":', b'"1.1.0":'),
+    "python": (b"aged-1.0.0-", b"aged-1.1.0-"),
+    "ruby": (b"1.0.0 ", b"1.1.0 "),
+    "maven": (b"<version>1.0.0<", b"<version>1.1.0<"),
+    "conda": (b"aged-1.0.0-py_0", b"aged-1.1.0-py_0"),
+}
+NEWER = {
+    "npm": f"/{NAME}/-/{NAME}-1.1.0.tgz",
+    "python": f"/{NAME}/1.1.0/{NAME}-1.1.0-py3-none-any.whl",
+    "ruby": f"/gems/{NAME}-1.1.0.gem",
+    "maven": f"/com/example/{NAME}/1.1.0/{NAME}-1.1.0.jar",
+    "conda": f"/noarch/{NAME}-1.1.0-py_0.conda",
+}
+
+
+@pytest.fixture(scope="module")
+def times(world: World) -> Mapping[str, str]:
+    """Times between two versions of each format: before the first one, between them, and after the second one."""
+    for each in FORMATS:
+        dated.add_repositories(world.api, world.url, each)
+    found = {"before": now_between()}
+    for version, name in (("1.0.0", "between"), ("1.1.0", "after")):
+        for each in FORMATS:
+            dated.publish(each, world.at(f"{each}-own"), NAME, version)
+            world.at(f"{each}-both").get(DOCUMENTS[each])  # what has no date is first seen now
+        found[name] = now_between()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("format", FORMATS)
+def test_documents_show_what_was_there(world: World, times: Mapping[str, str], format: str, kind: str) -> None:
+    path, (old, new) = DOCUMENTS[format], SHOWN[format]
+    live = world.at(f"{format}-{kind}").get(path)
+    assert (old in live.body, new in live.body) == (True, True)
+    for name, expected in (("between", (True, False)), ("after", (True, True))):
+        client = world.at(f"{format}-{kind}@{times[name]}")
+        found = client.get(path)
+        assert (found.status, old in found.body, new in found.body) == (200, *expected), name
+        # That of gems has to be the MD5 of the text, for Bundler, and that of metadata the SHA-1, for Maven.
+        assert found.headers["etag"] != live.headers["etag"] or format in ("ruby", "maven", "conda")
+        assert "immutable" not in found.headers["cache-control"]  # the day is not over
+        again = client.get(path, If_None_Match=found.headers["etag"])
+        assert again.status == 304
+        assert client.get(NEWER[format]).status == 200  # as a lock file may ask
+    for before in (times["before"], "2020-02-29"):
+        empty = world.at(f"{format}-{kind}@{before}").get(path)
+        assert (empty.status, old in empty.body, new in empty.body) == (200 if format == "conda" else 404, False, False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_block_is_a_block_in_the_past_too(world: World, times: Mapping[str, str], format: str, kind: str) -> None:
+    client = world.at(f"{format}-{kind}@{times['after']}")
+    assert SHOWN[format][1] in client.get(DOCUMENTS[format]).body
+    package = f"com.example:{NAME}" if format == "maven" else NAME
+    uid = world.block(f"{format}-{kind}", package, versions="1.1.0")
+    try:
+        assert SHOWN[format][1] not in client.get(DOCUMENTS[format]).body
+        assert client.get(NEWER[format]).status == 403
+    finally:
+        world.unblock(uid)
+    assert SHOWN[format][1] in client.get(DOCUMENTS[format]).body
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-13-01", "2026-02-30T10:00Z", "", "2026-01-01@2026-01-01", "9999-12-31"]
+)
+def test_what_is_no_date_of_the_past_is_refused_with_a_sentence(world: World, text: str) -> None:
+    for name in ("npm-own", "nothing"):
+        for auth in (AUTH, None):
+            found = HttpClient(f"{world.url}/repositories/main/{name}@{text}", auth).get("/demo")
+            assert found.status == 400
+            assert "no date such as 2026-09-01" in found.text or "in the future" in found.text
+
+
+def test_views_are_as_private_as_their_repository(world: World) -> None:
+    world.ok("POST", "/repository", {**settings("npm", "secret", {"type": "Hosted"}), "visibility": "private"}, 201)
+    dated.publish("npm", world.at("secret"), "hidden", "1.0.0")
+    for name in ("secret@2026-09-01", "nothing@2026-09-01", "nothing"):
+        refused = HttpClient(f"{world.url}/repositories/main/{name}", None).get("/hidden")
+        assert refused.status == 401
+    today = now_between()[:10]
+    found = world.at(f"secret@{today}").get("/hidden")
+    assert (found.status, found.headers["cache-control"]) == (200, "private, no-cache")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_published_or_changed_at_the_address_of_a_view(
+    world: World, times: Mapping[str, str], kind: str
+) -> None:
+    npm, python = (world.at(f"{each}-{kind}@{times['after']}") for each in ("npm", "python"))
+    sent = [
+        npm.ask("PUT", "/more", b"{}", {"Content-Type": "application/json"}),
+        npm.ask("PUT", f"/-/package/{NAME}/dist-tags/beta", b'"1.0.0"', {"Content-Type": "application/json"}),
+        npm.ask("DELETE", f"/-/package/{NAME}/dist-tags/latest"),
+        npm.ask("DELETE", f"/{NAME}/-rev/1-x"),
+        python.ask("POST", "/", b"x", {"Content-Type": "multipart/form-data; boundary=x"}),
+        python.ask("PUT", f"/{NAME}/1.2/{NAME}-1.2-py3-none-any.whl", b"x"),
+        python.ask("DELETE", f"/pypi/{NAME}/1.1.0/"),
+        python.ask("POST", f"/pypi/{NAME}/1.1.0/yank"),
+    ]
+    assert [each.status for each in sent] == [405] * len(sent), [each.text for each in sent]
+    assert [each.text for each in sent if "use the address of main/" not in each.text] == []
+
+
+def test_tags_and_states_are_those_of_then(world: World) -> None:
+    npm, python = world.at("npm-own"), world.at("python-own")
+    dated.publish("npm", npm, "@scope/tagged", "1.0.0")
+    dated.publish("npm", npm, "@scope/tagged", "2.0.0-rc.1", tag="next")
+    dated.publish("python", python, "pulled", "1.0")
+    first = now_between()
+    json = {"Content-Type": "application/json"}
+    dated.publish("npm", npm, "@scope/tagged", "1.1.0")
+    assert npm.ask("PUT", "/-/package/@scope%2ftagged/dist-tags/old", b'"1.0.0"', json).status == 201
+    document = npm.get("/@scope%2ftagged?write=true").json
+    document["versions"]["1.0.0"]["deprecated"] = "use 1.1.0"
+    assert npm.post_json("/@scope%2ftagged", document, "PUT").status == 201
+    assert python.ask("POST", "/pypi/pulled/1.0/yank?reason=broken").status == 200
+    second = now_between()
+    for tag in ("old", "next"):
+        assert npm.ask("DELETE", f"/-/package/@scope%2ftagged/dist-tags/{tag}").status == 200
+    document = npm.get("/@scope%2ftagged?write=true").json
+    document["versions"]["1.0.0"]["deprecated"] = ""
+    assert npm.post_json("/@scope%2ftagged", document, "PUT").status == 201
+    assert python.ask("POST", "/pypi/pulled/1.0/unyank").status == 200
+
+    def seen(name: str) -> tuple[object, object, bool]:
+        found = world.at(f"npm-own{name}").get("/@scope/tagged").json
+        page = world.at(f"python-own{name}").get("/simple/pulled/").text
+        return found["dist-tags"], found["versions"]["1.0.0"].get("deprecated"), "data-yanked" in page
+
+    assert seen(f"@{first}") == ({"latest": "1.0.0", "next": "2.0.0-rc.1"}, None, False)
+    then = {"latest": "1.1.0", "next": "2.0.0-rc.1", "old": "1.0.0"}
+    assert seen(f"@{second}") == (then, "use 1.1.0", True)
+    assert seen("") == ({"latest": "1.1.0"}, None, False)
+    view = world.at(f"npm-own@{first}")
+    assert view.get("/-/package/@scope%2ftagged/dist-tags").json["latest"] == "1.0.0"
+    assert view.get("/@scope%2ftagged/latest").json["version"] == "1.0.0"
+    assert view.get("/@scope%2ftagged/1.1.0").status == 404
+    tarball = view.get("/@scope/tagged").json["versions"]["1.0.0"]["dist"]["tarball"]
+    assert tarball == f"{view.url}/@scope/tagged/-/tagged-1.0.0.tgz"
+    listed = world.at(f"python-own@{first}").get("/simple/").text
+    assert ("pulled" in listed, "later" in listed) == (True, False)
+
+
+def test_explanations_tell_what_is_hidden_and_what_is_not_known(world: World, times: Mapping[str, str]) -> None:
+    query = f"/explain?repository=main/npm-own@{times['between']}&package={NAME}"
+    found = world.ok("GET", query)
+    assert (found["outcome"], found["latest"]["version"]) == ("served", "1.0.0")
+    later = next(each for each in found["steps"] if each["step"] == "later")
+    assert [each["version"] for each in later["hidden"]] == ["1.1.0"]
+    hidden = world.ok("GET", f"/explain?repository=main/npm-fresh&at={times['between']}&package={NAME}&version=1.1.0")
+    assert (hidden["outcome"], hidden["version"]["hidden"]) == ("later", True)
+    assert f"was published after {times['between']}" in hidden["sentence"]
+    assert "unknown" in [each["step"] for each in hidden["steps"]]
+    dated.publish("npm", world.at("npm-own"), "shrunk", "1.0.0")
+    dated.publish("npm", world.at("npm-own"), "shrunk", "1.1.0")
+    then = now_between()
+    document = world.at("npm-own").get("/shrunk?write=true").json
+    del document["versions"]["1.1.0"]
+    assert world.at("npm-own").post_json(f"/shrunk/-rev/{document['_rev']}", document, "PUT").status == 200
+    said = world.ok("GET", f"/explain?repository=main/npm-own@{then}&package=shrunk")
+    assert "removed since, as their bytes are gone: 1.1.0" in " ".join(each["sentence"] for each in said["steps"])
+    assert world.api.get(f"/explain?repository=main/npm-own&package={NAME}&at=soon").status == 422
+
+
+def test_a_gem_that_was_yanked_then_is_hidden_then(world: World) -> None:
+    own = world.at("ruby-own")
+    for version in ("1.0.0", "2.0.0"):
+        dated.publish("ruby", own, "pulled", version)
+    assert own.ask("DELETE", "/api/v1/gems/yank?gem_name=pulled&version=2.0.0").status == 200
+    then = now_between()
+    assert own.ask("PUT", "/api/v1/gems/unyank?gem_name=pulled&version=2.0.0").status == 200
+    dated.publish("ruby", own, "pulled", "3.0.0")
+    dated.publish("ruby", own, "latecomer", "3.0.0")
+    for kind in ("own", "around"):
+        view = world.at(f"ruby-{kind}@{then}")
+        lines = view.get("/info/pulled").text.splitlines()
+        assert [each.split()[0] for each in lines] == ["---", "1.0.0"]
+        listed = [each for each in view.get("/versions").text.splitlines() if each.startswith("pulled ")]
+        digest = hashlib.md5(view.get("/info/pulled").body).hexdigest()
+        assert listed == [f"pulled 1.0.0 {digest}"]
+        assert "latecomer" not in view.get("/names").text
+        rows = gzip.decompress(view.get("/specs.4.8.gz").body)
+        assert (b"pulled" in rows, b"latecomer" in rows, b"2.0.0" in rows) == (True, False, False)
+        numbers = [each["number"] for each in view.get("/api/v1/versions/pulled.json").json]
+        assert "3.0.0" not in numbers
+        assert view.ask("DELETE", "/api/v1/gems/yank?gem_name=pulled&version=1.0.0").status == 405
+        assert own.get("/versions").text.count("latecomer") == 1
