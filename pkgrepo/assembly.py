@@ -20,6 +20,7 @@ from pkgrepo.composition.identification import Identification, make_identificati
 from pkgrepo.composition.imports import make_importers
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.traces import make_tracing
+from pkgrepo.composition.twins import make_twins
 from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
@@ -47,6 +48,7 @@ from pkgrepo.repositories.retention.schedule import RetentionSchedule
 from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.repositories.upkeep.housekeeping import DailyCollection, Housekeeping
 from pkgrepo.repositories.upkeep.sweep import Sweep
+from pkgrepo.repositories.upkeep.twins import TwinSchedule
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.provisioning import check_key
 from pkgrepo.storage.catalog.blobs.uploads import release_all_leases
@@ -110,6 +112,7 @@ class Assembly:
         self._mirror = Mirror(core, config, reactor)
         self._refresh = make_refresh(core, config, self._mirror)
         self._backups = make_runs(core)
+        self._twins = make_twins(core, config, self.site)
         services = self._services(identification, self._proxies)
         mounts = Mounts(services=services, formats=core.formats)
         lag = ReactorLag(reactor)
@@ -141,6 +144,7 @@ class Assembly:
             self._events.sender,
             *maintenance(core, identification, config, self._refresh, reactor),
             *backups(core, self._backups, reactor),
+            *([TwinSchedule(self._twins, core.jobs, reactor)] if self._twins.plans else []),
             *(service for each in formats for service in each.background(services, reactor)),
             *self._commit_watch(),
         ):
@@ -303,6 +307,7 @@ class Assembly:
                 jobs=core.jobs,
                 imports=make_importers(core, config, config.imports.folders),
                 backups=self._backups,
+                twins=self._twins,
                 advisory_refresh=self._refresh,
                 cache_purge=self._proxies.purge,
                 authenticator=identification.authenticator,

@@ -6,36 +6,25 @@ The check is a process of its own, ``pkgrepo restore --check``, with a low prior
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IProcessTransport
-from twisted.internet.protocol import ProcessProtocol
-from twisted.logger import Logger
-from twisted.python.failure import Failure
 
 from pkgrepo.config import Config
-from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.backup.place import S3, Destination
 from pkgrepo.repositories.backup.runs import BackupPlan, BackupRuns
 from pkgrepo.repositories.backup.writing import BackupOptions, BackupWriter
 from pkgrepo.repositories.upkeep.jobs import Progress
 
+from .children import Child
 from .core import KEY_FILE, Core
 from .databases import copy_to_file
 
 SCRATCH: Final = "backup-check"  # folder in the data folder, of what a check needs while it runs
-MOST_OUTPUT: Final = 1024 * 1024  # bytes of the result of a check, and of its messages
-PROGRAM: Final = "import os; os.nice(5); from pkgrepo.cli import main; main()"
-
-log = Logger()
 
 
 def destination_of(config: Config, address: str | None = None) -> Destination:
@@ -110,59 +99,14 @@ async def check_backup(
     progress.begin("check by a restore", 0)
     await disk(partial(shutil.rmtree, folder, ignore_errors=True))
     try:
-        code, output, messages = await _Child.run(core.reactor, arguments)
+        code, output, reason = await Child.run(core.reactor, arguments)
     finally:
         await disk(partial(shutil.rmtree, folder, ignore_errors=True))
     progress.end()
     try:
         proof = msgspec.json.decode(output, type=_Proof)
     except msgspec.MsgspecError:
-        lines = messages.decode("utf-8", "replace").strip().splitlines()
-        reason = lines[-1].removeprefix("pkgrepo: ") if lines else f"its process ended with {code}"
         return 0, [f"the check could not be made: {reason}"]
     if code and not proof.problems:
         return proof.fetched, [f"the process of the check ended with {code}"]
     return proof.fetched, proof.problems
-
-
-class _Child(ProcessProtocol):
-    """One run of the command line; cancelling it kills the process."""
-
-    def __init__(self) -> None:
-        self.output = bytearray()
-        self.messages = bytearray()
-        self.ended: Deferred[None] = Deferred(self._cancel)
-
-    @classmethod
-    async def run(cls, reactor: Any, arguments: Sequence[str]) -> tuple[int, bytes, bytes]:
-        """Returns the exit code (or minus the signal), and what it printed. :raises PkgrepoError: it cannot run"""
-        child = cls()
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("PKGREPO_")}
-        command = [sys.executable, "-P", "-c", PROGRAM, *arguments]
-        try:
-            reactor.spawnProcess(child, sys.executable, command, env=environ)
-        except OSError as error:
-            raise PkgrepoError(f"the check cannot be started: {error.strerror}") from error
-        await child.ended
-        return child.code, bytes(child.output), bytes(child.messages)
-
-    def outReceived(self, data: bytes) -> None:
-        """Keep what it prints."""
-        self.output += data[: MOST_OUTPUT - len(self.output)]
-
-    def errReceived(self, data: bytes) -> None:
-        """Keep the last of its messages."""
-        self.messages = (self.messages + data)[-MOST_OUTPUT:]
-
-    def processEnded(self, reason: Failure) -> None:
-        """Note how it ended."""
-        status: Any = reason.value
-        self.code = -status.signal if status.signal else status.exitCode or 0
-        if not self.ended.called:
-            self.ended.callback(None)
-
-    def _cancel(self, ended: Deferred[None]) -> None:
-        transport: IProcessTransport | None = self.transport
-        if transport is not None:
-            transport.signalProcess("KILL")
-        ended.errback(CancelledError())

@@ -52,11 +52,15 @@ def _template(owner: type[Section], prefix: str) -> Iterator[str]:
     for key in keys.values():
         if key.kind.item is not None:
             yield f"\n# {summary(key.kind.item)}"
-            yield f"#[{prefix}.{key.name}.NAME]" if key.kind.named else f"#[[{prefix}.{key.name}]]"
+            yield f"#[{_join(prefix, key.name)}.NAME]" if key.kind.named else f"#[[{_join(prefix, key.name)}]]"
             for inner in keys_of(key.kind.item).values():
                 yield from _template_of_key(inner)
     for name, section in sections_of(owner).items():
-        yield from _template(section, f"{prefix}.{name}" if prefix else name)
+        yield from _template(section, _join(prefix, name))
+
+
+def _join(section: str, name: str) -> str:
+    return f"{section}.{name}" if section else name
 
 
 def _template_of_key(key: Key) -> Iterator[str]:
@@ -89,10 +93,10 @@ def _section(owner: type[Section], name: str) -> Iterator[str]:
     yield from _table(name, summary(owner), [key for key in keys.values() if key.kind.item is None])
     for key in keys.values():
         if key.kind.item is not None:
-            inner = f"{name}.{key.name}.NAME" if key.kind.named else f"[{name}.{key.name}]"
+            inner = f"{_join(name, key.name)}.NAME" if key.kind.named else f"[{_join(name, key.name)}]"
             yield from _table(inner, summary(key.kind.item), list(keys_of(key.kind.item).values()))
     for inner_name, section in sections_of(owner).items():
-        yield from _section(section, f"{name}.{inner_name}" if name else inner_name)
+        yield from _section(section, _join(name, inner_name))
 
 
 def _table(name: str, meaning: str, keys: list[Key]) -> Iterator[str]:

@@ -225,6 +225,7 @@ def check(config: Config) -> tuple[Config, list[str]]:
         *_check_tls(config.tls),
         *_check_admin(config.bootstrap.admin, config.auth.password_min),
         *_check_issuers(config),
+        *_check_exports(config),
         *_check_directories(config),
     ]
     if not config.server.listen:
@@ -253,6 +254,15 @@ def _check_tls(tls: Tls) -> Iterator[str]:
         yield "tls.key: is missing, since tls.cert is set"
     if tls.key and not tls.cert:
         yield "tls.cert: is missing, since tls.key is set"
+
+
+def _check_exports(config: Config) -> Iterator[str]:
+    for name, twin in config.twins.items():
+        if not twin.target:
+            yield f"twins.{name}.target: is missing"
+        if twin.target.startswith("s3://") and not twin.endpoint:
+            yield f"twins.{name}.endpoint: is missing, since twins.{name}.target is a bucket"
+    yield from _check_twins("twins", [each.target.rstrip("/") for each in config.twins.values() if each.target])
 
 
 def _check_issuers(config: Config) -> Iterator[str]:

@@ -511,6 +511,39 @@ class Imports(Section, frozen=True):
     ] = ()
 
 
+class Twin(Section, frozen=True):
+    """
+    A static twin of a repository that the server keeps up to date: see pkgrepo export.
+
+    Credentials for a bucket are found in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), in files or of the
+    instance.
+    """
+
+    repository: Annotated[
+        str,
+        meaning("the repository, as storage/name", pattern=r"[^/\s]+/[^/\s]+", title='a repository such as "main/npm"'),
+    ]
+    target: Annotated[BackupPlace, meaning("a new folder, or an empty place in a bucket as s3://bucket/prefix")]
+    token_file: Annotated[
+        ExistingFile | None,
+        meaning(
+            "file with an access token: the twin has what it may read, and the list of files is signed if it has the "
+            "action admin in the repository; without one it has what anonymous readers get"
+        ),
+    ] = None
+    base_url: Annotated[BaseUrl, meaning("the address at which the twin is served; npm needs it")] = ""
+    every_s: Annotated[
+        Seconds, meaning("the least time between two runs, while the repository changes", ge=1, le=86_400)
+    ] = 10.0
+    endpoint: Annotated[BaseUrl, meaning("address of the server of the bucket")] = ""
+    region: Annotated[str, meaning("region of the bucket, as signatures name it")] = "us-east-1"
+    path_style: Annotated[bool, meaning("false: the bucket is a part of the host name")] = True
+    ca_file: Annotated[ExistingFile | None, meaning("certificates of private authorities for the bucket, PEM")] = None
+    addresses: Annotated[
+        bool, meaning("whether indexes are also objects at the addresses of their folders, as the bucket serves them")
+    ] = True
+
+
 class Webhooks(Section, frozen=True):
     """Requests to the receivers of events. Private authorities are those of proxy.ca_file."""
 
@@ -728,6 +761,9 @@ class Config(Section, frozen=True):
     retention: Retention = field(default_factory=Retention)
     proxy: Proxy = field(default_factory=Proxy)
     imports: Imports = field(default_factory=Imports)
+    twins: Annotated[Mapping[str, Twin], meaning("static twins of repositories, which the server keeps up to date")] = (
+        field(default_factory=dict)
+    )
     webhooks: Webhooks = field(default_factory=Webhooks)
     advisories: Advisories = field(default_factory=Advisories)
     container: Container = field(default_factory=Container)

@@ -210,7 +210,7 @@ async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
 
 async def _others(services: ManagementServices) -> list[Check]:
     """The checks that admins learn of, and that do not decide on the status."""
-    found = [await each(services) for each in (_layout, _webhooks, _advisories, _backups)]
+    found = [await each(services) for each in (_layout, _webhooks, _advisories, _backups, _twins)]
     return [*found, *map(_directory, services.directories)]
 
 
@@ -304,3 +304,12 @@ async def _backups(services: ManagementServices) -> Check:
     except PkgrepoError as error:
         return Check("backup", DEGRADED, str(error))
     return Check("backup", DEGRADED, problem) if problem else Check("backup")
+
+
+async def _twins(services: ManagementServices) -> Check:
+    """Old ones keep the server from nothing."""
+    try:
+        problem = await services.twins.problem()
+    except PkgrepoError as error:
+        return Check("twins", DEGRADED, str(error))
+    return Check("twins", DEGRADED, problem) if problem else Check("twins")

@@ -1,5 +1,7 @@
 """
-The routes that sign the lists of static twins, by an Ed25519 key of the server.
+The routes of static twins: their signed lists, and those that the server keeps up to date.
+
+Lists are signed by an Ed25519 key of the server.
 
 The key is made when it is first needed, and sealed with the key of stored credentials. The signed text names the
 repository: who may have a list signed for one repository cannot use it for another.
@@ -9,16 +11,19 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Final
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Meta
 
-from pkgrepo.management.api.access_rules import ADMINS, PUBLIC
+from pkgrepo.http.responses import Response
+from pkgrepo.management.api.access_rules import ADMINS, PUBLIC, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.storage.catalog.server import settings
 
@@ -76,6 +81,83 @@ async def sign_twin(call: Call, body: TwinList) -> TwinSignature:
 async def show_twin_key(call: Call) -> TwinKey:
     """The command twin verify compares signatures with it (--key)."""
     return TwinKey(key=_public_pem(await _private_key(call)))
+
+
+class TwinRecord(Record):
+    """
+    A twin that the server keeps; times are null for never.
+
+    files is how many it has, of which written and removed were so by the last run that changed it; withheld are those
+    that its token may not read. failed_at is when a run failed since written_at, for the reason in problem; the server
+    tries again. behind is whether the repository has changed since.
+    """
+
+    name: str
+    repository: str
+    target: str
+    written_at: datetime | None
+    took_ms: int
+    files: int
+    written: int
+    removed: int
+    withheld: int
+    signed: bool
+    behind: bool
+    failed_at: datetime | None
+    problem: str
+
+
+class TwinWritten(Record):
+    """The result of a run."""
+
+    job_id: str
+    files: int
+    written: int
+    removed: int
+    withheld: int
+    signed: bool
+    errors: list[str]
+
+
+@server_table.get("/system/twins", SYSTEM_MANAGERS, "List the twins of the server")
+async def list_twins(call: Call) -> list[TwinRecord]:
+    """The static twins that the settings define (twins), and when each was written."""
+    twins = call.services.twins
+    found = []
+    for name, plan in sorted(twins.plans.items()):
+        state = await twins.state(name)
+        found.append(
+            TwinRecord.from_attributes(
+                state,
+                name=name,
+                repository=plan.repository,
+                target=plan.target,
+                written_at=from_ms(state.written_ms) if state.written_ms else None,
+                behind=await twins.is_behind(plan),
+                failed_at=from_ms(state.failed_ms) if state.failed_ms else None,
+                problem=state.reason,
+            )
+        )
+    return found
+
+
+@server_table.post(
+    "/system/twins/<name>",
+    SYSTEM_MANAGERS,
+    "Write a twin",
+    query=(WAIT,),
+    audit="twin.run",
+    further=STILL_RUNNING,
+)
+async def write_twin(call: Call, name: str) -> TwinWritten | Response:
+    """
+    Brings a twin of the settings up to date now, as the server does when its repository has changed.
+
+    One run of each is made at a time: while another one runs, the answer is 409 with its Location.
+    """
+    call.object = name
+    job = await answer_job(call, partial(call.services.twins.begin, name, call.actor.name))
+    return job if isinstance(job, Response) else TwinWritten(job_id=job.uid, **job.result)
 
 
 async def _private_key(call: Call) -> Ed25519PrivateKey:

@@ -32,6 +32,7 @@ from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.imports import StartsImports
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.repositories.upkeep.twins import Twins
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.secret_box import SecretBox
@@ -99,6 +100,7 @@ class ManagementServices:
     jobs: Jobs
     imports: StartsImports
     backups: BackupRuns
+    twins: Twins
     advisory_refresh: AdvisoryRefresh
     cache_purge: CachePurge
     authenticator: Authenticator

@@ -33,6 +33,7 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.advisories.known import Knowledge
 from pkgrepo.repositories.backup.runs import BackupState
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.upkeep.twins import TwinState
 from pkgrepo.storage.catalog.download_log import counted_rows
 from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
@@ -87,6 +88,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     logged = await services.shared.catalog.look(counted_rows)
     ecosystems = sorted(each.ecosystem.name for each in services.formats.values() if each.ecosystem is not None)
     state, problem = await services.backups.state(), await services.backups.problem()
+    twins = {name: await services.twins.state(name) for name in services.twins.plans}
     await services.shared.registry.refresh()
     stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
     families: list[Families] = [
@@ -99,6 +101,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _advisories(known, ecosystems),
         lambda: _download_log(logged),
         lambda: _backups(state, wrong=bool(problem), planned=services.backups.plan is not None),
+        lambda: _twins(twins),
     ]
     body = await processes.render(families)
     return Response(body=body, content_type=CONTENT_TYPE_LATEST.encode("ascii"), headers=NO_STORE)
@@ -169,6 +172,16 @@ def _backups(state: BackupState, *, wrong: bool, planned: bool) -> Iterator[Metr
     yield gauge(
         "pkgrepo_backup_bytes", "Stored bytes in the newest backup.", [], [([], state.bytes)] if state.made_ms else []
     )
+
+
+def _twins(states: Mapping[str, TwinState]) -> Iterator[Metric]:
+    sound = [([name], float(not each.failed_ms)) for name, each in states.items()]
+    yield gauge("pkgrepo_twin_sound", "1 if the last run of a twin succeeded, else 0.", ["twin"], sound)
+    written = [([name], each.written_ms / 1000) for name, each in states.items() if each.written_ms]
+    text = "Time of the last successful run of a twin (Unix time)."
+    yield gauge("pkgrepo_twin_written_timestamp_seconds", text, ["twin"], written)
+    files = [([name], float(each.files)) for name, each in states.items() if each.written_ms]
+    yield gauge("pkgrepo_twin_files", "Files of a twin.", ["twin"], files)
 
 
 def _build() -> Iterator[Metric]:

@@ -209,6 +209,7 @@ async def show_health(visit: Visit) -> Response:
         "administration/health.html",
         server=await visit.api("GET", "/server/state"),
         backup=await visit.api("GET", "/system/backup"),
+        twins=await visit.api("GET", "/system/twins"),
         storages=await visit.api("GET", "/storage"),
         jobs=await visit.api("GET", "/job", query={"limit": LATEST_JOBS}),
         kinds=JOB_KINDS,

@@ -46,6 +46,7 @@ JOB_KINDS: Final = {
     "backup": "backup",
     "rehearsal": "rehearsal of rules",
     "import": "import",
+    "twin": "static twin",
 }
 WIDTH: Final = 720  # units of the picture, which is as wide as its place
 HEIGHT: Final = 96

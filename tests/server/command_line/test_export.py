@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,3 +74,50 @@ def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None
                 os.kill(child.pid, signal.SIGINT)
         assert verify(twin, None)[1] == []
         assert b"1.0.0" not in (twin / "demo/index.json").read_bytes()
+
+
+TWINS = """
+[twins.node]
+repository = "main/npm"
+target = "{folder}/twin"
+token_file = "{folder}/token"
+base_url = "http://twin.example/npm"
+every = 1
+[twins.anyone]
+repository = "main/secret"
+target = "{folder}/public"
+base_url = "http://twin.example/npm"
+"""
+
+
+def test_the_server_keeps_its_twins_up_to_date(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKENS["admin"])
+    twin = tmp_path / "twin"
+    with running(tmp_path, CONFIG + TWINS.format(folder=tmp_path)) as server:
+        npm = HttpClient(f"{server.url}/repositories/main/npm", (USER, PASSWORD))
+        http = HttpClient(server.url, (USER, PASSWORD))
+
+        def publish(version: str) -> None:
+            assert npm.put("/demo", make_publish("demo", version)).status == 201
+
+        def states() -> dict[str, Any]:
+            return {each["name"]: each for each in http.get("/api/system/twins").json}
+
+        for version in ("1.0.0", "2.0.0"):
+            publish(version)
+            wait_for((twin / f"demo/-/demo-{version}.tgz").exists, server)
+        wait_for(lambda: not states()["node"]["behind"], server)
+        found = states()["node"]
+        assert (found["problem"], found["signed"], found["files"]) == ("", True, 3)
+        assert verify(twin, None)[1] == []
+        wait_for(lambda: bool(states()["anyone"]["problem"]), server)
+        assert not (tmp_path / "public" / ".twin" / "twin.json").exists()
+        assert "twin anyone cannot be written" in http.get("/readyz").json["checks"]["twins"]
+        metrics = http.get("/metrics").text
+        assert 'pkgrepo_twin_sound{twin="anyone"} 0.0' in metrics
+        assert 'pkgrepo_twin_sound{twin="node"} 1.0' in metrics
+        run = http.post("/api/system/twins/node?wait=true", b"").json
+        assert (run["written"], run["removed"]) == (0, 0)
+        assert http.post("/api/system/twins/absent", b"").status == 404
+        assert HttpClient(server.url).post("/api/system/twins/node", b"").status == 401
+        assert "node" in http.get("/ui/admin/health").text

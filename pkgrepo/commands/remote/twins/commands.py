@@ -116,7 +116,7 @@ async def _export(session: Session, record: Any, twin: Twin, base_url: str, inte
             seq = await _reached(_bring_up_to_date(session, record, twin, base_url))
             if interval is None:
                 return
-            while await _last_event(session) == seq:
+            while await _last_event(session, record) == seq:
                 await session.sleep(interval)
         except Failed as error:
             if interval is None or error.status not in PASSING:
@@ -145,7 +145,7 @@ def _destination(target: str, endpoint: str, region: str, *, host_style: bool, b
 
 async def _bring_up_to_date(session: Session, record: Any, twin: Twin, base_url: str) -> int:
     """Write the twin until the repository has not changed meanwhile. Returns the number of the last event."""
-    seq = await _last_event(session)
+    seq = await _last_event(session, record)
     for _ in range(MOST_ROUNDS):
         before, seq = seq, await _export_once(session, record, twin, base_url, seq)
         if seq == before:
@@ -164,11 +164,11 @@ async def _export_once(session: Session, record: Any, twin: Twin, base_url: str,
     try:
         await make(work)
     except Failed as error:
-        latest = await _last_event(session) if error.status == 404 else seq
+        latest = await _last_event(session, record) if error.status == 404 else seq
         if latest == seq:
             raise
         return latest  # what was listed is gone
-    latest = await _last_event(session)
+    latest = await _last_event(session, record)
     if latest != seq:
         return latest  # a document may name a file that came after the files were read
     digest = await twin.finish(work.files)
@@ -200,9 +200,12 @@ async def _export_once(session: Session, record: Any, twin: Twin, base_url: str,
     return latest
 
 
-async def _last_event(session: Session) -> int:
-    """The number of the last event that the caller may see."""
-    reply = await session.client.call("GET", at("events"), query={"limit": 1, "type": "package.*,tag.*,repository.*"})
+async def _last_event(session: Session, record: Any) -> int:
+    """The number of the last event that may have changed a repository, of those that the caller may see."""
+    query: dict[str, object] = {"limit": 1, "type": "package.*,tag.*,repository.*"}
+    if record["type"] == "Hosted":
+        query["repository"] = record["id"]
+    reply = await session.client.call("GET", at("events"), query=query)
     lines = reply.body.splitlines()
     return int(msgspec.json.decode(lines[-1])["seq"]) if lines else 0
 

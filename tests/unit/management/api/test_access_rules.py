@@ -197,6 +197,8 @@ ROUTE_ACCESS = {
     "GET /system/twin-key": PUBLIC,
     "GET /system/backup": SYSTEM_MANAGERS,
     "POST /system/backup": SYSTEM_MANAGERS,
+    "GET /system/twins": SYSTEM_MANAGERS,
+    "POST /system/twins/<name>": SYSTEM_MANAGERS,
     "GET /policy/rules": SYSTEM_MANAGERS,
     "PUT /policy/rules": SYSTEM_MANAGERS,
     "GET /policy/counts": ACCOUNT_HOLDERS,
