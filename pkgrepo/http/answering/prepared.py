@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from pkgrepo.http.answering.memory_transfer import PIECE
-from pkgrepo.http.answering.send import render_head, respond, send_whole
+from pkgrepo.http.answering.send import render_head, respond, send_and_keep
 from pkgrepo.http.limits import ConnectionTimeouts
 from pkgrepo.http.repeats import ClientKind, RenderedResponse, Repeat
 from pkgrepo.http.request import Request
@@ -46,14 +46,10 @@ class PreparedResponse:
 
         Returns what L{respond} does.
         """
-        reply = self._choose(request)
-        if reply is None:
-            return respond(request, self.answer)
         repeater = request.channel.repeater
-        under_way = send_whole(request, reply.status, reply.head, reply.body)
-        if repeater is not None and len(reply.body) <= PIECE:
-            repeater.keep(request, reply)
-        return under_way
+        keep = None if repeater is None else partial(repeater.keep, request)
+        reply = self._choose(request)
+        return respond(request, self.answer, keep) if reply is None else send_and_keep(request, reply, keep)
 
     def _choose(self, request: Request) -> RenderedResponse | None:
         fields = request.fields

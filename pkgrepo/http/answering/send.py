@@ -16,6 +16,7 @@ from pkgrepo.http.answering.conditional import Selection, render_date, select
 from pkgrepo.http.answering.file_transfer import read_cached, send_file
 from pkgrepo.http.answering.memory_transfer import PIECE, deliver, send_large
 from pkgrepo.http.connection import Connection
+from pkgrepo.http.repeats import RenderedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Content, Response
 
@@ -24,7 +25,9 @@ _IN_304 = frozenset([b"cache-control", b"content-location", b"expires", b"vary",
 _UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\xff]+")
 _REASON_LENGTH = 200
 
-SMALL = 64 * 1024  # bytes of a file; up to this one write of head and body is cheaper than a transfer
+SMALL = PIECE  # bytes of a file; up to this one write of head and body is cheaper than a transfer
+
+Keep = Callable[[RenderedResponse], None]  # gets a response that was written whole, and may be given to others
 
 
 def status_line(status: int, reason: str | None = None) -> bytes:
@@ -108,11 +111,12 @@ async def send(request: Request, answer: Response) -> None:
         await under_way
 
 
-def respond(request: Request, answer: Response) -> Deferred[None] | None:
+def respond(request: Request, answer: Response, keep: Keep | None = None) -> Deferred[None] | None:
     """
     L{send} without waiting: None when the response is complete, else a Deferred for its end.
 
-    The Deferred fails only while nothing has been written yet.
+    The Deferred fails only while nothing has been written yet. ``keep`` is called for a response that is in memory and
+    not large, also that of a file.
     """
     if request.gone:
         return None
@@ -124,14 +128,14 @@ def respond(request: Request, answer: Response) -> Deferred[None] | None:
     head = render_head(answer, selection.status, selection.start, selection.end)
     body = answer.body
     if selection.start == selection.end or request.method == b"HEAD" or selection.status in (204, 304):
-        send_whole(request, selection.status, head, b"")
-        return None
+        return send_and_keep(request, RenderedResponse(selection.status, head, b""), keep)
     if isinstance(body, bytes):
         whole = selection.end - selection.start == len(body)
-        return send_whole(request, selection.status, head, body if whole else body[selection.start : selection.end])
+        part = body if whole else body[selection.start : selection.end]
+        return send_and_keep(request, RenderedResponse(selection.status, head, part), keep)
     if body.elsewhere is not None and selection == Selection(200, 0, body.size):
         return Deferred.fromCoroutine(_redirect(request, answer, body.elsewhere))
-    return _send_content(request, selection, head, body)
+    return _send_content(request, selection, head, body, keep)
 
 
 def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Deferred[None] | None:
@@ -152,6 +156,14 @@ def send_whole(request: Request, status: int, head: bytes, body: bytes) -> Defer
     return None
 
 
+def send_and_keep(request: Request, reply: RenderedResponse, keep: Keep | None) -> Deferred[None] | None:
+    """Write a response as L{send_whole} does, and keep it for others unless it is large."""
+    under_way = send_whole(request, reply.status, reply.head, reply.body)
+    if keep is not None and len(reply.body) <= PIECE:
+        keep(reply)
+    return under_way
+
+
 async def _redirect(request: Request, answer: Response, elsewhere: Callable[[], Awaitable[str]]) -> None:
     """Answer with the place of the body, which caches must not keep: its URL expires."""
     location = (b"Location", (await elsewhere()).encode("ascii"))
@@ -160,7 +172,9 @@ async def _redirect(request: Request, answer: Response, elsewhere: Callable[[], 
         await under_way
 
 
-def _send_content(request: Request, selection: Selection, head: bytes, content: Content) -> Deferred[None] | None:
+def _send_content(
+    request: Request, selection: Selection, head: bytes, content: Content, keep: Keep | None
+) -> Deferred[None] | None:
     channel: Connection = request.channel
     start, end = selection.start, selection.end
     fd = -1
@@ -174,8 +188,7 @@ def _send_content(request: Request, selection: Selection, head: bytes, content: 
             data = read_cached(fd, start, end - start)
             if data is not None and len(data) == end - start:
                 os.close(fd)
-                send_whole(request, selection.status, head, data)
-                return None
+                return send_and_keep(request, RenderedResponse(selection.status, head, data), keep)
 
     def begin() -> None:
         request.startedWriting = 1

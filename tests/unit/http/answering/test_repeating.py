@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +17,16 @@ from zope.interface import directlyProvides
 
 from pkgrepo.http import repeats
 from pkgrepo.http.access_log import AccessLogWriter
+from pkgrepo.http.answering import send
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.channel import REQUESTS_PER_TURN
 from pkgrepo.http.repeats import LONGEST_S, Repeatable
 from pkgrepo.http.request import Request
-from pkgrepo.http.responses import Response, text_response
+from pkgrepo.http.responses import Content, Response, text_response
 from tests.support.memory_connection import Connection, Received, parse_answers
 
-ANSWER = Response(body=b"0123456789", content_type=b"text/x", etag=b'"e"', ranges=True)
+MODIFIED = 1_700_000_000
+ANSWER = Response(body=b"0123456789", content_type=b"text/x", etag=b'"e"', last_modified=MODIFIED, ranges=True)
 
 
 def head(fields: str = "", line: str = "GET /a HTTP/1.1", host: str = "Host: a\r\n") -> bytes:
@@ -97,6 +102,11 @@ def without_id(answer: Received) -> tuple[int, dict[str, str], bytes]:
         (head(), 200, b"0123456789"),
         (head(line="HEAD /a HTTP/1.1"), 200, b""),
         (head('If-None-Match: "e"\r\n'), 304, b""),
+        (head('If-None-Match: "f"\r\nRange: bytes=-3\r\n'), 206, b"789"),
+        (head("Range: bytes=0-1\r\n"), 206, b"01"),
+        (head("Range: bytes=10-\r\n"), 416, b""),
+        (head("If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT\r\n"), 304, b""),
+        (head('If-Match: "f"\r\n'), 412, b""),
         (head("Authorization: Bearer x\r\n", "GET /a?b=%20 HTTP/1.1"), 200, b"0123456789"),
     ],
 )
@@ -108,6 +118,37 @@ def test_a_repeated_request_gets_the_same_answer_with_an_id_of_its_own(data: byt
     assert all(without_id(answer) == without_id(answers[0]) for answer in answers)
     assert (answers[3].status, answers[3].body) == (status, body)
     assert server.site.request_count == 4
+
+
+def test_a_small_file_is_opened_for_the_first_two_requests_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+
+    def read(fd: int, offset: int, count: int) -> bytes:  # not all file systems know what of a file is in memory
+        opened.append(fd)
+        return os.pread(fd, count, offset)
+
+    monkeypatch.setattr(send, "read_cached", read)
+    (tmp_path / "file").write_bytes(b"0123456789")
+    server = Server(Response(body=Content(10, open_file(tmp_path / "file")), ranges=True))
+    answers = [server.get(head()) for _ in range(4)]
+    assert [answer.body for answer in answers] == [b"0123456789"] * 4
+    assert (len(opened), len(server.asked)) == (2, 2)
+    assert [server.get(head("Range: bytes=2-3\r\n")).body for _ in range(3)] == [b"23"] * 3
+    assert server.counted.count("one") == 3  # of each that was repeated
+
+
+def test_a_large_file_is_never_repeated(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(send.SMALL + 1))
+    server = Server(Response(body=Content(send.SMALL + 1, open_file(tmp_path / "file")), ranges=True))
+    assert not any(server.repeats(head("Range: bytes=1-\r\n"), server.connect()) for _ in range(2))
+    assert not any(server.repeats(head(line="HEAD /a HTTP/1.1")) for _ in range(2))
+    assert server.repeats(head(line="HEAD /a HTTP/1.1"))
+
+
+def open_file(path: Path) -> Callable[[], int]:
+    return lambda: os.open(path, os.O_RDONLY)
 
 
 def test_a_refusal_is_repeated_too() -> None:
@@ -145,8 +186,6 @@ def test_other_bytes_are_another_request(other: bytes) -> None:
         head("Connection: close\r\n"),
         head(line="GET /a HTTP/1.0"),
         head("X-Request-Id: 12345678\r\n"),
-        head("Range: bytes=0-1\r\n"),
-        head("If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT\r\n"),
         head("Content-Length: 3\r\n") + b"abc",
         head("Transfer-Encoding: chunked\r\n") + b"0\r\n\r\n",
         head(line="POST /a HTTP/1.1"),
