@@ -29,7 +29,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 from twisted.internet import process
 from twisted.internet.protocol import ProcessProtocol
@@ -57,9 +57,7 @@ class Fork(process.Process):
     ) -> None:
         self._run = run
         self._reactor_of_master = reactor
-        for each in (sys.__stdout__, sys.__stderr__):  # what is left in a buffer would be written twice
-            if each is not None:
-                each.flush()
+        _flush(sys.__stdout__, sys.__stderr__)  # what is left in a buffer would be written twice
         super().__init__(reactor, "worker", [], {}, None, protocol, childFDs=dict(descriptors))  # type: ignore[no-untyped-call]
 
     def _trySpawnInsteadOfFork(self, *_: object) -> bool:
@@ -73,9 +71,7 @@ class Fork(process.Process):
         except BaseException:  # noqa: BLE001 - nothing may return to the master's stack
             traceback.print_exc()
         finally:
-            for each in (sys.stdout, sys.stderr):
-                with suppress(Exception):
-                    each.flush()
+            _flush(sys.stdout, sys.stderr)
             os._exit(status)
 
 
@@ -97,3 +93,10 @@ def _leave_master(reactor: Any) -> None:
     vars(reactor).clear()
     reactor.__init__()
     gc.enable()  # Twisted disables it before a fork
+
+
+def _flush(*streams: TextIO | None) -> None:
+    for each in streams:
+        with suppress(OSError, ValueError):  # the disk is full, nobody reads the pipe, or it was closed
+            if each is not None:
+                each.flush()
