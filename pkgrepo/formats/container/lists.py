@@ -7,7 +7,7 @@ Images of a hidden repository are listed for callers who may change its settings
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
@@ -73,7 +73,15 @@ async def get_tags(
     found = [tags for tags, _ in pages if tags is not None]
     if not found:
         raise unknown_image(target)
-    response = tags_response(target, sorted({*chain(*found)}) if beside else found[0], size)
+    shown, hidden, ends_s = set[str](), set[str](), 0
+    for each, (tags, _) in zip((target, *beside), pages, strict=True):
+        own = [tag for tag in tags or () if tag not in shown and tag not in hidden]  # the first one that has it decides
+        refused = await context.images.rules.hidden_tags(each, own)
+        hidden |= refused.tags
+        shown.update(tag for tag in own if tag not in refused.tags)
+        ends_s = min(filter(None, (ends_s, refused.ends_s)), default=0)
+    listed = sorted({*chain(*found)}) if beside else found[0]
+    response = tags_response(target, listed, size, hidden=hidden)
     serials = {each.id: None if tags is None else serial for each, (tags, serial) in zip(every, pages, strict=True)}
 
     def fresh(r: Reader) -> bool:
@@ -81,20 +89,30 @@ async def get_tags(
 
     if all(view.audiences == (None,) for view in views):  # else it depends on the caller and on the trusted keys
         cache = context.services.response_cache
-        cache_response(cache, request, target, response, fresh=fresh, generation=generation)
+        cache_response(cache, request, target, response, fresh=fresh, generation=generation, ends_s=ends_s)
     return response
 
 
 def tags_response(
-    target: Target, found: Sequence[str], size: int, more_headers: Fields = (), *, has_more: bool = False
+    target: Target,
+    found: Sequence[str],
+    size: int,
+    more_headers: Fields = (),
+    *,
+    has_more: bool = False,
+    hidden: Set[str] = frozenset(),
 ) -> Response:
-    """The answer with a page of at most ``size`` tags; there is another page if more are ``found``, or ``has_more``."""
+    """
+    The answer with a page of at most ``size`` tags; there is another page if more are ``found``, or ``has_more``.
+
+    Those that are ``hidden`` are left out of their page.
+    """
     headers: Fields = (*VERSION, (b"Cache-Control", document_cache_control(target.shown)), *more_headers)
     if len(found) > size or has_more:
         found = found[:size]
         if found:
             headers += (next_page(target.url("tags/list"), last=found[-1], n=str(size)),)
-    return json_response({"name": target.name, "tags": found}, headers=headers)
+    return json_response({"name": target.name, "tags": [each for each in found if each not in hidden]}, headers=headers)
 
 
 def unknown_image(target: Target) -> Refusal:

@@ -149,11 +149,14 @@ async def fetch_tags(
             kept = await services.catalog.scan(_kept_tags, repository.id, image.image, last, size + 1)
             if kept is None:
                 raise
-            return tags_response(image, kept, size, STALE)
+            refused = await context.images.rules.hidden_tags(image, kept)
+            return tags_response(image, kept, size, STALE, hidden=refused.tags)
         after = bisect_right(found.entries, last)
         headers = STALE if found.confirmation.stale else ()
         page = found.entries[after : after + size + 1]
-        response = tags_response(image, page, size, headers, has_more=found.following is not None)
+        hidden = await context.images.rules.hidden_tags(image, page)
+        more = found.following is not None
+        response = tags_response(image, page, size, headers, has_more=more, hidden=hidden.tags)
         document = found.document
 
         def fresh(r: Reader) -> bool:
@@ -166,7 +169,7 @@ async def fetch_tags(
             response,
             fresh=fresh,
             generation=generation,
-            ends_s=found.confirmation.ends_s,
+            ends_s=min(filter(None, (found.confirmation.ends_s, hidden.ends_s)), default=0),
         )
         return response
 

@@ -15,7 +15,7 @@ repository on the way. Sets are made once for each state of the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -161,6 +161,13 @@ class PolicyJudges:
             return judge
         known = await self._catalog.scan(advisories_on, format_, package)
         return evolve(judge, known=known, complete=state.complete)
+
+    async def of_each(self, flat: FlatMember, packages: Iterable[str]) -> dict[str, Judge]:
+        """The judges of those of some packages of a member that a rule is about."""
+        if flat.policy is None:
+            return {}
+        found = {each: await self.of(flat, each) for each in packages}
+        return {key: judge for key, judge in found.items() if judge is not None}
 
 
 def note_hidden(

@@ -32,6 +32,7 @@ from .conditions import DAY_MS, CompiledRule, Datum, Facts, LaterRule, Placed
 from .schema import Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
+MOST_VERSIONS: Final = 20_000  # that are known to be hidden or not, by one rule
 _WILD: Final = frozenset("*?[")
 
 
@@ -173,9 +174,9 @@ class RuleSet:
                     self._named.setdefault(name, []).append(place)
             else:
                 self._general.append(place)
-        self._rulings: dict[str, dict[str, Ruling]] = {}
+        self.rulings: dict[str, dict[str, Ruling]] = {}
         for (package, version), ruling in (rulings or {}).items():
-            self._rulings.setdefault(package, {})[version] = ruling
+            self.rulings.setdefault(package, {})[version] = ruling
         self._kept: dict[str, PackageRules | None] = {}
         self._data = data
 
@@ -188,6 +189,16 @@ class RuleSet:
         """Whether any rule asks for what only metadata tell."""
         return any(each.needs & {"licences", "install_scripts"} for each in self.rules)
 
+    def rules_about(self, package: str) -> list[CompiledRule]:
+        """The rules that may be about some version of a package (a key)."""
+        places = sorted([*self._general, *self._named.get(self._order.folded(package), ())])
+        return [each for each in (self.rules[place] for place in places) if each.takes_package(package)]
+
+    def named(self, source: str, now_ms: int) -> NamedRules | None:
+        """The rules for lists of what comes from a source; None if nothing is left out by them."""
+        found = NamedRules(self, source, now_ms)
+        return found if found.count else None
+
     def of(self, package: str) -> PackageRules | None:
         """
         The rules that may be about a package (a key); None if none is.
@@ -196,12 +207,8 @@ class RuleSet:
         """
         if package in self._kept:
             return self._kept[package]
-        if package:
-            places = sorted([*self._general, *self._named.get(self._order.folded(package), ())])
-            found = [each for each in (self.rules[place] for place in places) if each.takes_package(package)]
-        else:
-            found = [each for each in self.rules if "digests" in each.needs]
-        rulings = self._rulings.get(package, {})
+        found = self.rules_about(package) if package else [each for each in self.rules if "digests" in each.needs]
+        rulings = self.rulings.get(package, {})
         made = None
         if found or any(not each.approved for each in rulings.values()):
             needs = frozenset[Datum]().union(*(each.needs for each in found))
@@ -248,3 +255,59 @@ class _ViewRules(RuleSet):
         if found is None:
             return PackageRules(package, [self._later], {}, frozenset(), stamp, self._at_ms)
         return PackageRules(package, [*found.rules, self._later], found.rulings, found.needs, stamp, self._at_ms)
+
+    def named(self, source: str, now_ms: int) -> NamedRules | None:
+        """The rules for lists: the same as at present."""
+        return self._base.named(source, now_ms)
+
+
+class NamedRules:
+    """
+    What lists over all packages leave out: what rules refuse by name, version and source alone, or what was denied.
+
+    Of the other data a list does not tell anything, and nobody looks at each of 200,000 packages for it. The rules are
+    those that hold at ``now_ms``; ``ends_ms`` is when the next of them ends, None for never.
+    """
+
+    def __init__(self, rules: RuleSet, source: str, now_ms: int) -> None:
+        self._rules = rules
+        self._source = source
+        self._now_ms = now_ms
+        self._known: dict[tuple[int, str, str, str], bool] = {}
+        holding = [
+            each
+            for each in rules.rules
+            if each.action != "warn" and not each.needs and (each.ends_ms is None or each.ends_ms > now_ms)
+        ]
+        self._holding = {id(each) for each in holding}
+        denied = sum(not each.approved for found in rules.rulings.values() for each in found.values())
+        self.count = len(holding) + denied
+        self.ends_ms = min((each.ends_ms for each in holding if each.ends_ms is not None), default=None)
+
+    def hides(self, package: str, versions: Sequence[str], route: str = "") -> set[str]:
+        """Those of some versions of a package (a key) that are left out."""
+        rulings = self._rules.rulings.get(package, {})
+        rules = [each for each in self._rules.rules_about(package) if id(each) in self._holding]
+        if not rules and not rulings:
+            return set()
+        hidden: set[str] = set()
+        for version in versions:
+            ruling = rulings.get(version)
+            if ruling is not None and not ruling.approved:
+                hidden.add(version)
+                continue
+            held = rules if ruling is None else [each for each in rules if each.action == "block"]
+            if any(self._fits(each, package, version, route) for each in held):
+                hidden.add(version)
+        return hidden
+
+    def _fits(self, rule: CompiledRule, package: str, version: str, route: str) -> bool:
+        """Whether a rule that takes the package is about a version: many packages have the same ones."""
+        key = id(rule), version, route, package if rule.placed.rule.exempt else ""
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_VERSIONS:
+                self._known.clear()
+            facts = Facts(package=package, versions=(version,), source=self._source, route=route)
+            known = self._known[key] = rule.matches(facts, self._now_ms)[0]
+        return known

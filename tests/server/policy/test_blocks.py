@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from typing import Any
 
 import pytest
 
+from pkgrepo.formats.rubygems.legacy import read_rows
 from tests.server.policy.conftest import AUTH, FORMATS, KINDS, World, settings
 from tests.support.format_cases import CASES
 from tests.support.http_client import HttpClient
@@ -276,3 +278,80 @@ def test_a_digest_that_no_document_announces_is_refused_at_the_first_request(wor
         world.unblock(uid)
         world.unblock(second)
     assert mirror.get(path).status == 200
+
+
+def gems_in(world: World, name: str, file: str) -> list[tuple[str, str]]:
+    """The gems in a list of the legacy index."""
+    return list(read_rows(gzip.decompress(world.at(name).get(f"/{file}.4.8.gz").body)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_of_all_gems_name_nothing_that_is_hidden(world: World, kind: str) -> None:
+    name, client = f"ruby-{kind}", world.at(f"ruby-{kind}")
+    both = [("demo", "1.0.0"), ("demo", "1.1.0")]
+    before, whole = client.get("/versions").body, hashlib.md5(client.get("/info/demo").body).hexdigest()
+    assert (b"1.1.0" in before, gems_in(world, name, "specs"), gems_in(world, name, "latest_specs")) == (
+        *(True, both),
+        both[1:],
+    )
+    uid = world.block(name, "demo", versions=">=1.1")
+    try:
+        for _ in range(2):
+            versions = client.get("/versions")
+            assert b"1.1.0" not in versions.body
+            assert gems_in(world, name, "specs") == gems_in(world, name, "latest_specs") == both[:1]
+            assert client.get("/names").body == b"---\ndemo\n"
+            assert client.get("/api/v1/search.json?query=demo").status in (200, 404)
+        [line] = [each for each in versions.body.splitlines() if each.startswith(b"demo ")]
+        md5 = line.rpartition(b" ")[2].decode()
+        if kind in ("own", "around"):
+            assert md5 == hashlib.md5(client.get("/info/demo").body).hexdigest()
+        assert md5 != whole
+    finally:
+        world.unblock(uid)
+    assert client.get("/versions").body == before
+    uid = world.block(name, "d*")
+    try:
+        assert b"demo" not in client.get("/versions").body
+        assert client.get("/names").body.strip() == b"---"
+        assert gems_in(world, name, "specs") == []
+    finally:
+        world.unblock(uid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_searches_show_the_version_of_a_package_that_is_left(world: World, kind: str) -> None:
+    client = world.at(f"npm-{kind}")
+
+    def found() -> list[str]:
+        results = client.get("/-/v1/search?text=demo").json
+        shown = [each["package"]["version"] for each in results["objects"] if each["package"]["name"] == "demo"]
+        assert results["total"] >= len(shown)
+        return shown
+
+    client.get("/demo/-/demo-1.0.0.tgz")
+    client.get("/demo/-/demo-1.1.0.tgz")  # what a proxy has kept
+    assert found() == ["1.1.0"]
+    uid = world.block(f"npm-{kind}", "demo", versions="1.1.0")
+    try:
+        assert found() == ["1.0.0"]
+    finally:
+        world.unblock(uid)
+    uid = world.block(f"npm-{kind}", "demo")
+    try:
+        assert found() == []
+    finally:
+        world.unblock(uid)
+
+
+def test_searches_for_gems_show_the_version_that_is_left(world: World) -> None:
+    def found() -> list[str]:
+        return [each["version"] for each in world.at("ruby-own").get("/api/v1/search.json?query=demo").json]
+
+    assert found() == ["1.1.0"]
+    for versions, left in ((">=1.1", ["1.0.0"]), ("", [])):
+        uid = world.block("ruby-own", "demo", versions=versions)
+        try:
+            assert found() == left
+        finally:
+            world.unblock(uid)

@@ -21,8 +21,11 @@ Labels are those of all platforms of an index: if one of them is refused, so is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from attrs import evolve, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.names import find_digest, is_digest_like
 from pkgrepo.formats.container.proxied.labels import ImageLabels
@@ -45,6 +48,7 @@ from pkgrepo.storage.catalog.images.relations import Relations, find_relations, 
 
 MOST_FORMER = 200  # digests of a tag that are tried in place of a refused one
 MOST_LABELLED = 10  # of these, whose labels are read for that
+LABELS_S = 300  # seconds for which a list of tags is kept whose labels may become known
 _LEVELS = 4  # of indexes in indexes
 
 
@@ -60,6 +64,17 @@ class Chosen:
     ends_s: int = 0
     seen_ms: int | None = None
     counted: bool = False
+
+
+@frozen
+class HiddenTags:
+    """Tags that lists do not name, and until when that holds (Unix s; 0 for ever)."""
+
+    tags: frozenset[str] = frozenset()
+    ends_s: int = 0
+
+
+NOTHING_HIDDEN = HiddenTags()
 
 
 class ImageRules:
@@ -135,6 +150,20 @@ class ImageRules:
                 return older, older_ms
         return None, None
 
+    async def hidden_tags(self, target: Target, tags: Sequence[str]) -> HiddenTags:
+        """Those of some tags that are not served, for lists of them."""
+        flat = self._flat(target)
+        rules = None if flat.policy is None else flat.policy.of(target.image)
+        if rules is None or not tags:
+            return NOTHING_HIDDEN
+        now_ms = self._clock.now_ms()
+        judge = _Judge(rules, target.repository, target.image, now_ms)
+        hidden: Mapping[str, int | None] = await self._catalog.scan(judge.hidden_tags, tags)
+        ends = [each // 1000 + 1 for each in hidden.values() if each is not None]
+        if "labels" in rules.needs:  # they may become known
+            ends.append(now_ms // 1000 + LABELS_S)
+        return HiddenTags(frozenset(hidden), min(ends, default=0))
+
     async def check_blob(self, target: Target, digest: str) -> None:
         """:raises RuleRefused: a rule names the blob, or refuses all manifests that refer to it"""
         repository, image = target.repository, target.image
@@ -197,6 +226,25 @@ class _Judge:
             if each != digest and self.of_manifest(r, found).served:
                 return each, found.age.seen_ms
         return None, None
+
+    def hidden_tags(self, r: Reader, tags: Sequence[str]) -> dict[str, int | None]:
+        """Those of some tags that are not served, with the time (ms) at which that ends by itself; None for never."""
+        by_digest: dict[str, Verdict] = {}
+        hidden: dict[str, int | None] = {}
+        gil = GilReleaser()
+        for tag in tags:
+            tagged = find_tagged(r, self.repository.storage_id, self.repository.id, self.image, tag)
+            digest = "" if tagged is None else tagged.digest
+            verdict = by_digest.get(digest) if digest else None
+            if verdict is None:
+                verdict, _, _ = self.of_reference(r, tag)
+                by_digest[digest] = verdict
+            if not verdict.served and (
+                self.names(tag, None) or not digest or self.find_former(r, tag, digest)[0] is None
+            ):
+                hidden[tag] = verdict.opens_ms
+            gil.release_if_due()
+        return hidden
 
     def names(self, tag: str, published_ms: int | None) -> bool:
         """Whether a rule refuses a tag by its name, so that no other manifest stands in for it."""

@@ -4,6 +4,9 @@ Searches in proxies and virtual repositories: in what the server has, and in wha
 What the server has comes first, in pages; the upstreams' results follow. An upstream that does not answer in time is
 left out, and one that must not learn what people search for (``policy.pass_searches``) gets no request. Of a package
 that a hosted member has, or whose name is reserved, no result of an upstream is shown.
+
+What rules hide is not shown: of what the server has, another version is; of what only an upstream has, nothing but the
+name and the version is known, and a result with a version that is refused by them is left out.
 """
 
 from __future__ import annotations
@@ -31,16 +34,18 @@ from pkgrepo.formats.npm.search.requests import (
     work,
 )
 from pkgrepo.formats.npm.search.rows import ROW, Row, read_entry, read_rows, render_response
+from pkgrepo.formats.npm.search.shown import shown_rows
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Identity, ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private, passes_searches
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.policy.conditions import CACHED
 from pkgrepo.repositories.search_index import Query
 from pkgrepo.untrusted.strict_json import ERRORS
 
-_Results = dict[str, tuple[float, Row]]  # score and row by package
+_Results = dict[str, tuple[float, Row | None]]  # score and row by package; None: no version of it is served
 
 LIMITS: Final = ReadLimits(max_bytes=4 * 1024 * 1024, total_s=3.0)  # 250 results have 500 KiB; people wait for them
 
@@ -53,12 +58,16 @@ async def search(context: Context[object], request: Request) -> Response:
     text = request.parameter(b"text") or ""
     page = read_page(request.parameter(b"size"), request.parameter(b"from"))
     members = context.services.proxy.resolver.flat_members(context.repository)
-    present, count = await _search_here(context, request, identity, members, read_query(text), page)
-    shown = dict(list(present.items())[page.start : page.start + page.size])
+    present, count, replaced = await _search_here(context, request, identity, members, read_query(text), page)
+    ranked = [(name, (score, row)) for name, (score, row) in present.items() if row is not None]
+    shown = dict(ranked[page.start : page.start + page.size])
     found = await _search_upstreams(context, members, text, evolve(page, start=max(0, page.start - count)))
     now = from_ms(context.services.clock.now_ms())
     response = render_response(list(shown.values()), count + found.total, now, context.url(request))
-    ours: list[Any] = [found.objects.get(name, each) for name, each in zip(shown, response["objects"], strict=True)]
+    ours: list[Any] = [
+        each if name in replaced else found.objects.get(name, each)
+        for name, each in zip(shown, response["objects"], strict=True)
+    ]
     others = [each for name, each in found.objects.items() if name not in present]
     return json_response({**response, "objects": (ours + others)[: page.size]}, headers=NO_STORE)
 
@@ -70,9 +79,14 @@ async def _search_here(
     members: Sequence[Repository],
     query: Query,
     page: Page,
-) -> tuple[_Results, int]:
-    """The best matches of all members, up to the end of the page, and the number of matches."""
+) -> tuple[_Results, int, set[str]]:
+    """
+    The best matches of all members, up to the end of the page, and the number of matches.
+
+    With the names of those of which a rule hides the latest version.
+    """
     sees_all, found, total = await sees_all_packages(context, identity), _Results(), 0
+    replaced: set[str] = set()
     for member in members:
         if not member.active:
             continue
@@ -90,9 +104,18 @@ async def _search_here(
             private = await _private(context, members, member, scores)
             scores = {name: score for name, score in scores.items() if name not in private}
             total -= len(private)
-        for row in await context.services.catalog.scan(read_rows, member.id, scores):
-            found.setdefault(row.name, (scores[row.name], row))
-    return dict(sorted(found.items(), key=lambda each: -each[1][0])), total
+        rows = await context.services.catalog.scan(read_rows, member.id, scores)
+        flat = context.services.proxy.resolver.flat_member(context.repository, member)
+        others = await shown_rows(context.services, flat, rows)
+        for row in rows:
+            if row.name in found:
+                continue
+            new = others.get(row.name, row)
+            found[row.name] = (scores[row.name], new)
+            if row.name in others:
+                replaced.add(row.name)
+                total -= new is None
+    return dict(sorted(found.items(), key=lambda each: -each[1][0])), total, replaced
 
 
 async def _search_upstreams(
@@ -120,7 +143,13 @@ async def _ask(
         return UpstreamResults()
     results = await services.pools.cpu(read_results, body)
     private = await _private(context, members, proxy, results.objects)
-    shown = {name: each for name, each in results.objects.items() if name not in private}
+    flat = services.proxy.resolver.flat_member(context.repository, proxy)
+    named = None if flat.policy is None else flat.policy.named(CACHED, services.clock.now_ms())
+    shown = {
+        name: each
+        for name, each in results.objects.items()
+        if name not in private and not (named is not None and named.hides(name, [results.versions[name]]))
+    }
     return evolve(results, objects=shown)
 
 
@@ -134,14 +163,20 @@ async def _private(
 
 @frozen
 class UpstreamResults:
-    """A page of results: the objects of packages by name, the best first, and the number of all results."""
+    """
+    A page of results: the objects of packages by name, the best first, and the number of all results.
+
+    ``versions`` are those that the objects show; empty for none.
+    """
 
     objects: Mapping[str, msgspec.Raw] = Factory(dict)
     total: int = 0
+    versions: Mapping[str, str] = Factory(dict)
 
 
 class _Package(msgspec.Struct):
     name: str
+    version: Any = ""
 
 
 class _Object(msgspec.Struct):
@@ -167,11 +202,13 @@ def read_results(body: bytes) -> UpstreamResults:
     except ERRORS:
         return UpstreamResults()
     found: dict[str, msgspec.Raw] = {}
+    versions: dict[str, str] = {}
     for each in response.objects[:MOST_SIZE]:
         try:
-            name = msgspec.json.decode(each, type=_Object).package.name
+            package = msgspec.json.decode(each, type=_Object).package
         except ERRORS:
             continue
-        if names.is_readable(name):
-            found.setdefault(name, each)
-    return UpstreamResults(found, max(response.total, len(found)))
+        if names.is_readable(package.name):
+            found.setdefault(package.name, each)
+            versions.setdefault(package.name, package.version if isinstance(package.version, str) else "")
+    return UpstreamResults(found, max(response.total, len(found)), versions)

@@ -8,7 +8,6 @@ Words are searched for in name, description and keywords, and all of them must m
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from attrs import frozen
@@ -29,13 +28,13 @@ from pkgrepo.formats.npm.search.rows import (
     read_rows,
     render_response,
 )
+from pkgrepo.formats.npm.search.shown import shown_rows
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Response, json_response
-from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.search_index import Found, Query, SearchIndex, facet, facet_with
+from pkgrepo.repositories.search_index import Query, SearchIndex, facet, facet_with
 
 DEFAULT_SIZE: Final = 20
 MOST_SIZE: Final = 250
@@ -100,8 +99,14 @@ async def search_hosted(context: Context[object], request: Request) -> Response:
     else:
         keys = await readable(context, request, identity, await work(context, request, index.keys, query))
         found = await work(context, request, index.page, query, keys, page.start, page.size)
-    now = from_ms(context.services.clock.now_ms())
-    return await context.services.catalog.scan(_answer, context.repository.id, found, now, context.url(request))
+    services, repository, scores = context.services, context.repository, dict(found.keys)
+    rows = await services.catalog.scan(read_rows, repository.id, scores)
+    flat = services.proxy.resolver.flat_member(repository, repository)
+    replaced = await shown_rows(services, flat, rows)
+    shown = [new for row in rows if (new := replaced.get(row.name, row)) is not None]
+    results = [(scores[row.name], row) for row in shown]
+    total, now = found.total - len(rows) + len(shown), from_ms(services.clock.now_ms())
+    return json_response(render_response(results, total, now, context.url(request)), headers=NO_STORE)
 
 
 async def listing(context: Context[object], request: Request, listings: Listings) -> Response:
@@ -237,10 +242,3 @@ async def _matching(context: Context[object], keys: list[str], accepts: Callable
         rows = await context.services.catalog.scan(read_rows, context.repository.id, keys[at : at + ROWS_AT_ONCE])
         found += [row.name for row in rows if accepts(row)]
     return found
-
-
-def _answer(reader: Reader, repository_id: int, found: Found, now: datetime, address: str) -> Response:
-    scores = dict(found.keys)
-    rows = read_rows(reader, repository_id, scores)
-    results = [(scores[row.name], row) for row in rows]
-    return json_response(render_response(results, found.total, now, address), headers=NO_STORE)

@@ -17,6 +17,7 @@ from pkgrepo.formats.rubygems.names import RUBY, sort_key
 from pkgrepo.gateway.services import Context
 from pkgrepo.interfaces import Reader
 from pkgrepo.proxy.format import MemberParts
+from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.resolving.serving import HostedMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages.packages import find_package
@@ -37,17 +38,17 @@ async def releases_of_members(context: Context[object], name: str) -> list[Relea
     if hosted:
         found: list[Release] = []
         for each in hosted:
-            found += await services.catalog.scan(_shown_releases, each, name)
+            found += await services.catalog.scan(shown_releases, each.repository.id, name, each.judge)
         return await services.pools.cpu(_in_order, found)
     return await services.pools.cpu(_described, name, await services.proxy.resolver.parts(members, name, INFO))
 
 
-def _shown_releases(r: Reader, member: HostedMember, name: str) -> list[Release]:
-    """The releases of a gem of a hosted member that no rule hides."""
-    listed, package = list_releases(r, member.repository.id, name) or [], find_package(r, member.repository.id, name)
-    if member.judge is None or package is None:
+def shown_releases(r: Reader, repository_id: int, name: str, judge: Judge | None) -> list[Release]:
+    """The releases of a gem of a hosted repository that no rule hides, the highest first."""
+    listed, package = list_releases(r, repository_id, name) or [], find_package(r, repository_id, name)
+    if judge is None or package is None:
         return listed
-    hidden, _ = member.judge.hidden_files(r, package.id)
+    hidden, _ = judge.hidden_files(r, package.id)
     return [each for each in listed if each.spec.full_version not in hidden]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -140,12 +140,6 @@ def list_releases(r: Reader, repository_id: int, name: str) -> list[Release] | N
     """All live versions of a gem, the highest first; None if there is no such gem. Use a thread."""
     package = packages.find_package(r, repository_id, name)
     return None if package is None else list(_releases(r, package))
-
-
-def latest_of_each(r: Reader, repository_id: int, names: Iterable[str]) -> list[Release]:
-    """The latest live versions of some gems, in the order of the names. Use a thread."""
-    found = (find_latest(r, repository_id, name) for name in names)
-    return [each for each in found if each is not None]
 
 
 def _releases(r: Reader, package: Package) -> Iterator[Release]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
-from pkgrepo.formats.rubygems.api.members import releases_of_members
+from pkgrepo.formats.rubygems.api.members import releases_of_members, shown_releases
 from pkgrepo.formats.rubygems.api.records import (
     OWNER,
     ROW,
@@ -21,7 +21,6 @@ from pkgrepo.formats.rubygems.api.records import (
     find_latest,
     find_version,
     gem_record,
-    latest_of_each,
     list_releases,
     read_entry,
     version_record,
@@ -34,6 +33,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, RepositoryType
+from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.repositories.search_index import Query, facet
 
 Row = Mapping[str, Any]
@@ -189,7 +189,11 @@ async def _find_latest(context: Context[object], name: str) -> Release | None:
     if context.services.proxy.resolver.reads_catalog(context.repository, name):
         found: Release | None = await context.services.catalog.look(find_latest, context.repository.id, name)
         return found
-    listed = await releases_of_members(context, name)
+    return _latest_of(await releases_of_members(context, name) or [])
+
+
+def _latest_of(listed: Sequence[Release]) -> Release | None:
+    """The latest of some versions, the highest first."""
     if not listed:
         return None
     best = next((each for each in listed if not each.spec.prerelease), listed[0])
@@ -202,8 +206,10 @@ async def _search(context: Context[object], request: Request, query: Query, star
     async with searches.semaphore.hold((request.client_address,)):
         found = await context.services.pools.cpu(index.find, query, start, count)
     names = [key for key, _ in found.keys]
+    proxy, repository = context.services.proxy, context.repository
+    judges = await proxy.judges.of_each(proxy.resolver.flat_member(repository, repository), names)
     return _answer(
-        context, await context.services.catalog.scan(_gems, context.repository.id, names, context.url(request))
+        context, await context.services.catalog.scan(_gems, repository.id, names, judges, context.url(request))
     )
 
 
@@ -228,8 +234,15 @@ def _versions(r: Reader, repository_id: int, name: str) -> bytes | None:
     return None if found is None else _encode_versions(found)
 
 
-def _gems(r: Reader, repository_id: int, names: list[str], url: str) -> bytes:
-    return _encode([gem_record(each, url) for each in latest_of_each(r, repository_id, names)])
+def _gems(r: Reader, repository_id: int, names: list[str], judges: Mapping[str, Judge], url: str) -> bytes:
+    """The records of gems in the latest version that no rule hides; those of which all versions are hidden are not."""
+    found = [
+        _latest_of(shown_releases(r, repository_id, name, judges[name]))
+        if name in judges
+        else find_latest(r, repository_id, name)
+        for name in names
+    ]
+    return _encode([gem_record(each, url) for each in found if each is not None])
 
 
 def _dependencies(r: Reader, repository_id: int, names: list[str], json: bool) -> bytes:

@@ -15,7 +15,6 @@ The questions are in this module, too, and the normalisers, which run in a child
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -36,6 +35,7 @@ from pkgrepo.proxy.documents.held import Composition, DocumentRequest, Sources
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Context, Normalised
 
+from .hidden_gems import md5_of_nothing
 from .normaliser import PIECES_HEAD, cut_pieces, info_entries, plain_entry
 
 MOST_TTL_S: Final = 60  # of lists and the documents that they name, which must fit together
@@ -206,7 +206,7 @@ def _read_lines(parts: PartsFile) -> bytes:
 def _versions_lines(parts: PartsFile) -> Iterator[bytes]:
     for entry in parts.entries((_VERSIONS,)):
         line = entry.sort + entry.fragments[_VERSIONS]
-        yield line + b" " + hashlib.md5(b"of no document: " + line, usedforsecurity=False).hexdigest().encode() + b"\n"
+        yield b"%b %b\n" % (line, md5_of_nothing(line))
 
 
 def _read_info(parts: PartsFile) -> dict[str, bytes]:

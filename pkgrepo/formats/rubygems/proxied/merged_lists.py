@@ -3,12 +3,13 @@ The lists of proxies and virtual repositories: ``/versions`` of all members, and
 
 ``/versions`` has the list of each upstream as it came, without the lines of gems that other members serve, and then the
 lines of hosted members. The first part is kept while the upstreams' lists and the names of hosted gems stay the same;
-what the last upstream there appends to its list is appended to it too.
+what the last upstream there appends to its list is appended to it too. What rules hide by its name is in none of the
+lists: that of a hosted repository with such rules is made like that of a virtual one around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -23,6 +24,7 @@ from pkgrepo.formats.rubygems.index.indexing import versions_lines_at
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
 from pkgrepo.formats.rubygems.index.requests import IndexCaches
 from pkgrepo.formats.rubygems.proxied.derived_lists import write_names, write_specs
+from pkgrepo.formats.rubygems.proxied.hidden_gems import HiddenGems, hidden_of_hosted, named_rules
 from pkgrepo.formats.rubygems.proxied.normaliser import PIECES_HEAD, read_pieces
 from pkgrepo.formats.rubygems.proxied.upstream import specs_question, versions_question
 from pkgrepo.gateway.services import Services
@@ -32,6 +34,7 @@ from pkgrepo.proxy.configuration import Rules, virtual_config_of
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
@@ -46,16 +49,22 @@ MOST_LISTS: Final = 32  # in temporary files; the list of versions of the public
 
 @frozen(eq=False)
 class UpstreamList:
-    """A proxy with the list of its upstream; ``rules`` are those about the names that it may serve."""
+    """
+    A proxy with the list of its upstream; ``rules`` are those about the names that it may serve.
+
+    ``named`` are the rules by which something is left out, None for none.
+    """
 
     repository: Repository
     held: Held
     rules: Sequence[Rules]
+    named: NamedRules | None = None
 
     @property
     def begun(self) -> Hashable:
         """Differs whenever more has changed than the end of the list."""
-        return self.repository.id, (self.held.base or self.held).document.fetched_ms
+        count = 0 if self.named is None else self.named.count  # fewer when one has ended
+        return self.repository.id, (self.held.base or self.held).document.fetched_ms, count
 
     @property
     def appended(self) -> int:
@@ -70,23 +79,25 @@ class Selection:
     What is taken of an upstream's list: not the lines of gems that are ``taken``, and none of reserved names.
 
     The names of the others are collected in ``seen`` unless that is None. ``head`` tells whether the header is wanted.
+    ``hidden`` leaves out what rules hide.
     """
 
     rules: Sequence[Rules]
     taken: frozenset[str]
     seen: set[str] | None
     head: bool
+    hidden: HiddenGems | None = None
 
     def lines(self, piece: bytes) -> bytes:
         """The lines of a piece that are taken."""
-        if not self.rules and not self.taken and self.seen is None:
+        if not self.rules and not self.taken and self.seen is None and self.hidden is None:
             return piece
         found: list[bytes] = []
         gil = GilReleaser()
         for line in piece.splitlines(keepends=True):
             name = line.partition(b" ")[0].decode("utf-8", "replace")
             if name not in self.taken and not any(each.reserved_by(name) for each in self.rules):
-                found.append(line)
+                found.append(line if self.hidden is None else self.hidden.line(line))
                 if self.seen is not None:
                     self.seen.add(name)
             gil.release_if_due()
@@ -129,7 +140,8 @@ async def join_lists(
     selection = None
     for number, each in enumerate(upstreams):
         seen = None if merges or number == len(upstreams) - 1 else set[str]()
-        selection = Selection(each.rules, frozenset(taken), seen, head=number == 0)
+        hidden = None if each.named is None else HiddenGems(each.named, each.held.document.route)
+        selection = Selection(each.rules, frozenset(taken), seen, head=number == 0, hidden=hidden)
         write = partial(_write, writer, selection)
         await services.proxy.documents.read(each.repository, VERSIONS, each.held, write)
         taken |= seen or set()
@@ -159,12 +171,17 @@ def _write_rest(before: ListFile, selection: Selection, start: int, *parts: Part
 
 @frozen
 class MergedState:
-    """What a list was made of: upstreams' lists as they begin, what was appended to these, and hosted lists."""
+    """
+    What a list was made of: upstreams' lists as they begin, what was appended to these, and hosted lists.
+
+    ``named`` are the rules by which something was left out of it.
+    """
 
     begins: Hashable
     appended: tuple[int, ...]
     hosted: tuple[tuple[int, Hashable], ...]
     upstreams: Sequence[UpstreamList] = field(eq=False)
+    named: Sequence[NamedRules] = field(eq=False, default=())
 
     @property
     def cacheable(self) -> bool:
@@ -173,8 +190,9 @@ class MergedState:
 
     @property
     def ends_s(self) -> int:
-        """When an upstream must be asked again, in Unix seconds; 0 for never."""
-        return min((each.held.document.fresh_until_ms for each in self.upstreams), default=0) // 1000
+        """When an upstream must be asked again, or a rule ends, in Unix seconds; 0 for never."""
+        ends = [each.ends_ms for each in self.named if each.ends_ms is not None]
+        return min((*ends, *(each.held.document.fresh_until_ms for each in self.upstreams)), default=0) // 1000
 
     def fresh(self, reader: Reader, config_serial: int) -> bool:
         """Whether the list is still made of the same."""
@@ -210,13 +228,16 @@ class MergedLists:
         upstreams = [each for each in asked if each is not None]
         if not upstreams and not hosted:
             raise NotFound("list of versions of", repository.path)
+        rules = {each.id: named for each in hosted if (named := self._named(services, repository, each)) is not None}
         begins = (
             services.registry.serial,
             tuple(each.begun for each in upstreams),
             tuple([await services.catalog.look(repositories.names_serial, each.id) for each in hosted]),
+            tuple((id_, each.count) for id_, each in rules.items()),
         )
         appended = tuple(each.appended for each in upstreams)
-        state = MergedState(begins, appended, (), upstreams)
+        of_upstreams = [each.named for each in upstreams if each.named is not None]
+        state = MergedState(begins, appended, (), upstreams, [*of_upstreams, *rules.values()])
         join = partial(self._join, services, repository, begins, upstreams, hosted)
         begun = await self._cached(repository, "upstreams", state, join)
         if not hosted:
@@ -226,7 +247,7 @@ class MergedLists:
         state = evolve(state, hosted=states)
         at_ms = None if repository.view is None else repository.view.at_ms
         whole = await self._cached(
-            repository, "versions", state, lambda: services.catalog.scan(_add_hosted, begun, active, at_ms)
+            repository, "versions", state, lambda: services.catalog.scan(_add_hosted, begun, active, rules, at_ms)
         )
         return state, whole
 
@@ -278,7 +299,11 @@ class MergedLists:
         rules = [
             rules for _, rules in services.proxy.resolver.flat_member(repository, proxy).rules if rules.reserved_names
         ]
-        return UpstreamList(proxy, held, rules)
+        return UpstreamList(proxy, held, rules, self._named(services, repository, proxy))
+
+    def _named(self, services: Services, repository: Repository, member: Repository) -> NamedRules | None:
+        """The rules by which something of a member is left out; None if there are none."""
+        return named_rules(services.proxy.resolver.flat_member(repository, member), services.clock.now_ms())
 
     async def _join(
         self,
@@ -317,9 +342,21 @@ def _write_pieces(*parts: PartsFile) -> ListFile:
     return writer.end()
 
 
-def _add_hosted(reader: Reader, begun: ListFile, hosted: Sequence[Repository], at_ms: int | None = None) -> ListFile:
-    writer = ListWriter.copying(begun)
+def _add_hosted(
+    reader: Reader,
+    begun: ListFile,
+    hosted: Sequence[Repository],
+    rules: Mapping[int, NamedRules],
+    at_ms: int | None = None,
+) -> ListFile:
+    writer, gil = ListWriter.copying(begun), GilReleaser()
     for each in hosted:
+        hidden = hidden_of_hosted(reader, each, rules[each.id]) if each.id in rules else None
         for data in read_lines(reader, each) if at_ms is None else versions_lines_at(reader, each, at_ms):
-            writer.add(data)
+            if hidden is None:
+                writer.add(data)
+                continue
+            for line in data.splitlines(keepends=True):
+                writer.add(hidden.line(line))
+                gil.release_if_due()
     return writer.end()

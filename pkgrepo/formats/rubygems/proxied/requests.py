@@ -1,7 +1,8 @@
 """
 Reads of the lists over all gems: ``/names``, ``/versions`` and the legacy lists.
 
-Those of hosted repositories come from the catalog, those of the others from their members.
+Those of hosted repositories come from the catalog, those of the others from their members; also those of repositories
+with rules that hide something by its name.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Action, Repository, RepositoryType
 
+from .hidden_gems import named_rules
 from .merged_lists import Caches
 
 
 async def compact(context: Context[Caches], request: Request, path: CompactPath) -> Response:
     """A list of the compact index. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
     await context.admit(request, Action.READ)
-    if _reads_catalog(context.repository):
+    if _reads_catalog(context, context.repository):
         return await (hosted.names if path.document == NAMES else hosted.versions)(context, request)
     if path.document == NAMES:
         merged = context.caches.merged
@@ -46,23 +48,38 @@ async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> 
     """
     await context.admit(request, Action.READ)
     services, repository, merged, file = context.services, context.repository, context.caches.merged, path.document
-    if _reads_catalog(repository):
+    if _reads_catalog(context, repository):
         return await hosted.specs(context, request, file)
-    if repository.type is not RepositoryType.PROXY:
+    if repository.type is not RepositoryType.PROXY or _hides(context, repository):
         with suppress(NotFound):
             found = await merged.joined_specs(services, repository, file, revalidate=request.revalidates)
             return _specs_response(context, found)
     for member in services.proxy.resolver.flat_members(repository):
-        if member.active and member.type is RepositoryType.PROXY:
+        if member.active and member.type is RepositoryType.PROXY and not _hides(context, member):
             with suppress(NotFound):
                 found = await merged.specs(services, member, file, revalidate=request.revalidates)
                 return _specs_response(context, found)
     raise NotFound("file", file)
 
 
-def _reads_catalog(repository: Repository) -> bool:
-    """Whether the lists of a repository are kept as they are. Those of a view are made as if of its only member."""
-    return repository.type is RepositoryType.HOSTED and repository.view is None
+def _reads_catalog(context: Context[Caches], repository: Repository) -> bool:
+    """
+    Whether the lists of a repository are kept as they are.
+
+    Those of a view, and those out of which rules leave something, are made as if of its only member.
+    """
+    hosted_ = repository.type is RepositoryType.HOSTED and repository.view is None
+    return hosted_ and not _hides(context, repository)
+
+
+def _hides(context: Context[Caches], member: Repository) -> bool:
+    """Whether lists leave something of a member out."""
+    services = context.services
+    try:
+        flat = services.proxy.resolver.flat_member(context.repository, member)
+    except KeyError:  # a virtual repository is no member of its own
+        return False
+    return named_rules(flat, services.clock.now_ms()) is not None
 
 
 async def _versions(context: Context[Caches], request: Request) -> Response:

@@ -271,3 +271,28 @@ def test_thousands_of_blocks_are_compiled_only_for_the_packages_that_are_asked_f
     assert found is not None
     assert [each.placed.rule.name for each in found.rules] == ["77"]
     assert sum("_packages" in vars(each) for each in rules.rules) == 1
+
+
+def test_lists_leave_out_what_names_and_versions_alone_decide() -> None:
+    rules = [
+        {"name": "bad", "match": {"packages": ["left"], "versions": ">=1.3,<1.4"}},
+        {"name": "mirror", "match": {"packages": ["far*"], "source": "cached"}, "exempt": ["far@2.0.0"]},
+        {"name": "held", "match": {"packages": ["held"]}, "action": "quarantine"},
+        {"name": "seen", "match": {"packages": ["left"]}, "action": "warn"},
+        {"name": "young", "match": {"packages": ["left"], "age_days": 7}},
+        {"name": "ended", "match": {"packages": ["left"]}, "until": "1970-01-01T00:00:00Z"},
+        {"name": "ends", "match": {"packages": ["soon"]}, "until": "2100-01-01T00:00:00Z"},
+    ]
+    placed = [Placed(msgspec.convert(each, PolicyRule), "a/b") for each in rules]
+    decided = {("held", "1.0.0"): Ruling(approved=True), ("left", "9.0.0"): Ruling(approved=False)}
+    found = RuleSet(placed, ORDER, decided).named("cached", NOW)
+    assert found is not None
+    assert found.hides("left", ["1.2.9", "1.3.0", "1.3.7", "1.4.0", "9.0.0"]) == {"1.3.0", "1.3.7", "9.0.0"}
+    assert found.hides("far", ["1.0.0", "2.0.0"]) == {"1.0.0"}
+    assert found.hides("held", ["1.0.0", "1.1.0"]) == {"1.1.0"}
+    assert found.hides("other", ["1.0.0"]) == set()
+    assert found.ends_ms == datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000
+    assert RuleSet(placed[3:6], ORDER).named("cached", NOW) is None
+    hosted = RuleSet(placed[1:2], ORDER).named("hosted", NOW)
+    assert hosted is not None
+    assert hosted.hides("far", ["1.0.0"]) == set()

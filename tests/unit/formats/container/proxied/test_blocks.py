@@ -100,3 +100,48 @@ async def test_what_is_not_kept_is_refused_before_it_is_fetched_a_second_time(mi
     assert await statuses(mirrors, "own", "manifests/1.0") == [403]
     mirrors.pass_days(3.1)
     assert await statuses(mirrors, "own", "manifests/1.0") == [200]
+
+
+async def tags(mirrors: Mirrors, name: str, query: str = "") -> list[str]:
+    found: list[str] = (await mirrors.get(f"app/tags/list{query}", name)).json["tags"]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_lists_do_not_name_tags_that_are_refused(mirrors: Mirrors, kind: str) -> None:
+    name = await fill(mirrors, kind)
+    for _ in range(2):
+        assert await tags(mirrors, name) == ["1.0", "1.1"]
+    by_name = await block(mirrors, name, package="app", versions="1.1")
+    for _ in range(2):
+        assert await tags(mirrors, name) == ["1.0"]
+    first = await mirrors.get("app/tags/list?n=1", name)
+    assert (first.json["tags"], "last=1.0" in first.headers["link"]) == (["1.0"], True)
+    assert (await mirrors.get("app/tags/list?n=1&last=1.0", name)).json["tags"] == []
+    await mirrors.stack.call("DELETE", f"/api/policy/blocks/{by_name}")
+    assert await tags(mirrors, name) == ["1.0", "1.1"]
+    await statuses(mirrors, name, "manifests/1.1")
+    by_digest = await block(mirrors, name, digests=[ARM.digest])
+    assert await tags(mirrors, name) == ["1.0"]
+    await mirrors.stack.call("DELETE", f"/api/policy/blocks/{by_digest}")
+    await block(mirrors, name, package="app")
+    assert await tags(mirrors, name) == []
+
+
+async def test_a_list_names_a_tag_again_when_its_manifest_is_old_enough(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "own")
+    await mirrors.stack.ok("PUT", "/policy/rules", {"rules": [{"name": "young", "match": {"age_days": 3}}]})
+    for _ in range(2):
+        assert await tags(mirrors, name) == []
+    mirrors.pass_days(3.1)
+    assert await tags(mirrors, name) == ["1.0", "1.1"]
+
+
+async def test_a_list_names_a_tag_that_goes_back_to_an_earlier_manifest(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror")
+    for image in (OLD, NEW):
+        mirrors.up.push("app", image, "latest")
+        await statuses(mirrors, name, "manifests/latest")
+        mirrors.pass_days(1)
+    await block(mirrors, name, digests=[NEW.digest])
+    assert await tags(mirrors, name) == ["1.0", "1.1", "latest"]  # the manifest of 1.1 is not known
