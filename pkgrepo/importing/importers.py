@@ -16,7 +16,7 @@ from pkgrepo.importing.engine import Import, Order, TakeBundle, Tools
 from pkgrepo.importing.files import FileTaker
 from pkgrepo.importing.images import ImageSource, ImageTaker
 from pkgrepo.importing.items import Source
-from pkgrepo.importing.kinds import MAVEN, TAKINGS, Kind, find_kind
+from pkgrepo.importing.kinds import KINDS, MAVEN, TAKINGS, Kind, find_kind
 from pkgrepo.importing.maven_files import MavenTaker
 from pkgrepo.importing.places import Folder, Site
 from pkgrepo.model import Actor, Repository, RepositoryType
@@ -24,7 +24,7 @@ from pkgrepo.outbound.urls import Target, UserInfoError, parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Credentials, Route
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.upkeep.imports import KIND, ImportRequest
+from pkgrepo.repositories.upkeep.imports import KIND, ImportRequest, SourceKind
 from pkgrepo.repositories.upkeep.jobs import Jobs, Progress
 
 
@@ -43,6 +43,20 @@ class Importers:
     _upstreams: Callable[[str | None], Upstreams]
     _folders: Sequence[Path] | None
     _reactor: Any
+
+    @property
+    def kinds(self) -> Sequence[SourceKind]:
+        """The kinds of sources, by their names."""
+        return [
+            SourceKind(
+                name=name,
+                about=each.about,
+                one_repository=each.one_repository,
+                addresses=sorted(each.addresses),
+                folders=sorted(each.folders),
+            )
+            for name, each in sorted(KINDS.items())
+        ]
 
     async def __call__(self, repository: Repository, request: ImportRequest, actor: Actor) -> str:
         """Start an import as a job. Returns its id."""

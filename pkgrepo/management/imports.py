@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from pkgrepo.http.responses import Response
-from pkgrepo.management.api.access_rules import AccessRule
+from pkgrepo.management.api.access_rules import PUBLIC, AccessRule
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.route import Table
@@ -85,6 +85,28 @@ class Imported(Record):
     left_out_count: int
     left_out: list[LeftOutRecord]
     errors: list[str]
+
+
+class SourceRecord(Record):
+    """
+    A kind of source. addresses and folders are formats of repositories into which one at an address, or in a folder, is
+    taken in. one_repository says what repositories has to name; empty: nothing.
+    """
+
+    name: str
+    about: str
+    one_repository: str
+    addresses: list[str]
+    folders: list[str]
+
+
+@table.get("/import", PUBLIC, "List the kinds of sources of imports")
+async def list_kinds(call: Call) -> list[SourceRecord]:
+    """What the kind of an import may be, and for repositories of which formats."""
+    return [
+        SourceRecord.from_attributes(each, addresses=list(each.addresses), folders=list(each.folders))
+        for each in call.services.imports.kinds
+    ]
 
 
 @table.post(

@@ -39,7 +39,18 @@ from pkgrepo.web import (
     trash,
     webhooks,
 )
-from pkgrepo.web.administration import groups, hosts, policy, publishers, quotas, retention, server, tokens, users
+from pkgrepo.web.administration import (
+    groups,
+    hosts,
+    imports,
+    policy,
+    publishers,
+    quotas,
+    retention,
+    server,
+    tokens,
+    users,
+)
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
@@ -66,6 +77,7 @@ ROOMS = (
     hosts,
     forms_of_repositories,
     publishers,
+    imports,
     retention,
     policy,
     jobs,

@@ -51,6 +51,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "gc.finished": "A garbage collection ended.",
     "retention.finished": "A retention run ended.",
     "backup.finished": "A backup and its check ended; state is failed if it was not made, or is damaged.",
+    "import.finished": "An import from elsewhere ended; state is failed or cancelled if it was not finished.",
     "quota.warning": "More than 80 % of a quota is used.",
     "quota.exceeded": "An upload was refused because of a quota.",
     "webhook.disabled": "The server switched a webhook off, because its receiver failed for too long or is gone.",

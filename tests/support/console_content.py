@@ -224,6 +224,7 @@ WALKED: Final = (
     "/ui/repositories/main/py/vulnerabilities",
     "/ui/repositories/main/py/settings/retention",
     "/ui/repositories/main/py/settings/publishers",
+    "/ui/repositories/main/py/settings/import",
     "/ui/repositories/main/py/settings/rules",
     "/ui/repositories/main/py/packages/new/publishers",
     "/ui/api",

@@ -43,8 +43,27 @@ class ImportRequest:
         return self.source.startswith(("http://", "https://"))
 
 
+@frozen(kw_only=True)
+class SourceKind:
+    """
+    A kind of source: ``addresses`` and ``folders`` are formats of repositories into which one is taken in.
+
+    ``one_repository`` says what a request has to name in ``repositories``; empty: nothing.
+    """
+
+    name: str
+    about: str
+    one_repository: str
+    addresses: Sequence[str]
+    folders: Sequence[str]
+
+
 class StartsImports(Protocol):
-    """Starts imports as jobs."""
+    """Starts imports as jobs. ``kinds`` are those of sources, by their names."""
+
+    @property
+    def kinds(self) -> Sequence[SourceKind]:
+        """See above."""
 
     def __call__(self, repository: Repository, request: ImportRequest, actor: Actor, /) -> Awaitable[str]:
         """

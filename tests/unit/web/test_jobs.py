@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from twisted.internet.defer import Deferred
 
@@ -80,3 +81,28 @@ async def test_only_those_who_may_start_jobs_do(browser: Browser) -> None:
     form = {"csrf": page.forms["/ui/logout"]["csrf"], "dry_run": "1"}
     assert (await browser.raw("POST", f"{SETTINGS}/jobs/gc", form)).status == 403
     assert "No job ran" in (await browser.get("/ui/admin/jobs")).text
+
+
+async def test_an_import_is_started_from_a_form_and_its_report_shown(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    await browser.log_in()
+    form = f"{SETTINGS}/import"
+    page = await browser.get(form)
+    assert ("devpi" in page.text, "verdaccio" in page.text, form in (await browser.get(SETTINGS)).links) == (
+        True,
+        False,
+        True,
+    )
+    page = await browser.send(page, form, kind="nexus", source="https://old.example/", username="<b>ann")
+    assert (page.status, "Name the repository of Nexus" in page.text) == (422, True)
+    assert ("&lt;b&gt;ann" in page.html, "https://old.example/" in page.html) == (True, True)
+    page = await browser.send(page, form, kind="python", source="/srv/wheels")
+    assert "imports.folders lists those" in page.text
+    page = await browser.send(page, form, kind="python", source="http://127.0.0.1:9/simple/", secret="s3cret")
+    assert "s3cret" not in page.html
+    [job] = (await browser.stack.ok("GET", "/job?kind=import"))["items"]
+    await browser.stack.assembly.core.jobs.wait(job["id"])
+    page = await browser.get(f"/ui/admin/jobs/{job['id']}")
+    assert ("Import failed" in page.text, "127.0.0.1" in page.text) == (True, True)
+    found = await browser.stack.call("GET", "/api/events?type=import.*")
+    assert [msgspec.json.decode(each)["data"]["state"] for each in found.body.splitlines()] == ["failed"]

@@ -49,6 +49,7 @@ ANNOUNCED: Final[Mapping[str, str]] = {
     "gc": "gc.finished",
     "retention": "retention.finished",
     "backup": "backup.finished",
+    "import": "import.finished",
 }
 RETENTION_MS = 7 * 86_400_000  # how long the row of an ended job is kept
 

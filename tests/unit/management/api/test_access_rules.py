@@ -247,6 +247,7 @@ ROUTE_ACCESS = {
     "POST /auth/token": PUBLIC,
     "POST /install": PUBLIC,
     "POST /job/<id>/cancel": JOB_READERS,
+    "GET /import": PUBLIC,
     "POST /import": IMPORTERS,
     "POST /package/<repository>/<package>/tags/<tag>": OVERWRITERS,
     "POST /package/<repository>/<package>/versions/<version>/unyank": CONTENT_DELETERS,
