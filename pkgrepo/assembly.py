@@ -39,6 +39,7 @@ from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.metrics.durations import ReactorLag
 from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetrics, UpstreamMetrics, WebhookMetrics
 from pkgrepo.management.metrics.server import ServerMetrics
+from pkgrepo.mirroring.mirrors import Mirrors
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
@@ -306,6 +307,7 @@ class Assembly:
                 retention=core.retention,
                 jobs=core.jobs,
                 imports=make_importers(core, config, config.imports.folders),
+                mirrors=Mirrors(services=services, formats=core.formats, jobs=core.jobs),
                 backups=self._backups,
                 twins=self._twins,
                 advisory_refresh=self._refresh,

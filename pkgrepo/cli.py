@@ -37,6 +37,7 @@ COMMANDS = {
     "admin": ("administrators", "admin"),
     # both
     "import": ("imports", "import_group"),
+    "bundle": ("groups", "bundle"),
     "storage": ("groups", "storage"),
     # by the API of a server
     "login": ("remote.login", "login"),
@@ -51,6 +52,7 @@ COMMANDS = {
     "upload": ("remote.transfers.upload", "upload"),
     "download": ("remote.transfers.download", "download"),
     "deploy": ("deploy", "deploy"),
+    "mirror": ("remote.transfers.mirror", "mirror"),
     "export": ("remote.twins.commands", "export"),
     "twin": ("remote.twins.commands", "twin"),
     "user": ("remote.people.users", "user"),

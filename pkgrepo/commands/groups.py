@@ -53,6 +53,10 @@ _STORAGE = {
     "adopt": ("storages", "adopt_storage"),
     "move": ("storages", "move_storage"),
 }
+_BUNDLE = {
+    "write": ("remote.transfers.bundles", "write"),
+    "read": ("imports", "read_bundle"),
+}
 
 
 class LazyGroup(click.Group):
@@ -105,3 +109,8 @@ def storage() -> None:
     "adopt" and "move" work on the data folder, for storages that were moved or belong to another catalog; stop the
     server first.
     """
+
+
+@click.group("bundle", cls=LazyGroup, lazy=_BUNDLE)
+def bundle() -> None:
+    """Repositories in one signed file, for a server without a network."""

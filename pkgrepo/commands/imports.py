@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import click
 
-from pkgrepo.commands.http import Failed
 from pkgrepo.commands.offline import Unsound, run_on_existing
 from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.people.preview import preview_people
@@ -25,12 +24,11 @@ from pkgrepo.commands.terminal import ask_secret, fail, make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.imports import make_importers
 from pkgrepo.errors import NotFound
+from pkgrepo.importing.bundles import KIND as BUNDLE
 from pkgrepo.importing.kinds import KINDS
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.web.rendering.filters import plural, size
-
-POLL_S: Final = 1.0  # seconds between two looks at the job
 
 
 @click.group("import")
@@ -102,7 +100,9 @@ def _run(
     remote = source.startswith(("http://", "https://"))
     secret = ask_secret(password_file, repeated=False) if username or password_file else ""
     listed = [each for line in names or () if (each := line.strip()) and not each.startswith("#")]
-    if not remote and not on_server and not os.path.isdir(source):
+    if kind == BUNDLE and not on_server and not os.path.isfile(source):
+        fail(f"{source} is no file", 2)
+    if kind != BUNDLE and not remote and not on_server and not os.path.isdir(source):
         fail(f"{source} is no folder, and no address (http or https)", 2)
     request = ImportRequest(
         kind=kind,
@@ -132,24 +132,13 @@ async def _ask(session: Session, request: ImportRequest, into: str) -> None:
         "renamed": dict(request.renamed),
         "dry_run": request.dry_run,
         "again": request.again,
+        **({"keys": list(request.keys)} if request.keys else {}),
     }
     if request.secret:
         secret = "password" if request.username else "token"
         body["credentials"] = {"username": request.username, secret: request.secret}
     job = (await session.client.call("POST", at("import"), value=body, query={"wait": 0})).value
-    progress = make_progress()
-    progress.begin("files", 0)
-    done = 0
-    while job["state"] == "running":
-        await session.sleep(POLL_S)
-        job = await session.client.get("job", job["id"])
-        now = sum(each["done"] for each in job["parts"])
-        progress.step(now - done)
-        done = now
-    progress.end()
-    if job["state"] != "done":
-        raise Failed("; ".join(job["errors"]) or f"the job was {job['state']}")
-    _show(session.printer, job["result"])
+    _show(session.printer, await session.wait_for(job))
 
 
 def _import_folder(sources: Sources, request: ImportRequest, into: str, *, as_json: bool) -> None:
@@ -198,4 +187,50 @@ def _find(core: Core, path: str) -> Repository:
 
 import_group.add_command(preview_people)
 for _name, _kind in KINDS.items():
-    _add_command(_name, _kind.about)
+    if not _kind.files:
+        _add_command(_name, _kind.about)
+
+
+@click.command("read")
+@click.argument("file")
+@click.option("--into", required=True, metavar="STORAGE/REPOSITORY", help="The hosted repository to take it into.")
+@click.option(
+    "--key",
+    "key_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The public key (PEM) of the server that wrote it; without any those of imports.keys.",
+)
+@click.option("--repository", "repositories", multiple=True, help="The one that is taken, if the file has several.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Only packages whose names match; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Verify and compare, and print what would be taken in.")
+@click.option("--again", is_flag=True, help="Compare also packages that have not changed since the last run.")
+@click.option(
+    "--on-server", is_flag=True, help="The server reads the file, which is below a folder of imports.folders."
+)
+@click.option("--profile", default="", help="The profile to use.", shell_complete=complete_profiles)
+@click.option("--url", default="", metavar="URL", help="The address of the server, instead of a profile's.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="File with the access token of the server.")
+@click.option("--ca-file", type=click.Path(path_type=Path), help="Certificates of a private authority (PEM).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@click.pass_obj
+def read_bundle(sources: Sources, /, *, file: str, key_files: tuple[Path, ...], **given: Any) -> None:
+    """
+    Take in a bundle; a server may run at the same time.
+
+    All of it is verified before anything is published: the digests of its files, and the signature of the list. The
+    packages keep their times, publishers, yanks, deprecations and tags. What is there already is not taken again, and a
+    run that was interrupted is continued by the next one.
+    """
+    try:
+        keys = [each.read_text("ascii") for each in key_files]
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"the key cannot be read: {error}", 2)
+    more: dict[str, Any] = {
+        "names": None,
+        "username": "",
+        "password_file": None,
+        "follow_links": False,
+        "renamed": {},
+    }
+    _run(sources, BUNDLE, source=file, keys=keys, **more, **given)

@@ -29,5 +29,6 @@ def make_importers(core: Core, config: Config, folders: Sequence[Path] | None) -
         formats=core.formats,
         upstreams=lambda authorization: Upstreams(settings, core.reactor, authorize=lambda _: authorization),
         folders=folders,
+        keys=config.imports.keys,
         reactor=core.reactor,
     )

@@ -509,6 +509,13 @@ class Imports(Section, frozen=True):
             title="a list of paths",
         ),
     ] = ()
+    keys: Annotated[
+        tuple[Path, ...],
+        meaning(
+            "files with the public keys (PEM) of servers whose air-gap bundles are taken in without a key of their own",
+            title="a list of paths",
+        ),
+    ] = ()
 
 
 class Twin(Section, frozen=True):

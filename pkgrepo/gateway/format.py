@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from twisted.application.service import IService
 from twisted.web.resource import IResource
 
@@ -48,6 +48,34 @@ class Refuse(Protocol):
         """The error that clients get; None if it is served."""
 
 
+@define
+class KeptImage:
+    """
+    The digest of an image, and how many of the manifests and blobs that it consists of were fetched, of ``size`` bytes
+    together, and were there.
+    """
+
+    digest: str = ""
+    fetched: int = 0
+    present: int = 0
+    size: int = 0
+
+    def count(self, size: int, *, fetched: bool) -> None:
+        """Count a manifest or a blob."""
+        self.fetched += fetched
+        self.present += not fetched
+        self.size += size if fetched else 0
+
+
+class KeepImage(Protocol):
+    """Has a repository fetch what it does not keep of an image, as a client that pulls it would."""
+
+    def __call__(
+        self, services: Services, repository: Repository, image: str, reference: str, platforms: Sequence[str], /
+    ) -> Awaitable[KeptImage]:
+        """``reference`` is a tag or a digest; without ``platforms`` all are fetched. :raises PkgrepoError: it fails"""
+
+
 @frozen(kw_only=True, eq=False)
 class Format(StoredFormat):
     """
@@ -62,7 +90,7 @@ class Format(StoredFormat):
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
     They are tried in order, since some upstreams lack the first ones. ``explain`` and ``refusal`` are for a format that
-    decides itself what it serves.
+    decides itself what it serves; ``keep_image`` is for one whose packages are images.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
     slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
@@ -81,6 +109,7 @@ class Format(StoredFormat):
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
     explain: Explain | None = None
     refusal: Refuse | None = None
+    keep_image: KeepImage | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
     ping_responses: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define
+from attrs import define, evolve
 
 from pkgrepo.errors import Forbidden, Invalid, RepositoryInactive
+from pkgrepo.importing.bundles import open_bundle
 from pkgrepo.importing.engine import Import, Order, TakeBundle, Tools
 from pkgrepo.importing.files import FileTaker
 from pkgrepo.importing.images import ImageSource, ImageTaker
@@ -34,7 +35,8 @@ class Importers:
     Starts imports; see L{pkgrepo.repositories.upkeep.imports.StartsImports}.
 
     ``upstreams`` makes the clients of one import, whose requests have the given Authorization field. ``folders`` are
-    those that may be read, with what is below them; None: every folder that this process can read.
+    those that may be read, with what is below them; None: every folder that this process can read. ``keys`` are files
+    with the keys (PEM) of which one has to have signed a bundle, where a request has none.
     """
 
     _tools: Tools
@@ -42,6 +44,7 @@ class Importers:
     _formats: Mapping[str, StoredFormat]
     _upstreams: Callable[[str | None], Upstreams]
     _folders: Sequence[Path] | None
+    _keys: Sequence[Path]
     _reactor: Any
 
     @property
@@ -107,14 +110,14 @@ class Importers:
             if format_name not in kind.addresses:
                 raise Invalid(f"a source of kind {request.kind} is a folder", "/source")
             return _parse(request.source).text
-        if format_name not in kind.folders:
+        if format_name not in (*kind.folders, *kind.files):
             raise Invalid(f"a source of kind {request.kind} is an address (http or https)", "/source")
         if not os.path.isabs(request.source):
             raise Invalid("the source is an address (http or https), or the absolute path of a folder", "/source")
-        return await self._tools.pools.disk(self._check_folder, request.source)
+        return await self._tools.pools.disk(self._check_folder, request.source, is_file=bool(kind.files))
 
-    def _check_folder(self, source: str) -> str:
-        """The folder, without symbolic links on the way to it."""
+    def _check_folder(self, source: str, *, is_file: bool) -> str:
+        """The folder or the file, without symbolic links on the way to it."""
         folder = os.path.realpath(source)
         if self._folders is not None and not any(_is_in(folder, os.path.realpath(each)) for each in self._folders):
             # also of folders that do not exist: whether they do is not to be learned here
@@ -122,14 +125,19 @@ class Importers:
                 "the server reads no such folder: imports.folders lists those from which it may import; or run "
                 "'pkgrepo import' on the machine of the server"
             )
-        if not os.path.isdir(folder):
-            raise Invalid("the source is no folder", "/source")
+        if not (os.path.isfile(folder) if is_file else os.path.isdir(folder)):
+            raise Invalid(f"the source is no {'file' if is_file else 'folder'}", "/source")
         return folder
 
     async def _run(self, request: ImportRequest, order: Order, progress: Progress) -> Mapping[str, Any]:
         """The work of the job."""
         format_name = order.repository.format
         kind = find_kind(request.kind, format_name)
+        if kind.files:
+            keys = request.keys or await self._tools.pools.disk(self._read_keys)
+            request = evolve(request, keys=keys)
+            source = await open_bundle(order.place, format_name, request, self._tools.pools, progress)
+            return await self._take(source, order, progress)
         if not request.is_remote:
             folder = Folder(order.place, self._tools.pools)
             source = await self._tools.pools.disk(kind.folders[format_name], folder, request)
@@ -144,6 +152,13 @@ class Importers:
             return await self._take(kind.addresses[format_name](site, request), order, progress)
         finally:
             await upstreams.close()
+
+    def _read_keys(self) -> list[str]:
+        """The keys of the settings. :raises Invalid: one cannot be read"""
+        try:
+            return [each.read_text("ascii") for each in self._keys]
+        except (OSError, UnicodeDecodeError) as error:
+            raise Invalid(f"a key of imports.keys cannot be read: {error}") from None
 
     async def _take(self, source: Source, order: Order, progress: Progress) -> Mapping[str, Any]:
         format_ = self._formats[order.repository.format]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.importing import conda, npm, python, ruby
 from pkgrepo.importing.artifactory import open_artifactory
+from pkgrepo.importing.bundles import KIND as BUNDLE
 from pkgrepo.importing.described import with_names
 from pkgrepo.importing.devpi import DevpiExport
 from pkgrepo.importing.gitea import open_gitea
@@ -35,7 +36,8 @@ class Kind:
     """
     A kind of source. ``sources`` make one of an address or of a folder, by the format of the repository.
 
-    None of either: such a source is no address, or no folder. ``about`` is the help of the command.
+    None of either: such a source is no address, or no folder. ``files`` are the formats for which it is one file.
+    ``about`` is the help of the command.
     ``one_repository`` is what the request has to name, of a source with several repositories.
     """
 
@@ -43,11 +45,12 @@ class Kind:
     one_repository: str = ""
     addresses: Mapping[str, FromAddress]
     folders: Mapping[str, FromFolder]
+    files: Sequence[str] = ()
 
     @property
     def formats(self) -> list[str]:
         """The formats of the repositories into which it can be taken."""
-        return sorted({*self.addresses, *self.folders})
+        return sorted({*self.addresses, *self.folders, *self.files})
 
 
 TAKINGS: Final[Mapping[str, Taking]] = {
@@ -128,6 +131,12 @@ KINDS: Final[Mapping[str, Kind]] = {
             each: partial(open_repository, each) for each in ("conda", CONTAINER, "maven", "npm", "python", "ruby")
         },
         folders={},
+    ),
+    BUNDLE: Kind(
+        about="An air-gap bundle that another pkgrepo has written.",
+        addresses={},
+        folders={},
+        files=("conda", CONTAINER, "maven", "npm", "python", "ruby"),
     ),
     "devpi": Kind(
         about="An index of devpi: the address of its simple index, or a folder that devpi-export wrote.",

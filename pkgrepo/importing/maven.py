@@ -60,7 +60,7 @@ class MavenFolder:
         """The files of a directory."""
         found = self._found.pop(name)
         items, left_out, mark = await self._folder.pools.disk(self._read, found)
-        return Bundle(name=name, key=_key(items), fingerprint=mark, items=items, left_out=left_out)
+        return Bundle(name=name, key=key_of(items), fingerprint=mark, items=items, left_out=left_out)
 
     def _read(self, found: SourceDirectory) -> tuple[list[Item], list[tuple[str, str]], str]:
         items: list[Item] = []
@@ -76,7 +76,7 @@ class MavenFolder:
                 continue
             marks.append(f"{place} {at.st_size} {at.st_mtime_ns} {sorted(digests.items())}")
             where = LocalPlace(place, self._folder.pools, follow=self._follow_links)
-            items.append(_item(target, where, digests, at.st_size, at.st_mtime_ns // 1_000_000))
+            items.append(item_of(target, where, digests, at.st_size, at.st_mtime_ns // 1_000_000))
         marks += [f"{item} {reason}" for item, reason in left_out]
         return items, left_out, hashlib.sha256("\n".join(marks).encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -140,11 +140,11 @@ class MavenSite:
             except Invalid as error:
                 left_out.append((target.path, error.message))
                 continue
-            items.append(_item(target, self._site.file(self._url(target.path)), digests))
+            items.append(item_of(target, self._site.file(self._url(target.path)), digests))
         items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
         said = f"{mark} {[sorted(each.digests.items()) for each in items]}"
         fingerprint = hashlib.sha256(said.encode()).hexdigest()
-        return Bundle(name=name, key=_key(items), fingerprint=fingerprint, items=items, left_out=left_out)
+        return Bundle(name=name, key=key_of(items), fingerprint=fingerprint, items=items, left_out=left_out)
 
     async def _digests(self, target: FilePath, listed: set[str] | None) -> dict[str, str]:
         """The digests beside a file; ``listed`` are the paths of checksums, None if they are not known."""
@@ -232,11 +232,11 @@ class MavenAssets:
                 continue
             if not isinstance(target, (Checksum, Directory)):
                 place = self._site.file(f"{self._site.url}/{quote(path)}")
-                item = _item(target, place, fact.digests, at_ms=fact.published_ms)
+                item = item_of(target, place, fact.digests, at_ms=fact.published_ms)
                 items.append(evolve(item, publisher=fact.publisher))
         items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
         fingerprint = hashlib.sha256(repr(found).encode()).hexdigest()
-        return Bundle(name=name, key=_key(items), fingerprint=fingerprint, items=items, left_out=left_out)
+        return Bundle(name=name, key=key_of(items), fingerprint=fingerprint, items=items, left_out=left_out)
 
 
 class _Links(HTMLParser):
@@ -252,9 +252,10 @@ class _Links(HTMLParser):
             self.found += [value for key, value in attrs if key == "href" and value]
 
 
-def _item(
+def item_of(
     target: FilePath, place: Place, digests: Mapping[str, str], size: int | None = None, at_ms: int | None = None
 ) -> Item:
+    """The item of a file of a Maven repository, which was published at some time if that is known."""
     return Item(
         name=target.path,
         path=target.path,
@@ -267,7 +268,7 @@ def _item(
     )
 
 
-def _key(items: Sequence[Item]) -> str:
+def key_of(items: Sequence[Item]) -> str:
     """The key of the package that the files of a directory are of; empty if they are of none."""
     found = (each.about for each in items if isinstance(each.about, ArtifactFile))
     return next((each.coordinates.package_key for each in found), "")

@@ -43,6 +43,7 @@ class ImportGiven(Body):
     are taken. names are names of packages, for a source that does not list them. repositories are those of the source,
     where it has several. renamed maps beginnings of names there to those here, for images. With dry_run nothing is
     fetched. With again packages are compared with what is here although the source says what it said the last time.
+    keys are public keys (PEM), of which one has to have signed a bundle; without any those of imports.keys.
     """
 
     kind: Word
@@ -55,6 +56,7 @@ class ImportGiven(Body):
     renamed: dict[str, str] = field(default_factory=dict)
     dry_run: bool = False
     again: bool = False
+    keys: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=20)] = field(default_factory=list)
 
 
 class LeftOutRecord(Record):
@@ -143,6 +145,7 @@ async def take_in(call: Call, body: ImportGiven) -> Imported | Response:
         repositories=body.repositories,
         dry_run=body.dry_run,
         again=body.again,
+        keys=body.keys,
     )
     job = await answer_job(call, partial(call.services.imports, repository, request, call.actor), repository)
     return job if isinstance(job, Response) else imported(job.uid, job.result)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 import click
 from attrs import frozen
@@ -23,7 +23,7 @@ from twisted.internet.task import deferLater, react
 from pkgrepo.commands.groups import INTERRUPTED
 from pkgrepo.commands.http import Failed, exit_code
 from pkgrepo.commands.remote.profiles import Options, Target, find_target
-from pkgrepo.commands.terminal import EXIT_CODES, fail, printable
+from pkgrepo.commands.terminal import EXIT_CODES, fail, make_progress, printable
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.startup.announcements import sentence_of
 
@@ -31,6 +31,7 @@ from .client import Client
 from .printer import Printer
 from .profiles import find_profiles_file, read_profiles
 
+POLL_S: Final = 1.0  # seconds between two looks at a job
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -46,6 +47,22 @@ class Session:
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await deferLater(self.reactor, seconds)
+
+    async def wait_for(self, job: Any) -> Any:
+        """Wait until a job has ended, and show its progress. Its result. :raises Failed: it has not been done"""
+        progress = make_progress()
+        progress.begin("files", 0)
+        done = 0
+        while job["state"] == "running":
+            await self.sleep(POLL_S)
+            job = await self.client.get("job", job["id"])
+            now = sum(each["done"] for each in job["parts"])
+            progress.step(now - done)
+            done = now
+        progress.end()
+        if job["state"] != "done":
+            raise Failed("; ".join(job["errors"]) or f"the job was {job['state']}")
+        return job["result"]
 
 
 def remote(command: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:

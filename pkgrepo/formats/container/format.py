@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.registry import ping_response
 from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import SignatureVerifier
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format import Format, KeptImage
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.gateway.uploads import SentFile, Uploaded, UploadField, Uploads
@@ -29,6 +30,7 @@ from pkgrepo.repositories.policy.refusals import RuleRefused
 from .configuration import CONFIGURATIONS, immutable_tags
 from .names import DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag, tag_sort
 from .proxied.explaining import ImageExplainer
+from .proxied.keeping import ImageKeeper
 from .proxied.registry_client import api_of
 from .routes import RegistrySite
 from .saved_images import publish_sent
@@ -86,6 +88,11 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
             return error
         return None
 
+    async def keep_image(
+        services: Services, repository: Repository, image: str, reference: str, platforms: Sequence[str], /
+    ) -> KeptImage:
+        return await ImageKeeper(services, images_of(services)).keep(repository, image, reference, platforms)
+
     return Format(
         name="docker",
         aliases=("container", "oci"),
@@ -113,6 +120,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         probes=lambda url: ((f"{api_of(url)[0]}/", (200, 401)),),
         explain=explain,
         refusal=refusal,
+        keep_image=keep_image,
         branches=lambda services, tokens: {"v2": registry(services, tokens)},
         ping_responses=dict.fromkeys((b"/v2", b"/v2/"), ping_response()),
         background=lambda services, reactor: [quarantine(services, reactor)],

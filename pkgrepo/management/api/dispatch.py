@@ -142,7 +142,10 @@ class Dispatcher:
             call.identity = await self._services.shared.access.identify(request, blank=route.blank)
 
         async def read_body() -> Any:
-            return parse_json(await request.body.read_all(BODY_LIMIT), route.body)
+            data = await request.body.read_all(route.largest)
+            if len(data) <= BODY_LIMIT:
+                return parse_json(data, route.body)
+            return await self._services.shared.pools.cpu(parse_json, data, route.body)
 
         return render(call, await self._perform(call, handler, parameters, read_body, identify))
 

@@ -29,6 +29,7 @@ from pkgrepo.http.responses import Response
 
 from .access_rules import AccessRule
 from .pages import Page
+from .schema import BODY_LIMIT
 
 T = TypeVar("T")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[object]])
@@ -93,6 +94,7 @@ class Route:
     ``further`` are other success statuses than ``status``, with their descriptions, and ``refused`` are statuses of
     errors that only this operation has. ``form``: the body is a form with a
     file (multipart/form-data), whose parts the handler reads while they arrive. ``asks``: a POST changes nothing.
+    ``largest`` is the size in bytes of the largest body.
     """
 
     method: Method
@@ -114,6 +116,7 @@ class Route:
     refused: tuple[tuple[int, str], ...] = ()
     form: bool = False
     asks: bool = False
+    largest: int = BODY_LIMIT
 
     def __attrs_post_init__(self) -> None:
         assert not self.changes or self.audit, f"{self.method} {self.path} has no name in the audit log"

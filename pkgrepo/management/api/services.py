@@ -32,6 +32,7 @@ from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.imports import StartsImports
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.repositories.upkeep.mirrors import StartsMirrors
 from pkgrepo.repositories.upkeep.twins import Twins
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.folders import StorageFolders
@@ -99,6 +100,7 @@ class ManagementServices:
     retention: RetentionWork
     jobs: Jobs
     imports: StartsImports
+    mirrors: StartsMirrors
     backups: BackupRuns
     twins: Twins
     advisory_refresh: AdvisoryRefresh

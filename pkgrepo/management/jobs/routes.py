@@ -20,6 +20,7 @@ from pkgrepo.management.api.streams import event_stream, rounds, wants_stream
 from pkgrepo.management.jobs.schema import job_record
 from pkgrepo.model import Action, Repository
 from pkgrepo.proxy.purge import PURGE
+from pkgrepo.repositories.upkeep.mirrors import KIND as MIRROR
 from pkgrepo.storage.catalog.server.jobs import JOB_ORDERS, Job
 
 from .schema import JobRecord
@@ -135,4 +136,4 @@ def _record(seen: _Seen) -> JobRecord:
 
 def _needed(job: Job) -> Action:
     """The action that starting a job of this kind needs."""
-    return Action.EDIT if job.kind == PURGE else Action.ADMIN
+    return Action.EDIT if job.kind in (PURGE, MIRROR) else Action.ADMIN

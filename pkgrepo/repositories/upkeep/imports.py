@@ -22,7 +22,8 @@ class ImportRequest:
     taken; none: all. ``names`` are those of packages, for a source that does not list them. ``renamed`` are pairs of
     the beginning of names there and of names here, for images. With ``again`` packages are compared with what is here
     although nothing has changed at the source. ``repositories`` are those of the source, where it has several.
-    ``follow_links``: symbolic links in a folder with Maven's layout are followed, also out of the folder.
+    ``follow_links``: symbolic links in a folder with Maven's layout are followed, also out of the folder. ``keys`` are
+    those (PEM) of which one has to have signed a bundle; without any those of the settings.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class ImportRequest:
     follow_links: bool = False
     dry_run: bool = False
     again: bool = False
+    keys: Sequence[str] = ()
 
     @property
     def is_remote(self) -> bool:

@@ -70,6 +70,7 @@ ROUTE_ACCESS = {
     "DELETE /project/<key>/members": ACCOUNT_HOLDERS,
     "DELETE /repository/<repository>": SYSTEM_MANAGERS,
     "DELETE /repository/<repository>/packages": CONTENT_DELETERS,
+    "POST /repository/<repository>/mirror": EDITORS,
     "DELETE /repository/<repository>/uploads/<id>": EDITORS,
     "GET /repository/<repository>/publishers": EDITORS,
     "POST /repository/<repository>/publishers": EDITORS,

@@ -1,0 +1,112 @@
+"""The route that has a repository fetch what lock files name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, field
+
+from pkgrepo.errors import Invalid
+from pkgrepo.http.responses import Response
+from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.names import check_independent
+from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.schema import Body, Record, Word
+from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
+from pkgrepo.repositories.upkeep.mirrors import LockFile, MirrorRequest
+
+MOST_TEXT: Final = 16 * 1024 * 1024  # characters of all lock files; those of the largest projects have about 5 million
+LARGEST: Final = 32 * 1024 * 1024  # bytes of the body
+
+table = Table("repositories")
+
+
+class LockGiven(Body):
+    """
+    A lock file. Its name says which kind it is: package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml,
+    bun.lock; uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock; Gemfile.lock; conda-lock.yml, pixi.lock;
+    gradle.lockfile. Any other name is that of requirements of pip, of the output of conda list --explicit, of
+    dependency:list or dependency:tree of Maven, of a list of paths in a Maven repository, or of a list of images.
+    """
+
+    name: Word
+    text: str
+
+
+class MirrorGiven(Body):
+    """What the locks name is fetched. only are globs of names of files; without them all files are."""
+
+    locks: Annotated[list[LockGiven], Meta(max_length=100)] = field(default_factory=list)
+    only: Annotated[list[Word], Meta(max_length=100)] = field(default_factory=list)
+
+
+class MirrorProblem(Record):
+    """
+    Something that a site without internet will not have.
+
+    kind is refused (by a rule), not_found, digest_differs (from that of the lock file), failed (an upstream), or
+    left_out (it comes from no registry). item is a file, or a version.
+    """
+
+    kind: str
+    package: str
+    item: str
+    reason: str
+
+
+class Mirrored(Record):
+    """
+    What was fetched of packages: so many files (of an image: manifests and blobs), fetched_bytes together; present were
+    kept before. refused, not_found, digest_differs, failed and left_out count the problems, problems_count together, of
+    which problems lists up to 1000.
+    """
+
+    job_id: str
+    packages: int
+    fetched: int
+    fetched_bytes: int
+    present: int
+    refused: int
+    not_found: int
+    digest_differs: int
+    failed: int
+    left_out: int
+    problems_count: int
+    problems: list[MirrorProblem]
+    errors: list[str]
+
+
+@table.post(
+    "/repository/<repository>/mirror",
+    EDITORS,
+    "Fetch what lock files name",
+    query=(WAIT,),
+    audit="repository.mirror",
+    further=STILL_RUNNING,
+    largest=LARGEST,
+)
+async def mirror(call: Call, body: MirrorGiven) -> Mirrored | Response:
+    """
+    A proxy, or the proxies of a virtual repository, fetch and keep the files, with the documents that clients read.
+
+    Each is fetched as a client gets it: rules apply, and its bytes are verified with what the upstream announces; its
+    digests are compared with those of the lock file. Of a hosted repository it is checked that all is there. What is
+    kept is not fetched again, so that a mirror that was interrupted is continued by the next one. One runs at a time
+    for each repository: while another one does, the answer is 409 with its Location.
+    """
+    check_independent(call.repository)
+    if sum(len(each.text) for each in body.locks) > MOST_TEXT:
+        raise Invalid(f"the lock files have more than {MOST_TEXT} characters together", "/locks")
+    locks = [LockFile(each.name, each.text) for each in body.locks]
+    request = MirrorRequest(locks=locks, only=body.only)
+    repository = call.repository
+    job = await answer_job(call, partial(call.services.mirrors, repository, request, call.actor), repository)
+    return job if isinstance(job, Response) else mirrored(job.uid, job.result)
+
+
+def mirrored(job_id: str, result: Any) -> Mirrored:
+    """The record of what was fetched."""
+    problems = [MirrorProblem(**each) for each in result["problems"]]
+    return Mirrored(job_id=job_id, **{**result, "problems": problems})

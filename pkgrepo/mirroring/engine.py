@@ -1,0 +1,304 @@
+"""
+The engine of mirrors: has a repository fetch what a lock names, as its clients would ask for it.
+
+=======  =============================================================================================================
+step     what happens
+=======  =============================================================================================================
+package  the document is asked for that clients read first, so that it is kept
+find     the paths of the wanted files: made of name and version, or as the document lists them
+fetch    each as a client gets it: its rules are asked, its bytes verified with what the upstream announced, and kept
+compare  its digests with those of the lock
+=======  =============================================================================================================
+
+Nothing is noted: what is kept is not fetched again, so that the next run continues one that was interrupted. One file
+that cannot be had does not stop the others; what the server itself cannot do ends the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from attrs import Factory, define, frozen
+from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from pkgrepo.concurrency.together import together
+from pkgrepo.errors import (
+    Forbidden,
+    Invalid,
+    NotFound,
+    PkgrepoError,
+    QuotaExceeded,
+    ReadOnly,
+    RepositoryInactive,
+    StorageFailed,
+    StorageFull,
+    UpstreamMismatch,
+)
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.package_files import find_package_file
+from pkgrepo.gateway.services import Services
+from pkgrepo.http.responses import Refusal
+from pkgrepo.interfaces import Reader
+from pkgrepo.mirroring.locks.wanted import Lock, Wanted, differs
+from pkgrepo.mirroring.paths import METADATA, Place, document_keys, find_places
+from pkgrepo.model import File, Repository
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.proxy.resolving.serving import Want
+from pkgrepo.repositories.context import reason_of
+from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.storage.catalog.packages import files, release_batches
+
+log = Logger()
+
+PACKAGES: Final = 6  # at a time
+FILES: Final = 4  # of a package at a time
+LISTED: Final = 1000  # problems that the result of the job lists; all are counted
+LONGEST_REASON: Final = 500
+
+FATAL: Final = (StorageFull, StorageFailed, QuotaExceeded, RepositoryInactive, ReadOnly, CancelledError)
+
+REFUSED: Final = "refused"
+NOT_FOUND: Final = "not_found"
+DIFFERS: Final = "digest_differs"
+FAILED: Final = "failed"
+LEFT_OUT: Final = "left_out"
+PROBLEMS: Final = (REFUSED, NOT_FOUND, DIFFERS, FAILED, LEFT_OUT)
+
+
+@define
+class Report:
+    """What a mirror has done: ``fetched`` files with ``size`` bytes, those ``present`` before, and what is missing."""
+
+    packages: int = 0
+    fetched: int = 0
+    size: int = 0
+    present: int = 0
+    counts: dict[str, int] = Factory(lambda: dict.fromkeys(PROBLEMS, 0))
+    problems: list[dict[str, str]] = Factory(list)
+
+    def add(self, kind: str, package: str, item: str, reason: str) -> None:
+        """Count and list something that a site without internet will not have."""
+        self.counts[kind] += 1
+        if len(self.problems) < LISTED:
+            self.problems.append({"kind": kind, "package": package, "item": item, "reason": reason[:LONGEST_REASON]})
+
+    def to_json(self) -> dict[str, Any]:
+        """The result of the job."""
+        return {
+            "packages": self.packages,
+            "fetched": self.fetched,
+            "fetched_bytes": self.size,
+            "present": self.present,
+            **self.counts,
+            "problems_count": sum(self.counts.values()),
+            "problems": sorted(self.problems, key=lambda each: (each["package"], each["item"])),
+            "errors": [],
+        }
+
+
+@frozen
+class _Fetched:
+    """A file that a repository has now: ``file`` where it is kept, with its size and digests; whether it is new."""
+
+    file: File | None
+    size: int
+    digests: Mapping[str, str]
+    is_new: bool
+
+
+class MirrorRun:
+    """Has one repository fetch what a lock names; of files ``only`` those whose names match one of the globs."""
+
+    def __init__(
+        self, services: Services, repository: Repository, format_: Format, *, only: Sequence[str] = ()
+    ) -> None:
+        self._only = only
+        self._services = services
+        self._repository = repository
+        self._format = format_
+        self._report = Report()
+        self._unmeasured: list[str] = []  # paths of files whose size is known when they are kept
+
+    async def run(self, lock: Lock, progress: Progress) -> Mapping[str, Any]:
+        """Fetch everything that is missing. :raises PkgrepoError: the server cannot go on"""
+        report = self._report
+        for item, reason in lock.left_out:
+            report.add(LEFT_OUT, "", item, reason)
+        by_name: dict[str, list[Wanted]] = {}
+        for each in lock.wanted:
+            if not each.file or self._is_chosen(each.label):
+                by_name.setdefault(each.name, []).append(each)
+        report.packages = len(by_name)
+        progress.begin("files", sum(map(len, by_name.values())))
+        work = self._take_images if self._format.keep_image is not None else self._take_package
+        names = iter(by_name.items())
+
+        async def worker() -> None:
+            for name, wanted in names:
+                await work(name, wanted, progress)
+
+        await _all([worker() for _ in range(PACKAGES)])
+        await self._services.proxy.settle()
+        report.size += await self._services.catalog.scan(_sizes, self._members, self._unmeasured)
+        progress.end()
+        return report.to_json()
+
+    async def _take_images(self, name: str, wanted: Sequence[Wanted], progress: Progress) -> None:
+        keep = self._format.keep_image
+        assert keep is not None, "it is a format of images"
+        for each in wanted:
+            try:
+                image = self._format.package_key(name)
+                kept = await keep(self._services, self._repository, image, each.version, each.platforms)
+            except Exception as error:  # noqa: BLE001 - one bad image does not stop the others
+                self._refuse(name, each.label, error)
+            else:
+                self._report.fetched += kept.fetched
+                self._report.present += kept.present
+                self._report.size += kept.size
+            progress.step()
+
+    async def _take_package(self, name: str, wanted: Sequence[Wanted], progress: Progress) -> None:
+        """Fetch the files of a package, and before that its document."""
+        try:
+            await self._keep_documents(wanted)
+            places = await find_places(self._services, self._repository, wanted)
+        except Exception as error:  # noqa: BLE001 - one bad package does not stop the others
+            for each in wanted:
+                self._refuse(name or each.file, each.label, error)
+            progress.step(len(wanted))
+            return
+        found = {id(each.wanted) for each in places}
+        for each in wanted:
+            if id(each) not in found:
+                self._refuse(name, each.label, NotFound("version or file", each.label))
+        places = [each for each in places if self._is_chosen(each.path.rpartition("/")[2].removesuffix(METADATA))]
+        for some in _batches(places, FILES):
+            await together(self._take(each) for each in some)
+        progress.step(len(wanted))
+
+    def _is_chosen(self, name: str) -> bool:
+        return not self._only or any(fnmatchcase(name, each) for each in self._only)
+
+    async def _keep_documents(self, wanted: Sequence[Wanted]) -> None:
+        """Have the documents kept that clients read. :raises PkgrepoError: there are none"""
+        for key in dict.fromkeys(document_keys(self._repository, wanted)):
+            await self._services.proxy.resolver.state(self._repository, key)
+
+    async def _take(self, place: Place) -> None:
+        wanted, report = place.wanted, self._report
+        name = wanted.name or place.key
+        try:
+            if place.is_document:
+                await self._services.proxy.resolver.state(self._repository, place.key)
+                report.present += 1
+                return
+            fetched = await self._fetch(place.key, place.path)
+            other = False if place.is_companion else await self._differs(wanted, fetched)
+        except NotFound as error:
+            if not place.is_companion:
+                self._refuse(name, wanted.label, error)
+            return
+        except Exception as error:  # noqa: BLE001 - one bad file does not stop the others
+            self._refuse(name, wanted.label, error)
+            return
+        report.fetched += fetched.is_new
+        report.present += not fetched.is_new
+        report.size += fetched.size if fetched.is_new else 0
+        if other:
+            report.add(DIFFERS, name, wanted.label, "the repository has another file than the lock names")
+
+    async def _fetch(self, key: str, path: str) -> _Fetched:
+        """A file as the repository has it. :raises PkgrepoError: it cannot be had"""
+        kept = await self._services.catalog.look(_is_kept, self._members, path)
+        file = await self._find(key, path)
+        if isinstance(file, RemoteFile) and file.source.digests and self._is_addressed:
+            self._unmeasured.append(path)
+            return _Fetched(None, 0, file.source.digests, not kept)
+        if isinstance(file, RemoteFile):
+            try:
+                file = await self._services.proxy.fetching.finish(file)
+            except UpstreamMismatch:  # its document is asked for once more
+                again = await self._find(key, path)
+                file = await self._services.proxy.fetching.finish(again) if isinstance(again, RemoteFile) else again
+        return _Fetched(file, file.size, {**file.digests, "sha256": file.sha256}, not kept)
+
+    async def _find(self, key: str, path: str) -> File | RemoteFile:
+        found = await find_package_file(self._services, self._repository, key, path, Want.DIGESTS)
+        if found is None:
+            raise NotFound("file", path)
+        return found.file
+
+    @property
+    def _members(self) -> list[int]:
+        """The ids of the repositories that may keep a file."""
+        return [each.id for each in self._services.proxy.resolver.flat_members(self._repository)]
+
+    @property
+    def _is_addressed(self) -> bool:
+        """Whether upstreams are asked for files by their paths, and these are verified when they are found."""
+        proxied = self._format.proxied
+        return proxied is not None and proxied.file_request is not None
+
+    async def _differs(self, wanted: Wanted, fetched: _Fetched) -> bool:
+        """Whether a file is another one than the lock names; its bytes are read if no digest tells that."""
+        other = differs(wanted.digests, fetched.digests)
+        file = fetched.file
+        if other is not None or file is None:
+            return bool(other)
+        algorithm = next(iter(sorted(wanted.digests)))[0]
+        digest = hashlib.new(algorithm)
+        async for chunk in self._services.files.chunks(file.storage_id, file.locator, file.size):
+            await self._services.pools.cpu(digest.update, chunk)
+        return bool(differs(wanted.digests, {algorithm: digest.hexdigest()}))
+
+    def _refuse(self, package: str, item: str, error: Exception) -> None:
+        """Note why a file is missing. :raises Exception: the error, if no other file can be had either"""
+        if isinstance(error, FATAL):
+            raise error
+        kind, reason = FAILED, "internal error; the server's log has it"
+        if isinstance(error, RuleRefused | Forbidden):
+            kind = REFUSED
+        elif isinstance(error, NotFound | Invalid):
+            kind = NOT_FOUND
+        if isinstance(error, (PkgrepoError, Refusal, OSError)):
+            reason = reason_of(error)
+        else:
+            log.failure("{item} of {package} was not mirrored", Failure(error), item=item, package=package)
+        self._report.add(kind, package, item, reason)
+
+
+async def _all(works: Iterable[Any]) -> None:
+    """Wait for works; the first error, or the end of the job, cancels the others."""
+    running = [Deferred.fromCoroutine(each) for each in works]
+    try:
+        await DeferredList(running, fireOnOneErrback=True, consumeErrors=True)
+    except BaseException as error:
+        for each in running:
+            each.cancel()
+        await DeferredList(running, consumeErrors=True)
+        first = getattr(error, "subFailure", None)
+        if first is not None:
+            first.raiseException()
+        raise
+
+
+def _batches(places: Sequence[Place], count: int) -> Iterator[Sequence[Place]]:
+    for at in range(0, len(places), count):
+        yield places[at : at + count]
+
+
+def _is_kept(r: Reader, repository_ids: Sequence[int], path: str) -> bool:
+    return any(files.find_file(r, each, path) is not None for each in repository_ids)
+
+
+def _sizes(r: Reader, repository_ids: Sequence[int], paths: Sequence[str]) -> int:
+    """The size of the files at these paths together, in bytes."""
+    found = (release_batches.find_files(r, each, paths) for each in repository_ids)
+    return sum(file.size for some in found for file in some.values())

@@ -1,0 +1,93 @@
+"""Which files of a repository are those that lock files name, by what its API says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from attrs import Factory, define
+
+from pkgrepo.formats.conda.names import parse_file_name
+from pkgrepo.formats.python.names import find_version, normalise, split_companion
+
+from .others import CONDA, IMAGES, MAVEN
+from .python import PYTHON
+from .wanted import Lock, Wanted, differs
+
+
+@define
+class Chosen:
+    """What lock files name of a repository of a ``format``; of files ``only`` those with names that match a glob."""
+
+    format: str
+    only: Sequence[str] = ()
+    _by_key: dict[str, list[Wanted]] = Factory(dict)
+    _found: set[Wanted] = Factory(set)
+    _reasons: dict[str, str] = Factory(dict)
+
+    def add(self, lock: Lock) -> None:
+        """Add what a lock file names."""
+        for each in lock.wanted:
+            if not each.file or self._is_among(each.label):
+                self._by_key.setdefault(self._key(each), []).append(each)
+
+    def has_package(self, key: str) -> bool:
+        """Whether something of a package is wanted."""
+        return key in self._by_key
+
+    def takes(self, key: str, version: str, path: str, digests: Mapping[str, str]) -> bool:
+        """Whether a file of a version is wanted, or with an empty path the version of an image."""
+        name = path.rpartition("/")[2]
+        base = split_companion(name)[0] if self.format == PYTHON else name
+        mine = [
+            each for each in self._by_key.get(key, ()) if self._is(each, version, path, base, digests, name == base)
+        ]
+        self._found.update(mine)
+        return bool(mine) and (not path or self._is_among(base))
+
+    def note(self, package: str, item: str, reason: str) -> None:
+        """Note why something may be missing."""
+        self._reasons[f"{package} {item}".strip()] = reason
+
+    def missing(self) -> list[str]:
+        """What is wanted and was not asked for, with the reason if there is one; and what no registry has."""
+        every = (each for some in self._by_key.values() for each in some)
+        absent = {
+            f"{each.name} {each.label}": "the repository does not keep it" for each in every if not self._has(each)
+        }
+        return [f"{name}: {reason}" for name, reason in {**absent, **self._reasons}.items()]
+
+    def _has(self, wanted: Wanted) -> bool:
+        return wanted in self._found
+
+    def _is(
+        self,
+        wanted: Wanted,
+        version: str,
+        path: str,
+        base: str,
+        digests: Mapping[str, str],
+        itself: bool,
+    ) -> bool:
+        if self.format in (CONDA, MAVEN):
+            return wanted.file == path
+        if self.format == IMAGES or self.format != PYTHON:
+            return wanted.version == version
+        if wanted.file:
+            return wanted.file == base
+        same = (
+            find_version(wanted.version) == find_version(version)
+            if find_version(version)
+            else wanted.version == version
+        )
+        return same and (not itself or differs(wanted.digests, digests) is not True)
+
+    def _key(self, wanted: Wanted) -> str:
+        if self.format == PYTHON:
+            return normalise(wanted.name)
+        if self.format == CONDA:
+            return parse_file_name(wanted.file.rpartition("/")[2]).name
+        return wanted.name
+
+    def _is_among(self, name: str) -> bool:
+        return not self.only or any(fnmatchcase(name, each) for each in self.only)

@@ -1,0 +1,75 @@
+"""Finds the reader of a lock file, by its name and by the format of the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+from pkgrepo.errors import Invalid
+
+from . import npm, others, python
+from .wanted import Lock, Wanted
+
+Read = Callable[[str], Lock]
+MOST_WANTED: Final = 200_000  # of one file
+
+NAMES: Final[Mapping[str, Read]] = {
+    "package-lock*.json": npm.read_package_lock,
+    "npm-shrinkwrap.json": npm.read_package_lock,
+    "yarn*.lock": npm.read_yarn,
+    "pnpm-lock*.yaml": npm.read_pnpm,
+    "bun.lock": npm.read_bun,
+    "uv.lock": python.read_uv,
+    "poetry.lock": python.read_poetry,
+    "pdm.lock": python.read_poetry,
+    "pylock*.toml": python.read_pylock,
+    "pipfile.lock": python.read_pipfile,
+    "*.gemfile.lock": others.read_gemfile,
+    "gemfile*.lock": others.read_gemfile,
+    "gems.locked": others.read_gemfile,
+    "conda-lock*.y*ml": others.read_conda_lock,
+    "*.conda-lock.y*ml": others.read_conda_lock,
+    "pixi.lock": others.read_pixi,
+    "gradle.lockfile": others.read_maven,
+    "pom.xml": others.read_maven,
+}
+OTHERS: Final[Mapping[str, Read]] = {  # by the format, for a file with any other name
+    "npm": npm.read_package_lock,
+    "python": python.read_requirements,
+    "ruby": others.read_gemfile,
+    "conda": others.read_explicit,
+    "maven": others.read_maven,
+    "docker": others.read_images,
+}
+
+
+def read_lock(name: str, text: str, format_name: str) -> Lock:
+    """
+    What a lock file with a name has for repositories of a format, each file once.
+
+    :raises Invalid: it cannot be read, or has nothing for such a repository
+    """
+    base = name.replace("\\", "/").rpartition("/")[2].casefold()
+    read = next((read for pattern, read in NAMES.items() if fnmatchcase(base, pattern)), OTHERS[format_name])
+    try:
+        lock = read(text.removeprefix("\ufeff"))
+    except Invalid as error:
+        raise Invalid(f"{name[:200]}: {error.message}") from None
+    mine = list(dict.fromkeys(each for each in lock.wanted if each.format == format_name))
+    if len(mine) > MOST_WANTED:
+        raise Invalid(f"{name[:200]} names more than {MOST_WANTED} files")
+    if not mine and not (lock.left_out or not lock.wanted):
+        raise Invalid(f"{name[:200]} has nothing for a repository of the format {format_name}")
+    return Lock(_merged(mine), list(dict.fromkeys(lock.left_out)))
+
+
+def _merged(wanted: list[Wanted]) -> list[Wanted]:
+    """Those of one file once, with the digests that any of them has."""
+    found: dict[tuple[object, ...], Wanted] = {}
+    for each in wanted:
+        key = (each.name, each.version, each.file, each.platforms)
+        known = found.get(key)
+        if known is None or (each.digests and not known.digests):
+            found[key] = each
+    return list(found.values())
