@@ -48,6 +48,7 @@ COMMANDS = {
     "package": ("groups", "package"),
     "search": ("remote.packages", "search"),
     "explain": ("remote.packages", "explain"),
+    "snapshot": ("remote.snapshot", "snapshot"),
     "setup": ("remote.packages", "setup"),
     "upload": ("remote.transfers.upload", "upload"),
     "download": ("remote.transfers.download", "download"),

@@ -19,7 +19,7 @@ time before they came.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,8 +27,9 @@ from attrs import Factory, define, evolve, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import DatedView, Repository, VersionState
-from pkgrepo.storage.catalog.packages.events import PackageEvent, package_history
+from pkgrepo.model import DatedView, Repository, RepositoryType, VersionState
+from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.storage.catalog.packages.events import PackageEvent, package_history, removed_package
 from pkgrepo.untrusted.text import quoted
 
 _DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}):?(\d{2})(?::?(\d{2})(?:\.(\d{3}))?)?Z?)?")
@@ -42,6 +43,7 @@ _CAME: Final = frozenset({"published", "imported", "cached", "package.promoted",
 _GONE: Final = frozenset({"deleted", "evicted"})
 
 State = tuple[VersionState, str]  # with the reason
+Highest = Callable[[Iterable[str]], str | None]  # the version that gets the tag latest when there is none
 
 
 @frozen
@@ -115,12 +117,12 @@ def package_past(
     at_ms: int,
     *,
     present: Mapping[str, State],
-    highest: Callable[[Iterable[str]], str | None] | None = None,
+    highest: Highest | None = None,
 ) -> PackagePast:
     """
     Read the past of a package; ``present`` are its versions by key as they are now.
 
-    ``highest`` chooses the version that gets the tag ``latest`` when there is none, in a format that has tags.
+    ``highest`` is that of a format with tags.
     """
     states, tags = _States(at_ms), None if highest is None else _Tags(highest)
     for each in package_history(reader, package_id):
@@ -136,6 +138,84 @@ def package_past(
             past.states[key] = then
     past.removed = [str(each.data().get("version", key)) for key, each in states.there.items() if key not in present]
     return past
+
+
+@frozen(kw_only=True)
+class Changes:
+    """
+    How a package differs from what it was at a time.
+
+    ``added`` and ``removed`` are texts of versions. ``tags`` are by name, each with the version of then and that of
+    now, or None; ``states`` are by the text of a version. ``unknown`` are older versions that came here later. The
+    package is ``gone`` if it was removed whole.
+    """
+
+    name: str
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    tags: Mapping[str, tuple[str | None, str | None]] = Factory(dict)
+    states: Mapping[str, tuple[VersionState, VersionState]] = Factory(dict)
+    unknown: Sequence[str] = ()
+    gone: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.tags or self.states)
+
+
+def changes_since(reader: Reader, repository: Repository, key: str, at_ms: int, highest: Highest) -> Changes:
+    """What was changed in a package since a time, as far as the log knows it. Call it on a reader thread."""
+    package = packages.find_package(reader, repository.id, key)
+    if package is None:
+        removed_id = removed_package(reader, repository.id, key)
+        gone = [] if removed_id is None else package_past(reader, removed_id, at_ms, present={}).removed
+        return Changes(name=key, removed=gone, gone=True)
+    there = versions.list_versions(reader, package.id)
+    came = published_times(reader, repository, package.id)
+    present = {each.key: (each.state, each.reason) for each in there}
+    tagged = tags.tagged_versions(reader, package.id)
+    past = package_past(reader, package.id, at_ms, present=present, highest=highest if tagged else None)
+    texts = {each.key: each.text for each in there}
+    added = [each.text for each in there if came.get(each.id, _ms(each.published_at)) > at_ms]
+    then = past.tags
+    if then is None:
+        then = {name: text for name, text in tagged.items() if text not in {*added}}
+    return Changes(
+        name=package.name,
+        added=added,
+        removed=past.removed,
+        tags={
+            name: (then.get(name), tagged.get(name))
+            for name in sorted(then.keys() | tagged.keys())
+            if then.get(name) != tagged.get(name)
+        },
+        states={texts[each]: (state, present[each][0]) for each, (state, _) in past.states.items()},
+        unknown=[each.text for each in there if each.key in past.unknown and _ms(each.published_at) <= at_ms],
+    )
+
+
+def published_times(reader: Reader, repository: Repository, package_id: int) -> dict[int, int]:
+    """
+    When the versions of a package were published, in ms by the id of the version, for what views show.
+
+    That of a hosted one is that of its first file; of an upstream's it is what that says, or when it was kept.
+    """
+    found: dict[int, int] = {}
+    hosted = repository.type is RepositoryType.HOSTED
+    for each in files.files_of_package(reader, package_id):
+        if each.version_id is None or each.role is not None:
+            continue
+        at_ms = _ms(each.created_at)
+        if not hosted and each.origin is not None and each.origin.published_ms is not None:
+            at_ms = each.origin.published_ms
+        found[each.version_id] = min(found.get(each.version_id, at_ms), at_ms)
+    if hosted:
+        for version in versions.list_versions(reader, package_id):
+            found[version.id] = max(found.get(version.id, 0), _ms(version.published_at))
+    return found
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
 
 
 @define
@@ -176,7 +256,7 @@ class _States:
 class _Tags:
     """The tags of a package while its events are followed."""
 
-    highest: Callable[[Iterable[str]], str | None]
+    highest: Highest
     begun: bool = False
     now: dict[str, str] = Factory(dict)
     present: dict[str, str] = Factory(dict)  # texts of versions by key

@@ -169,6 +169,13 @@ def test_packages_are_found_and_explained(admin, write):
     nothing = admin.run("search", "no-such-package-here")
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert "main/py serves version 1.0" in admin("explain", "main/py", "needle", "--version", "1.0")
+    said = admin("explain", "main/py@2026-01-01", "needle")
+    assert "1 versions of main/py were published after 2026-01-01 23:59:59 UTC" in said
+    since = admin("snapshot", "main/py", "--at", "2026-01-01T12:00Z")
+    assert any(line.split()[:3] == ["needle", "main/py", "1.0"] for line in since.splitlines()), since
+    found = admin.json("snapshot", "main/py", "--at", "2026-01-01", "--limit", "1")
+    assert (found["settled"], found["url"]) == (True, f"{admin.url}/repositories/main/py@2026-01-01/")
+    assert "no date such as" in admin.refused(5, "snapshot", "main/py", "--at", "soon")
     snippets = admin("setup", "main/py", "--client", "pip")
     assert f"{admin.url}/repositories/main/py/simple/" in snippets
     assert "does not exist" in admin.refused(3, "setup", "main/py", "--client", "nonsense")

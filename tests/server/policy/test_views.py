@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -216,3 +217,64 @@ def test_a_gem_that_was_yanked_then_is_hidden_then(world: World) -> None:
         assert "3.0.0" not in numbers
         assert view.ask("DELETE", "/api/v1/gems/yank?gem_name=pulled&version=1.0.0").status == 405
         assert own.get("/versions").text.count("latecomer") == 1
+
+
+def test_a_snapshot_tells_what_was_changed_since(world: World) -> None:
+    config = {"type": "Hosted", "policy": {"reuse_deleted_names": True}}
+    for name, each in (("npm-moving", config), ("npm-over", {"type": "Virtual", "members": ["main/npm-moving"]})):
+        world.ok("POST", "/repository", settings("npm", name, each), 201)
+    npm = world.at("npm-moving")
+    for name, version in (("left", "1.0.0"), ("left", "1.1.0"), ("right", "1.0.0"), ("same", "1.0.0")):
+        dated.publish("npm", npm, name, version)
+    then = now_between()
+    path = f"/repository/main%2Fnpm-moving/snapshot?at={then}"
+    assert world.ok("GET", path)["items"] == []
+    dated.publish("npm", npm, "left", "2.0.0")
+    dated.publish("npm", npm, "new", "1.0.0")
+    document = npm.get("/left?write=true").json
+    del document["versions"]["1.1.0"]
+    assert npm.post_json(f"/left/-rev/{document['_rev']}", document, "PUT").status == 200
+    document = npm.get("/left?write=true").json
+    document["versions"]["1.0.0"]["deprecated"] = "old"
+    assert npm.post_json("/left", document, "PUT").status == 201
+    document = npm.get("/right?write=true").json
+    assert npm.ask("DELETE", f"/right/-rev/{document['_rev']}").status == 200
+    found = world.ok("GET", path)
+    assert found["settled"] is False
+    assert found["url"] == f"{npm.url}@{then}/"
+    rows = {each["package"]: each for each in found["items"]}
+    assert list(rows) == ["left", "new", "right"]
+    left = rows["left"]
+    assert (left["added"], left["removed"], left["unknown_count"]) == (["2.0.0"], ["1.1.0"], 0)
+    assert left["tags"] == [{"tag": "latest", "then": "1.1.0", "now": "2.0.0"}]
+    assert left["states"] == [{"version": "1.0.0", "then": "live", "now": "deprecated"}]
+    assert (rows["new"]["added"], rows["new"]["tags"]) == (
+        ["1.0.0"],
+        [{"tag": "latest", "then": None, "now": "1.0.0"}],
+    )
+    assert (rows["right"]["gone"], rows["right"]["removed"]) == (True, ["1.0.0"])
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = world.ok("GET", f"{path}&limit=1{f'&cursor={cursor}' if cursor else ''}")
+        pages += [each["package"] for each in page["items"]]
+        cursor = page["next"]
+    assert pages == list(rows)
+    over = world.ok("GET", f"/repository/main%2Fnpm-over/snapshot?at={then}")
+    assert [(each["package"], each["repository"]) for each in over["items"]] == [
+        (each, "main/npm-moving") for each in rows
+    ]
+    for wrong in ("", "at=", "at=soon", "at=9999-01-01", f"at={then}&limit=0", f"at={then}&cursor=x"):
+        assert world.api.get(f"/repository/main%2Fnpm-moving/snapshot?{wrong}").status == 422, wrong
+    world.ok("POST", "/repository", settings("docker", "images", {"type": "Hosted"}), 201)
+    assert "no views of the past" in world.api.get(f"/repository/main%2Fimages/snapshot?at={then}").text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_snapshot_of_a_proxy_tells_what_is_kept(world: World, times: Mapping[str, str], format: str) -> None:
+    world.at(f"{format}-fresh").get(NEWER[format])
+    rows: list[Any] = []
+    while not rows:  # it is kept a moment after it was sent
+        found = world.ok("GET", f"/repository/main%2F{format}-fresh/snapshot?at={times['between']}")
+        rows = [each for each in found["items"] if each["package"].endswith(NAME)]
+    assert [each["added"] for each in rows] in ([["1.1.0"]], [["1.1.0-py_0"]]), rows
+    assert any("upstreams" in each for each in found["limits"])

@@ -231,6 +231,19 @@ def package_history(r: Reader, package_id: int) -> list[PackageEvent]:
     return [PackageEvent(*row) for row in r.all(sql, (package_id,))]
 
 
+def removed_package(r: Reader, repository_id: int, key: str) -> int | None:
+    """
+    The id that a package had which was removed last under a key; None if the log does not have that.
+
+    Reads the events of the repository, the newest first: call it on a reader thread.
+    """
+    sql = """
+        SELECT package_id FROM event WHERE repository_id = ? AND package_key = ? AND kind = 'deleted'
+        ORDER BY seq DESC LIMIT 1
+    """
+    return scalar(r, sql, (repository_id, key))
+
+
 def packages_with_event(r: Reader, repository_id: int, kind: str, after_ms: int) -> set[str]:
     """The keys of the packages of a repository that have an event of a kind after a time."""
     sql = "SELECT DISTINCT package_key FROM event WHERE repository_id = ? AND kind = ? AND at > ?"

@@ -278,6 +278,20 @@ def list_retired(r: Reader, repository_id: int, *, after: str = "", limit: int =
     )
 
 
+def changed_keys(r: Reader, repository_id: int, since_ms: int, *, after: str, limit: int) -> list[str]:
+    """
+    The keys after ``after``, in order, of packages that were changed or removed since a time.
+
+    Reads the packages of the repository until it has so many: call it on a reader thread.
+    """
+    sql = """
+        SELECT key FROM package WHERE repository_id = ? AND updated_at > ? AND key > ?
+        UNION SELECT package_key FROM retired_name WHERE repository_id = ? AND retired_at > ? AND package_key > ?
+        ORDER BY 1 LIMIT ?
+    """
+    return column(r, sql, (repository_id, since_ms, after, repository_id, since_ms, after, limit))
+
+
 def retire_name(tx: Transaction, package_id: int) -> None:
     """Retire the name of a package that is about to be removed, if its repository is hosted and owned the name."""
     tx.send(
