@@ -11,7 +11,7 @@ from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
 
-from .schema_fields import config_from, fields_of
+from .schema_fields import config_from, fields_of, kept_elsewhere
 
 SETTINGS: Final = "/repositories/<storage>/<name>/settings"
 NEW: Final = "/admin/repositories/new"
@@ -89,8 +89,8 @@ async def change_settings(visit: Visit, form: Form, storage: str, name: str) -> 
         before = await visit.api("GET", "/repository/<repository>/config", place)
         schema = await _schema(visit, repository.format)
         config = config_from(schema, str(repository.type), form)
-        kept = (key for key in before if key.startswith("x_") or key == "publishers")
-        config |= {key: before[key] for key in kept}
+        config |= {key: value for key, value in before.items() if key.startswith("x_")}
+        kept_elsewhere(before, config)
         await visit.api("PUT", "/repository/<repository>/config", place, fields=config)
         await visit.api("PATCH", "/repository/<repository>", place, fields={**fields, "active": form.flag("active")})
     except REFUSED as error:

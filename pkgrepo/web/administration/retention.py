@@ -10,29 +10,29 @@ from typing import Any, Final
 
 import msgspec
 
-from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.errors import Conflict
 from pkgrepo.http.responses import Refusal, Response
+from pkgrepo.repositories.configuration import Retention, RetentionRule
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.rendering.filters import without_blanks
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
+
+from .rule_forms import Rule, parsed, rule_form, rule_rows, with_rule, without_rule
+from .schema_fields import object_fields, object_from
 
 RETENTION: Final = "/repositories/<storage>/<name>/settings/retention"
 OPERATION: Final = "/repository/<repository>/retention"
 CONFIG: Final = "/repository/<repository>/config/<key>"
 SERVER: Final = "/system/retention"
 LISTED: Final = 500  # victims on the page
-EXAMPLE: Final[dict[str, Any]] = {
-    "schedule": "15 3 * * *",
-    "max_delete_percent": 20,
-    "rules": [
-        {
-            "name": "old versions",
-            "match": {"packages": ["*"], "prerelease": True},
-            "keep": {"last": 5, "newer_than_days": 90, "downloaded_within_days": 30},
-            "action": "trash",
-        }
-    ],
+SCHEMA: Final = msgspec.json.schema(RetentionRule)
+WHOLE: Final = msgspec.json.schema(Retention)  # with when it runs
+RULES: Final = ("rules",)
+EXAMPLES: Final[dict[str, Rule]] = {
+    "old versions": {"name": "old versions", "keep": {"last": 5, "newer_than_days": 90, "downloaded_within_days": 30}},
+    "prereleases": {"name": "prereleases", "match": {"prerelease": True}, "keep": {"last": 3, "newer_than_days": 30}},
+    "unused": {"name": "unused", "keep": {"downloaded_within_days": 365, "newer_than_days": 365}},
 }
 
 pages = PageTable()
@@ -47,19 +47,45 @@ async def show_rules(visit: Visit, storage: str, name: str) -> Response:
 @pages.post(RETENTION)
 async def save_rules(visit: Visit, form: Form, storage: str, name: str) -> Response:
     """
-    Save the rules of the form; without any text the repository has none any more.
+    Save the retention that the form has as JSON; without any text the repository has no rules any more.
 
-    With the button ``try`` they are not saved, and the page shows what they would remove.
+    With the button ``try`` it is not saved, and the page shows what it would remove.
     """
     text = form.secret("rules")
-    if form.flag("try"):
-        return await _page(visit, storage, name, text=text)
-    place = {"repository": f"{storage}/{name}", "key": "retention"}
     try:
-        await visit.api("PUT", CONFIG, place, fields=_parse(text) if text.strip() else {"rules": []})
+        whole = parsed(text, dict) or {"rules": []}
+        return await _save(visit, form, (storage, name), whole, text=text)
     except REFUSED as error:
         return await _page(visit, storage, name, text=text, error=str(error))
-    return visit.redirect_to("repositories", storage, name, "settings", "retention")
+
+
+@pages.post(f"{RETENTION}/one")
+async def save_rule(visit: Visit, form: Form, storage: str, name: str) -> Response:
+    """Add a rule, or change or try one."""
+    try:
+        whole = await _retention_of(visit, f"{storage}/{name}")
+        whole["rules"] = with_rule(SCHEMA, whole.get("rules") or [], form)
+        return await _save(visit, form, (storage, name), whole, sent=form)
+    except REFUSED as error:
+        return await _page(visit, storage, name, sent=form, error=str(error))
+
+
+@pages.post(f"{RETENTION}/remove")
+async def remove_rule(visit: Visit, form: Form, storage: str, name: str) -> Response:
+    """Remove a rule."""
+    whole = await _retention_of(visit, f"{storage}/{name}")
+    whole["rules"] = without_rule(whole.get("rules") or [], form)
+    return await _save(visit, form, (storage, name), whole)
+
+
+@pages.post(f"{RETENTION}/times")
+async def save_times(visit: Visit, form: Form, storage: str, name: str) -> Response:
+    """Save when the rules run, and what else there is beside them."""
+    try:
+        rules = (await _retention_of(visit, f"{storage}/{name}")).get("rules") or []
+        return await _save(visit, form, (storage, name), {**object_from(WHOLE, form, RULES), "rules": rules})
+    except REFUSED as error:
+        return await _page(visit, storage, name, error=str(error))
 
 
 @pages.post(f"{RETENTION}/run")
@@ -84,57 +110,113 @@ async def show_server_rules(visit: Visit) -> Response:
 
 @pages.post("/admin/retention")
 async def save_server_rules(visit: Visit, form: Form) -> Response:
-    """Save the rules of the form; without any text there are none any more."""
+    """Save the retention that the form has as JSON; without any text there is none any more."""
     text = form.secret("rules")
     try:
-        await visit.api("PUT", SERVER, fields={"retention": _parse(text) if text.strip() else None})
+        return await _save_for_server(visit, parsed(text, dict) or None)
     except REFUSED as error:
         return await _server_page(visit, text=text, error=str(error))
+
+
+@pages.post("/admin/retention/one")
+async def save_server_rule(visit: Visit, form: Form) -> Response:
+    """Add a rule for every repository, or change one."""
+    try:
+        whole = await _server_retention(visit)
+        return await _save_for_server(visit, whole | {"rules": with_rule(SCHEMA, whole.get("rules") or [], form)})
+    except REFUSED as error:
+        return await _server_page(visit, sent=form, error=str(error))
+
+
+@pages.post("/admin/retention/remove")
+async def remove_server_rule(visit: Visit, form: Form) -> Response:
+    """Remove a rule for every repository."""
+    whole = await _server_retention(visit)
+    return await _save_for_server(visit, whole | {"rules": without_rule(whole.get("rules") or [], form)})
+
+
+async def _save(
+    visit: Visit,
+    form: Form,
+    at: tuple[str, str],
+    whole: dict[str, Any],
+    *,
+    text: str | None = None,
+    sent: Form | None = None,
+) -> Response:
+    """Save or try the retention of the repository at a storage and name; what was tried is shown as it was sent."""
+    storage, name = at
+    if form.flag("try"):
+        return await _page(visit, storage, name, text=text, sent=sent, tried=whole)
+    await visit.api("PUT", CONFIG, {"repository": f"{storage}/{name}", "key": "retention"}, fields=whole)
+    return visit.redirect_to("repositories", storage, name, "settings", "retention")
+
+
+async def _save_for_server(visit: Visit, whole: dict[str, Any] | None) -> Response:
+    await visit.api("PUT", SERVER, fields={"retention": whole})
     return visit.redirect("/admin/retention")
 
 
-async def _server_page(visit: Visit, *, text: str | None = None, error: str = "") -> Response:
-    stored = msgspec.to_builtins((await visit.api("GET", SERVER)).retention)
-    shown = text
-    if shown is None:
-        shown = json.dumps(without_blanks(stored) if stored else EXAMPLE, indent=2, ensure_ascii=False)
+async def _retention_of(visit: Visit, repository: str) -> dict[str, Any]:
+    """What the configuration of a repository says of retention, as it is written."""
+    return dict(await visit.api("GET", CONFIG, {"repository": repository, "key": "retention"}) or {})
+
+
+async def _server_retention(visit: Visit) -> dict[str, Any]:
+    stored: dict[str, Any] = without_blanks(msgspec.to_builtins((await visit.api("GET", SERVER)).retention)) or {}
+    return stored
+
+
+async def _server_page(visit: Visit, *, text: str | None = None, sent: Form | None = None, error: str = "") -> Response:
+    whole = await _server_retention(visit)
+    rules = whole.get("rules") or []
     return visit.page(
-        "administration/server_retention.html", status=422 if error else 200, stored=stored, text=shown, error=error
+        "administration/server_retention.html",
+        status=422 if error else 200,
+        stored=rule_rows(SCHEMA, rules),
+        form=rule_form(visit, SCHEMA, rules, EXAMPLES, sent),
+        text=_shown(whole) if text is None else text,
+        text_sent=text is not None,
+        error=error,
     )
 
 
-async def _page(visit: Visit, storage: str, name: str, *, text: str | None = None, error: str = "") -> Response:
+async def _page(
+    visit: Visit,
+    storage: str,
+    name: str,
+    *,
+    text: str | None = None,
+    sent: Form | None = None,
+    tried: dict[str, Any] | None = None,
+    error: str = "",
+) -> Response:
     repository = await find_repository(visit, storage, name)
     place = {"repository": f"{storage}/{name}"}
-    stored = await visit.api("GET", CONFIG, {**place, "key": "retention"})
+    whole = await _retention_of(visit, f"{storage}/{name}")
+    rules = without_blanks(whole.get("rules") or [])
     found = None
-    if not error and (text is not None or stored or repository.type == "Proxy"):
+    if not error and (tried is not None or whole or repository.type == "Proxy"):
         try:
-            fields = {} if text is None else {"retention": _parse(text)}
+            fields = {} if tried is None else {"retention": tried}
             found = await visit.api("POST", OPERATION, place, query={"dry_run": True, "limit": LISTED}, fields=fields)
         except (*REFUSED, Conflict) as refused:
             error = str(refused)
-    shown = text
-    if shown is None:
-        shown = json.dumps(without_blanks(stored) if stored else EXAMPLE, indent=2, ensure_ascii=False)
     return visit.page(
         "administration/retention.html",
         status=422 if error else 200,
         repository=repository,
         tab="settings",
-        stored=stored,
-        tried=text is not None,
-        text=shown,
+        stored=rule_rows(SCHEMA, rules),
+        form=rule_form(visit, SCHEMA, rules, EXAMPLES, sent),
+        times=object_fields(WHOLE, whole, RULES),
+        tried=tried is not None,
+        text=_shown(without_blanks(whole)) if text is None else text,
+        text_sent=text is not None,
         found=found,
         error=error,
     )
 
 
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(f"the rules are not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise Invalid("rules of retention are a JSON object")
-    return value
+def _shown(whole: dict[str, Any]) -> str:
+    return json.dumps(whole or {"rules": []}, indent=2, ensure_ascii=False)

@@ -26,15 +26,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.web.visits import Form
 
 SECRETS: Final = frozenset({"password", "token"})
 PAGES: Final = frozenset({"page"})
-# ``config`` is another form of ``proxy``; publishers have a page of their own.
-LEFT_OUT: Final = frozenset({"type", "config", "publishers"})
+# ``config`` is another form of ``proxy``; the others have pages of their own.
+LEFT_OUT: Final = frozenset({"/type", "/config", "/publishers", "/retention", "/policy/rules"})
 LABELS: Final = {"url": "URL", "ca_file": "CA file", "cache_ttl": "Cache TTL", "negative_ttl": "Negative TTL"}
 MOST_ENTRIES: Final = 33  # the longest list of the schemas, and an empty entry
 _ARMOUR: Final = re.compile(r"-----BEGIN .*?-----END [^\n]*", re.S)  # PEM (RFC 7468), OpenPGP (RFC 9580 section 6.2)
@@ -68,7 +68,7 @@ def fields_of(schema: Mapping[str, Any], type_: str, config: Mapping[str, Any]) 
     found = [
         _field(f"/{name}", node, definitions, config.get(name, _MISSING), required=name in variant["required"])
         for name, node in variant["properties"].items()
-        if name not in LEFT_OUT
+        if f"/{name}" not in LEFT_OUT
     ]
     return sorted(found, key=lambda each: (not each.required and each.name != "/proxy", each.kind == "page"))
 
@@ -83,9 +83,44 @@ def config_from(schema: Mapping[str, Any], type_: str, form: Form) -> dict[str, 
     read = {
         name: _read(f"/{name}", node, definitions, form)
         for name, node in variant["properties"].items()
-        if name not in LEFT_OUT
+        if f"/{name}" not in LEFT_OUT
     }
     return {"type": type_} | {name: value for name, value in read.items() if value is not _MISSING}
+
+
+def kept_elsewhere(before: Mapping[str, Any], config: dict[str, Any]) -> None:
+    """Take over into a configuration of a form what the form does not have, since it has pages of its own."""
+    for pointer in sorted(LEFT_OUT - {"/type", "/config"}):
+        *above, key = pointer[1:].split("/")
+        source: Any = before
+        for each in above:
+            source = source.get(each) or {}
+        if source.get(key):
+            target = config
+            for each in above:
+                target = target.setdefault(each, {})
+            target[key] = source[key]
+
+
+def object_fields(schema: Mapping[str, Any], value: Mapping[str, Any], leave_out: Sequence[str] = ()) -> list[Field]:
+    """The fields of one object, whose groups are all shown; ``leave_out`` are keys that it has no fields for."""
+    definitions: Mapping[str, Any] = schema.get("$defs", {})
+    [best] = _alternatives(schema, definitions)
+    found = [each for each in _children("", best, definitions, value) if each.name[1:] not in leave_out]
+    return [evolve(each, required=each.required or each.kind == "group") for each in found]
+
+
+def object_from(schema: Mapping[str, Any], form: Form, leave_out: Sequence[str] = ()) -> dict[str, Any]:
+    """
+    The object that the fields of a form describe.
+
+    :raises Invalid: a number is none, or a line has no ``=``
+    """
+    definitions: Mapping[str, Any] = schema.get("$defs", {})
+    [best] = _alternatives(schema, definitions)
+    nodes = {key: node for key, node in best["properties"].items() if key not in leave_out}
+    read = {key: _read(f"/{key}", node, definitions, form) for key, node in nodes.items()}
+    return {key: value for key, value in read.items() if value is not _MISSING}
 
 
 def _variant(schema: Mapping[str, Any], type_: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -180,6 +215,7 @@ def _children(
             required=key in best.get("required", ()),
         )
         for key, each in best["properties"].items()
+        if f"{name}/{key}" not in LEFT_OUT
     ]
 
 
@@ -222,7 +258,11 @@ def _read(name: str, node: Mapping[str, Any], definitions: Mapping[str, Any], fo
 
 def _read_group(name: str, node: Mapping[str, Any], definitions: Mapping[str, Any], form: Form) -> Any:
     _, best, nullable = _chosen(node, definitions)
-    read = {key: _read(f"{name}/{key}", each, definitions, form) for key, each in best["properties"].items()}
+    read = {
+        key: _read(f"{name}/{key}", each, definitions, form)
+        for key, each in best["properties"].items()
+        if f"{name}/{key}" not in LEFT_OUT
+    }
     given = {key: value for key, value in read.items() if value is not _MISSING}
     return given if given or (nullable and form.flag(f"set {name}")) else _MISSING
 

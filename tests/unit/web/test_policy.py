@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from tests.support.browser import Browser
@@ -56,7 +57,7 @@ async def test_rules_are_saved_and_what_they_hold_is_approved(browser: Browser) 
     await browser.send(page, f"{POLICY}/quarantine/{held['id']}", reason="read it", approve="1")
     assert ("Nothing waits" in (await browser.get(POLICY)).text, await status(browser)) == (True, 200)
     page = await browser.get(RULES)
-    assert "look first quarantine 1" in page.text
+    assert "look first new here everything quarantine 1" in page.text
     await browser.send(page, RULES, rules="")
     assert "no rules yet" in (await browser.get(RULES)).text
 
@@ -71,6 +72,33 @@ async def test_rules_of_the_server_are_for_system_managers(browser: Browser) -> 
     assert page.status == 422
     await browser.send(page, POLICY, rules="")
     assert await status(browser) == 200
+
+
+async def test_a_rule_is_made_of_fields_tried_changed_and_removed(browser: Browser) -> None:
+    await filled(browser)
+    assert await status(browser) == 200
+    for place in (RULES, POLICY):
+        page = await browser.get(f"{place}?example=critical")
+        assert page.forms[f"{place}/one"]["/match/advisories"] == "critical"
+        fields = {"/name": "old ones", "/match/versions": "<2", "/match/advisories": "", "/reason": "too old"}
+        page = await browser.send(page, f"{place}/one", **fields, **{"try": "1"})
+        assert re.search(r"[1-9] of [1-9] requests? would have been refused", page.text)
+        assert page.forms[f"{place}/one"]["/match/versions"] == "<2"  # what was tried is still there to be saved
+        assert await status(browser) == 200
+        page = await browser.send(page, f"{place}/one", **fields | {"/match/age_days": "soon"})
+        assert (page.status, "is no whole number" in page.text) == (422, True)
+        await browser.send(page, f"{place}/one", **fields | {"/match/age_days": ""})
+        assert await status(browser) == 403
+        page = await browser.get(f"{place}?rule=old+ones")
+        assert "old ones too old versions <2 block" in page.text
+        await browser.send(page, f"{place}/one", **{"/name": "older ones", "/match/versions": "<1"})
+        assert await status(browser) == 200
+        page = await browser.send(page, f"{place}/one", **{"/name": "all"})  # a page that is older than that change
+        assert (page.status, "no rule 'old ones' any more" in page.text) == (422, True)
+        page = await browser.get(place)
+        assert "older ones too old versions <1 block" in page.text
+        await browser.send(page, f"{place}/remove", chosen="older ones")
+        assert "older ones" not in (await browser.get(place)).text
 
 
 async def test_rules_are_tried_before_they_are_saved(browser: Browser) -> None:

@@ -40,6 +40,39 @@ async def test_rules_are_tried_saved_and_run(browser: Browser) -> None:
     assert "Nothing would go" in (await browser.get(PAGE)).text
 
 
+async def test_a_rule_is_made_of_fields_and_tried_and_removed(browser: Browser) -> None:
+    await filled(browser)
+    page = await browser.get(f"{PAGE}?example=old+versions")
+    assert page.forms[f"{PAGE}/one"]["/keep/last"] == "5"
+    fields = {
+        "/name": "all but two",
+        "/keep/last": "2",
+        "/keep/newer_than_days": "",
+        "/keep/downloaded_within_days": "",
+    }
+    page = await browser.send(page, f"{PAGE}/one", **fields, **{"try": "1"})
+    assert "would remove 1 of 3" in page.text
+    await browser.send(page, f"{PAGE}/one", **fields)
+    page = await browser.get(PAGE)
+    assert "all but two keeps last 2 trash" in page.text
+    await browser.send(page, f"{PAGE}/times", **{"/schedule": "0 4 * * *"})
+    await browser.send(page, f"{PAGE}/times", **{"/schedule": "at night"})
+    stored = await browser.stack.ok("GET", "/repository/main%2Fpy/config/retention")
+    assert (stored["schedule"], [each["name"] for each in stored["rules"]]) == ("0 4 * * *", ["all but two"])
+    settings = "/ui/repositories/main/py/settings"  # a form without these leaves them as they are
+    await browser.send(await browser.get(settings), settings)
+    assert await browser.stack.ok("GET", "/repository/main%2Fpy/config/retention") == stored
+    await browser.send(await browser.get(PAGE), f"{PAGE}/remove", chosen="all but two")
+    assert "no rules yet" in (await browser.get(PAGE)).text
+    server = "/ui/admin/retention"
+    await browser.send(await browser.get(server), f"{server}/one", **fields)
+    assert "all but two keeps last 2 trash" in (await browser.get(server)).text
+    await browser.send(await browser.get(f"{server}?rule=all+but+two"), f"{server}/one", **{"/keep/last": "1"})
+    assert "keeps last 1" in (await browser.get(server)).text
+    await browser.send(await browser.get(server), f"{server}/remove", chosen="all but two")
+    assert "no such rules yet" in (await browser.get(server)).text
+
+
 async def test_rules_of_the_server_are_saved_and_a_version_is_pinned(browser: Browser) -> None:
     await filled(browser)
     page = await browser.get("/ui/admin/retention")
