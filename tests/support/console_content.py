@@ -129,6 +129,7 @@ def fill(wire: HttpClient, *, hostile: bool) -> str:
             wire.get(f"/repositories/main/py/demo/{version}/{filename}")
     _publish_npm(wire, text)
     _push_image(wire, text)
+    _make_rules(wire, text)
     job = ok(wire.post_json("/api/repository/main%2Fpy/gc", {"dry_run": True}))
     return f"/ui/admin/jobs/{job.json['job_id']}"
 
@@ -140,6 +141,19 @@ def _publish_npm(wire: HttpClient, text: str) -> None:
     bundle = make_bundle("app", "1.0.0", tarball, predicateType=text)
     body = make_publish("app", "1.0.0", tarball=tarball, bundle=bundle, **fields)
     ok(wire.put("/repositories/main/js/app", body, Content_Type="application/json"))
+
+
+def _make_rules(wire: HttpClient, text: str) -> None:
+    """Rules that match nothing of the content, of the server and of a repository."""
+    licences = {"name": text, "match": {"licences": ["AGPL-*", "SSPL-1.0"], "packages": ["acme-*", text]}}
+    young = {"name": "young", "match": {"age_days": 7, "source": "cached"}, "exempt": ["acme-*"], "reason": text}
+    rules = [licences | {"action": "quarantine", "until": "2099-01-01T00:00:00Z"}, young]
+    old = {"name": text, "match": {"prerelease": True}, "keep": {"last": 3, "newer_than_days": 30, "pinned": False}}
+    config = "/api/repository/main%2Fpy/config"
+    ok(wire.post_json(f"{config}/policy", {"rules": rules}, "PATCH"))
+    ok(wire.post_json("/api/policy/rules", {"rules": rules}, "PUT"))
+    ok(wire.post_json(f"{config}/retention", {"rules": [old, {"name": "off", "enabled": False}]}, "PUT"))
+    ok(wire.post_json("/api/system/retention", {"retention": {"rules": [old]}}, "PUT"))
 
 
 def _push_image(wire: HttpClient, text: str) -> None:
@@ -226,6 +240,8 @@ WALKED: Final = (
     "/ui/repositories/main/py/settings/publishers",
     "/ui/repositories/main/py/settings/import",
     "/ui/repositories/main/py/settings/rules",
+    "/ui/repositories/main/py/settings/rules?rule=young",
+    "/ui/repositories/main/py/settings/retention?example=unused",
     "/ui/repositories/main/py/packages/new/publishers",
     "/ui/api",
     "/ui/api/repositories",
