@@ -253,6 +253,7 @@ class Assembly:
                 resolver=proxies.resolver,
                 transfers=proxies.transfers,
                 negative_cache=proxies.negative_cache,
+                revalidation=proxies.revalidation,
                 counters=proxies.counters,
                 judges=proxies.judges,
                 matches=proxies.rule_matches,

@@ -36,6 +36,7 @@ from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.resolving.rules import FileRules, PolicyJudges
+from pkgrepo.proxy.revalidation import Revalidation
 from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
@@ -50,7 +51,6 @@ from .shared_news import (
     ABSENT,
     DOCUMENTS,
     FILES,
-    NO_FILE,
     SETTLE,
     WAITING,
     DecisionNews,
@@ -61,6 +61,7 @@ from .shared_news import (
     receive_absent,
     receive_purges,
     receive_waiting,
+    tell_no_file,
 )
 
 FETCHES = "fetches"  # name of the lock file in the folder of the database
@@ -97,8 +98,9 @@ class ProxyParts:
             on_forget=lambda repository, keys: DOCUMENTS.publish(peers, (repository.id, list(keys))),
             on_absent=lambda repository, document: ABSENT.publish(peers, (repository.id, document)),
         )
-        self.negative_cache = NegativeCache(core.clock, lambda *absent: NO_FILE.publish(peers, absent))
+        self.negative_cache = NegativeCache(core.clock, partial(tell_no_file, peers))
         receive_absent(peers, kept, self.negative_cache)
+        self.revalidation = Revalidation(clock=core.clock, negative_cache=self.negative_cache, counters=self.counters)
         turns = None
         if sharing is not None:
             turns = Turns(
@@ -188,7 +190,7 @@ class ProxyParts:
             resolver=self.resolver,
             rules=rules,
             files=AddressedFiles(context, keeper, self._mistrusted),
-            mutable=MutableFiles(context),
+            mutable=MutableFiles(context, self.revalidation),
         )
         return PackageFiles(
             catalog=core.catalog,

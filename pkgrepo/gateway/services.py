@@ -22,6 +22,7 @@ from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.resolving.rules import PolicyJudges
+from pkgrepo.proxy.revalidation import Revalidation
 from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
@@ -48,6 +49,7 @@ class Proxying:
     resolver: Resolver
     transfers: Transfers
     negative_cache: NegativeCache
+    revalidation: Revalidation
     counters: CacheCounters
     fetching: Fetching
     package_files: PackageFiles

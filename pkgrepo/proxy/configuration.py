@@ -63,7 +63,7 @@ class ProxyConfig:
 
     ``routes``: the one that is asked first comes first. ``ttl_s``: for how long metadata is used before the upstream is
     asked again. ``negative_ttl_s``: how long it is remembered that an upstream does not have something.
-    ``stale_if_gone_s``: how long something is served after the upstream has removed it; None: the format decides.
+    ``stale_if_gone_s``: how long something is served after the upstream has removed it; None: as its kind says.
     ``max_bytes``, ``unused_days``: limits of the cache, None for none. With ``replicas`` the routes are copies of each
     other: while one fails, the next ones are asked also for what they have not served before.
     """

@@ -1,5 +1,5 @@
 """
-What becomes of an answer of upstreams that is kept: of a document, a list, a tag, or a file that may change.
+What becomes of a response of upstreams that is kept: of a document, a list, a tag, or a file that may change.
 
 ======  ====================================================  ======================================================
 state   meaning                                               next
@@ -7,15 +7,23 @@ state   meaning                                               next
 NONE    nothing is kept                                       the routes are asked
 FRESH   an upstream said it within ``cache_ttl``, or that     it is served, and no route is asked
         it has nothing within ``negative_ttl``
-STALE   a route failed since, less than ``STALE_RETRY_MS``    it is served with a warning, and no route is asked
+STALE   a route failed since, less than ``STALE_RETRY_MS``    it is served as stale, and no route is asked
         ago
-OLD     it was fresh once                                     the routes are asked. The one that said it confirms or
-                                                              replaces it; if they fail it is STALE; what one refuses
-                                                              (UpstreamDenied) is not served, except lists of many
-                                                              packages
+GONE    all routes said within ``negative_ttl`` that they     it is served as stale, and no route is asked
+        do not have it any more
+OLD     it was FRESH or GONE once                             the routes are asked. The one that said it confirms or
+                                                              replaces it; if none has it, it is GONE until
+                                                              ``stale_if_gone`` is over, and then removed; if they
+                                                              fail it is STALE; what one refuses (UpstreamDenied) is
+                                                              not served, except lists of many packages
 FORMER  it came from a route, or an address of it, that the   the routes are asked; it is not served, whatever they
-        repository does not have any more                     say
+        repository does not have any more; or no route has    say
+        had it for ``stale_if_gone``
 ======  ====================================================  ======================================================
+
+Since when no route has had it is in its row, so that a restart does not change it. It is not GONE, and is removed at
+once, if the route that said it is not asked for it any more. Files that never change have no states: they are served as
+long as they are kept.
 
 Which routes are asked, and in which order, is in L{pkgrepo.proxy.search_order}.
 """
@@ -25,32 +33,37 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
+from attrs import evolve
+
 from pkgrepo.errors import StorageFailed, StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import Repository
-from pkgrepo.proxy.configuration import proxy_config_of
+from pkgrepo.proxy.configuration import proxy_config_of, routes_of
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 STALE_RETRY_MS: Final = 10_000
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
 
+GONE: Final = "gone_ms"  # the field of a row's ``meta``
+
 # What may be better at the next attempt: until then, what an upstream said before is served.
 FAILURES: Final = (UpstreamFailed, NormalisingFailed, StorageFull, StorageFailed)
 
 
 class KeptState(Enum):
-    """The state of a kept answer."""
+    """The state of a kept response."""
 
     NONE = auto()
     FRESH = auto()
     STALE = auto()
+    GONE = auto()
     OLD = auto()
     FORMER = auto()
 
     @property
     def suffices(self) -> bool:
         """Whether it is served without asking."""
-        return self in (KeptState.FRESH, KeptState.STALE)
+        return self in (KeptState.FRESH, KeptState.STALE, KeptState.GONE)
 
     def serves_after(self, failure: Exception, *, of_many: bool = False) -> bool:
         """Whether it is served after the routes were asked, with this result; ``of_many``: it is a list of packages."""
@@ -65,17 +78,20 @@ def state_of(
     now_ms: int,
     *,
     most_ttl_s: int | None = None,
+    gone_s: int = 0,
     failed_until_ms: int = 0,
     revalidate: bool = False,
 ) -> KeptState:
     """
-    The state of the answer that ``document`` is the row of.
+    The state of the response that ``document`` is the row of.
 
-    It is fresh for ``most_ttl_s`` at most, and stale until ``failed_until_ms``. With ``revalidate`` a client wants it
-    confirmed.
+    It is fresh for ``most_ttl_s`` at most, and stale until ``failed_until_ms``. ``gone_s`` is ``stale_if_gone`` where
+    the repository does not set it. With ``revalidate`` a client wants it confirmed.
     """
-    if document is not None and not is_current(repository, document):
-        return KeptState.FORMER
+    if document is not None:
+        over = GONE in document.meta and now_ms >= gone_until_ms(repository, document, gone_s)
+        if over or not is_current(repository, document):
+            return KeptState.FORMER
     if now_ms < failed_until_ms:
         return KeptState.STALE
     if document is None:
@@ -83,11 +99,46 @@ def state_of(
     until_ms = fresh_until_ms(repository, document, most_ttl_s)
     if revalidate:
         until_ms = min(until_ms, document.checked_ms + REVALIDATE_MS)
-    return KeptState.FRESH if now_ms < until_ms else KeptState.OLD
+    if now_ms >= until_ms:
+        return KeptState.OLD
+    return KeptState.GONE if GONE in document.meta else KeptState.FRESH
+
+
+def confirm(
+    repository: Repository, document: UpstreamDocument, now_ms: int, most_ttl_s: int | None = None
+) -> UpstreamDocument:
+    """The row of a response that its route has confirmed."""
+    meta = {key: value for key, value in document.meta.items() if key != GONE}
+    return evolve(document, meta=meta, checked_ms=now_ms, fresh_until_ms=now_ms + ttl_ms(repository, most_ttl_s))
+
+
+def note_gone(
+    repository: Repository, document: UpstreamDocument, now_ms: int, *, key: str, gone_s: int = 0
+) -> UpstreamDocument | None:
+    """
+    The row of a response after all routes that are asked for the package ``key`` said that they do not have it.
+
+    None if it is not served any more. Until when it is, is in ``gone_until_ms``.
+    """
+    if document.route and all(each.name != document.route for each in routes_of(repository, key)):
+        return None
+    gone = evolve(document, meta={GONE: now_ms, **document.meta}, checked_ms=now_ms)
+    until_ms = gone_until_ms(repository, gone, gone_s)
+    if now_ms >= until_ms:
+        return None
+    retry_ms = now_ms + 1000 * proxy_config_of(repository).negative_ttl_s
+    return evolve(gone, fresh_until_ms=min(retry_ms, until_ms))
+
+
+def gone_until_ms(repository: Repository, document: UpstreamDocument, gone_s: int = 0) -> int:
+    """Until when a response is served that no route has any more (ms)."""
+    configured_s = proxy_config_of(repository).stale_if_gone_s
+    gone_ms: int = document.meta[GONE]
+    return gone_ms + 1000 * (gone_s if configured_s is None else configured_s)
 
 
 def is_current(repository: Repository, document: UpstreamDocument) -> bool:
-    """Whether the route of an answer still exists, at the address from which the answer came, if that is known."""
+    """Whether the route of a response still exists, at the address from which that came, if it is known."""
     if not document.found:
         return True
     routes = (each for each in proxy_config_of(repository).routes if each.name == document.route)
@@ -95,12 +146,13 @@ def is_current(repository: Repository, document: UpstreamDocument) -> bool:
 
 
 def fresh_until_ms(repository: Repository, document: UpstreamDocument, most_ttl_s: int | None = None) -> int:
-    """Until when an answer is fresh (ms). The configuration may have other times now than when it came."""
-    fresh_ms = ttl_ms(repository, most_ttl_s) if document.found else 1000 * proxy_config_of(repository).negative_ttl_s
+    """Until when a response is FRESH or GONE (ms). The configuration may have other times now than when it came."""
+    has_it = document.found and GONE not in document.meta
+    fresh_ms = ttl_ms(repository, most_ttl_s) if has_it else 1000 * proxy_config_of(repository).negative_ttl_s
     return min(document.fresh_until_ms, document.checked_ms + fresh_ms)
 
 
 def ttl_ms(repository: Repository, most_ttl_s: int | None = None) -> int:
-    """For how long an answer with content is fresh (ms)."""
+    """For how long a response with content is fresh (ms)."""
     ttl_s = proxy_config_of(repository).ttl_s
     return 1000 * (ttl_s if most_ttl_s is None else min(ttl_s, most_ttl_s))

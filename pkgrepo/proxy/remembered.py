@@ -6,8 +6,8 @@ It is in memory and bounded, since any client can ask for any name. The other pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from attrs import define, field
 
@@ -19,46 +19,53 @@ from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 
 MOST_ABSENT: Final = 10_000
+MOST_STEPS: Final = 20  # of an absence
 
 MOST_MISTRUSTED: Final = 1000
 Place = tuple[int, str]  # id of a repository, and the path of a file in it, or its identity
 
 
+Steps = Sequence[Mapping[str, Any]]
+
+
 @define(eq=False)
 class NegativeCache:
     """
-    Remembers keys for the repository's ``negative_ttl``.
+    Remembers keys for the repository's ``negative_ttl``, with the steps by which upstreams were asked.
 
-    ``on_note`` is called with the id of a repository, a key, and until when it counts, for the ``add`` of others.
+    Those of documents are kept with the documents. ``on_note`` is called with the id of a repository, a key, until when
+    it counts, and the steps, for the ``add`` of others.
     """
 
     _clock: Clock
-    _on_note: Callable[[int, str, int], None] = lambda _repository_id, _key, _until_ms: None
-    _until_ms: Lru[tuple[int, str], int] = field(factory=lambda: Lru(MOST_ABSENT), init=False)
+    _on_note: Callable[[int, str, int, Steps], None] = lambda *_: None
+    _absences: Lru[tuple[int, str], tuple[int, Steps]] = field(factory=lambda: Lru(MOST_ABSENT), init=False)
 
     def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
         """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""
-        until_ms = self._until_ms.get((repository.id, key)) or 0
+        until_ms, steps = self._absences.get((repository.id, key)) or (0, ())
         if until_ms > self._clock.now_ms():
             if trace is not None:
+                trace.recall(repository.path, steps)
                 trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=until_ms)
             raise NotFound(what, key)
 
-    def note(self, repository: Repository, key: str) -> None:
-        """Remember that no upstream has it."""
+    def note(self, repository: Repository, key: str, trace: Trace) -> None:
+        """Remember that no upstream has it; ``trace`` has the steps by which they were asked, and no others."""
         until_ms = self._clock.now_ms() + proxy_config_of(repository).negative_ttl_s * 1000
-        self.add(repository.id, key, until_ms)
-        self._on_note(repository.id, key, until_ms)
+        steps = trace.store()[:MOST_STEPS]
+        self.add(repository.id, key, until_ms, steps)
+        self._on_note(repository.id, key, until_ms, steps)
 
-    def add(self, repository_id: int, key: str, until_ms: int) -> None:
+    def add(self, repository_id: int, key: str, until_ms: int, steps: Steps) -> None:
         """Remember what another process has noted."""
-        self._until_ms.put((repository_id, key), until_ms)
+        self._absences.put((repository_id, key), (until_ms, steps))
 
     def forget(self, repository: Repository) -> None:
         """Forget all of a repository: upstreams are asked again."""
-        for place in self._until_ms:
+        for place in self._absences:
             if place[0] == repository.id:
-                self._until_ms.pop(place)
+                self._absences.pop(place)
 
 
 class MistrustedFiles:

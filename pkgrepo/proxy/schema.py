@@ -170,7 +170,8 @@ class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaul
     """
     What is kept of upstreams.
 
-    stale_if_gone is for tags of images; other formats do not use it. Times are seconds, or texts such as 5m, 1h or 2d.
+    Without stale_if_gone tags of images and lists of tags are served for a week after the upstream has removed them,
+    and nothing else is. Times are seconds, or texts such as 5m, 1h or 2d.
     """
 
     negative_ttl: Annotated[
@@ -179,7 +180,10 @@ class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaul
     ] = None
     stale_if_gone: Annotated[
         Seconds | Duration | None,
-        meaning("How long a tag is served after the upstream has removed it, such as 12h or 2d."),
+        meaning(
+            "How long a document, a list, a tag or a file that may change is served after the upstream has removed it, "
+            "such as 12h or 2d."
+        ),
     ] = None
     max_bytes: Annotated[Count | None, meaning("Bytes that are kept; what was not used for longest goes first.")] = None
     unused_days: Annotated[Days | None, meaning("Days after which what nobody asked for is removed.")] = None

@@ -24,7 +24,6 @@ from pkgrepo.formats.container.lists import (
 from pkgrepo.formats.container.manifests import requests as manifests
 from pkgrepo.formats.container.manifests.requests import get_manifest
 from pkgrepo.formats.container.names import is_digest_like, parse_digest
-from pkgrepo.formats.container.proxied.holders import Outcome
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_response
 from pkgrepo.gateway.content import arriving
@@ -32,6 +31,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
+from pkgrepo.proxy.revalidation import Outcome
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
@@ -152,7 +152,7 @@ async def fetch_tags(
             refused = await context.images.rules.hidden_tags(image, kept)
             return tags_response(image, kept, size, STALE, hidden=refused.tags)
         after = bisect_right(found.entries, last)
-        headers = STALE if found.confirmation.stale else ()
+        headers = STALE if found.found.stale else ()
         page = found.entries[after : after + size + 1]
         hidden = await context.images.rules.hidden_tags(image, page)
         more = found.following is not None
@@ -169,7 +169,7 @@ async def fetch_tags(
             response,
             fresh=fresh,
             generation=generation,
-            ends_s=min(filter(None, (found.confirmation.ends_s, hidden.ends_s)), default=0),
+            ends_s=min(filter(None, (found.found.ends_s, hidden.ends_s)), default=0),
         )
         return response
 
@@ -204,7 +204,7 @@ async def fetch_referrers(
                 return kept
             raise
         entries = [each for each in found.entries if not types or each.get("artifactType") in types]
-        headers = STALE if found.confirmation.stale else ()
+        headers = STALE if found.found.stale else ()
         shown = [each for each in entries if each["digest"] > after]
         return referrers_response(image, shown, headers, filtered=bool(types))
 

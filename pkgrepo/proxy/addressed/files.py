@@ -70,14 +70,16 @@ class AddressedFiles:
         :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known
         """
         self._check_negative_cache(proxy, request, trace)
-        walk = Walk(proxy, request, self._context, trace=trace)
+        walk = Walk(proxy, request, self._context)
         try:
             async with walk.open({}, method="HEAD") as response:
                 remote = walk.remote
                 size = response.length
         except NotFound:
-            self._context.negative_cache.note(proxy, request.key)
+            self._context.negative_cache.note(proxy, request.key, walk.trace)
             raise
+        finally:
+            trace.join(walk.trace)
         remote = _with_size(remote, size)
         trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=request.path)
         return remote
@@ -97,7 +99,7 @@ class AddressedFiles:
         if kept is not None:
             return None, kept
         self._context.counters.add(proxy.id, CacheCounts(misses=1))
-        return await self._join(proxy, request, partial(Transfer.content, holds_parts=True))
+        return await self._join(proxy, request, trace, partial(Transfer.content, holds_parts=True))
 
     async def fetch_digests(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile | File:
         """
@@ -108,7 +110,7 @@ class AddressedFiles:
         kept = await self._find_now(proxy, request, trace)
         if kept is not None:
             return kept
-        remote, _ = await self._join(proxy, request, Transfer.verify)
+        remote, _ = await self._join(proxy, request, trace, Transfer.verify)
         # Another process may have recorded it without a word of where it comes from.
         return await self.find_kept(proxy, request) or remote
 
@@ -118,7 +120,7 @@ class AddressedFiles:
         return await self.find_kept(proxy, request)
 
     async def _join(
-        self, proxy: Repository, request: FileRequest, follow: Callable[[Transfer[File]], Awaitable[T]]
+        self, proxy: Repository, request: FileRequest, trace: Trace, follow: Callable[[Transfer[File]], Awaitable[T]]
     ) -> tuple[RemoteFile, T]:
         """What a reader of the transfer gets, which is begun if it is not under way."""
         place = (proxy.id, request.path)
@@ -127,8 +129,10 @@ class AddressedFiles:
         try:
             found = await follow(transfer)
         except NotFound:
-            self._context.negative_cache.note(proxy, request.key)
+            self._context.negative_cache.note(proxy, request.key, walk.trace)
             raise
+        finally:
+            trace.join(walk.trace)
         return with_digests(walk.remote, transfer.digests), found
 
     def forget(self, repository: Repository) -> None:
@@ -138,10 +142,9 @@ class AddressedFiles:
 
     def _check_negative_cache(self, proxy: Repository, request: FileRequest, trace: Trace) -> None:
         try:
-            self._context.negative_cache.check(proxy, request.key)
+            self._context.negative_cache.check(proxy, request.key, trace)
         except NotFound:
             self._context.counters.add(proxy.id, CacheCounts(absent=1))
-            trace.add(StepKind.FILE_UNLISTED, repository=proxy.path, path=request.path)
             raise NotFound("file", request.path) from None
 
     def _download(self, proxy: Repository, request: FileRequest) -> Download[File]:

@@ -9,80 +9,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from attrs import evolve, frozen
 
-from pkgrepo.concurrency.lru import Lru
-from pkgrepo.errors import NotFound
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.addressed.walk import Context
-from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS, KeptState, fresh_until_ms, state_of, ttl_ms
+from pkgrepo.proxy.kept_states import KeptState, confirm, ttl_ms
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation, as_kept
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
-from pkgrepo.storage.catalog.usage_counts import CacheCounts
 
 from .request import FileRequest
 from .walk import Unchanged, Walk, with_digests
 
-MOST_STALE: Final = 10_000  # files whose routes fail, in memory
-
-
-@frozen(eq=False)
-class MutableFile:
-    """A file as it is kept, its state, and until when it is served without asking (ms). ``document`` is its row."""
-
-    document: UpstreamDocument
-    file: File
-    fresh_until_ms: int
-    state: KeptState = KeptState.FRESH
-
-    @property
-    def stale(self) -> bool:
-        """Whether a route failed since."""
-        return self.state is KeptState.STALE
-
-    @property
-    def published_ms(self) -> int | None:
-        """When it was published as its upstream says (ms), or None."""
-        published_ms: int | None = self.document.meta.get("published_ms")
-        return published_ms
+Arriving = tuple[RemoteFile, ArrivingBody | bytes]
 
 
 class MutableFiles:
     """The files of all proxies that may change."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, revalidation: Revalidation) -> None:
+        self.context = context
+        self._revalidation = revalidation
         self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
-        self._stale_until_ms: Lru[tuple[int, str], int] = Lru(MOST_STALE)
 
-    async def find_kept(self, proxy: Repository, request: FileRequest) -> MutableFile | None:
+    async def find_kept(self, proxy: Repository, request: FileRequest) -> Kept[File] | None:
         """The file as it is kept of one of the routes, fresh or not; None if it is not."""
-        document: UpstreamDocument | None = await self._context.catalog.look(
-            upstream_documents.find_document, proxy.id, request.key
-        )
-        if document is None or not document.locator:
-            return None
-        most_ttl_s, until_ms = request.most_ttl_s, self._stale_until_ms.get((proxy.id, request.key)) or 0
-        now_ms = self._context.clock.now_ms()
-        state = state_of(proxy, document, now_ms, most_ttl_s=most_ttl_s, failed_until_ms=until_ms)
-        if state is KeptState.FORMER:
-            return None
-        if state is not KeptState.STALE:
-            until_ms = fresh_until_ms(proxy, document, most_ttl_s)
-        return MutableFile(document, _to_file(proxy, request, document), until_ms, state)
+        kept = await self._revalidation.look(_MutableFile(self, proxy, request))
+        return None if kept.state in (KeptState.NONE, KeptState.FORMER) else kept
 
     async def fetch(
         self, proxy: Repository, request: FileRequest, trace: Trace, *, recorded: bool
-    ) -> tuple[RemoteFile, ArrivingBody | bytes] | MutableFile:
+    ) -> Current[File] | Current[Arriving]:
         """
         The file as it is now: what arrives of it and how its upstream describes it, or what is kept.
 
@@ -91,56 +56,42 @@ class MutableFiles:
         :raises NotFound: no upstream has it any more; :raises UpstreamFailed: that is not known, and nothing is kept
         :raises StorageFull, StorageFailed: it cannot be stored, and nothing is kept
         """
-        kept = await self.find_kept(proxy, request)
-        if kept is not None and kept.state.suffices:
-            return kept
-        if kept is None:
-            self._context.negative_cache.check(proxy, request.key)
+        cached = _MutableFile(self, proxy, request, recorded)
+        kept = await self._revalidation.look(cached)
+        if kept.content is not None and kept.state.suffices:
+            return as_kept(kept, kept.content)
+        self._revalidation.check_absent(cached, kept, trace)
+        return await self._revalidation.ask(cached, kept, trace)
+
+    async def ask(self, cached: _MutableFile, kept: Kept[File], trace: Trace) -> Current[File] | Current[Arriving]:
+        """What the routes have; readers of a file at a time share a transfer."""
+        proxy, request = cached.repository, cached.request
+        before = kept.row if kept.content is not None and kept.state is not KeptState.FORMER else None
         place = (proxy.id, request.key)
-        transfer = self._context.transfers.get(*place, lambda: self._download(proxy, request, kept))
+        transfer = self.context.transfers.get(*place, lambda: self._download(proxy, request, before))
         walk = self._walks[place]
         try:
-            content = await (transfer.finish() if recorded else transfer.content(holds_parts=True))
+            content = await (transfer.finish() if cached.recorded else transfer.content(holds_parts=True))
         except Unchanged:
-            assert kept is not None, "without a kept file there are no conditions"
-            self._context.counters.add(proxy.id, CacheCounts(confirmed=1))
-            return await self._confirm(proxy, request, kept)
-        except NotFound:
-            self._context.negative_cache.note(proxy, request.key)
-            self._context.counters.add(proxy.id, CacheCounts(absent=1))
-            if kept is not None:
-                await self._context.publisher.change(upstream_documents.remove_documents, proxy, [request.key])
-            raise
-        except FAILURES as error:
-            if kept is None or not kept.state.serves_after(error):
-                raise
-            self._context.counters.add(proxy.id, CacheCounts(stale=1))
-            trace.add(StepKind.STALE, repository=proxy.path, route=kept.document.route, why=str(error))
-            return self._serve_stale(proxy, request, kept)
-        self._context.counters.add(proxy.id, CacheCounts(misses=1))
+            assert before is not None, "without a kept file there are no conditions"
+            assert kept.content is not None, "its row names it"
+            row = confirm(proxy, before, self.context.clock.now_ms(), request.most_ttl_s)
+            await cached.renew(kept.content, row)
+            return Current(kept.content, Outcome.CONFIRMED, row.fresh_until_ms, row)
+        finally:
+            trace.join(walk.trace)
         if isinstance(content, UpstreamDocument):
-            return MutableFile(content, _to_file(proxy, request, content), content.fresh_until_ms)
-        return with_digests(walk.remote, transfer.digests), content
-
-    def _serve_stale(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
-        place, until_ms = (proxy.id, request.key), self._context.clock.now_ms() + STALE_RETRY_MS
-        self._stale_until_ms.put(place, until_ms)
-        return evolve(kept, fresh_until_ms=until_ms, state=KeptState.STALE)
-
-    async def _confirm(self, proxy: Repository, request: FileRequest, kept: MutableFile) -> MutableFile:
-        now_ms = self._context.clock.now_ms()
-        document = evolve(kept.document, checked_ms=now_ms, fresh_until_ms=now_ms + ttl_ms(proxy, request.most_ttl_s))
-        await self._context.publisher.change(upstream_documents.renew_document, proxy, document)
-        return evolve(kept, document=document, fresh_until_ms=document.fresh_until_ms, state=KeptState.FRESH)
+            return Current(_to_file(proxy, request, content), Outcome.MISS, content.fresh_until_ms, content)
+        return Current((with_digests(walk.remote, transfer.digests), content), Outcome.MISS)
 
     def _download(
-        self, proxy: Repository, request: FileRequest, kept: MutableFile | None
+        self, proxy: Repository, request: FileRequest, before: UpstreamDocument | None
     ) -> Download[UpstreamDocument]:
         walk = self._walks[proxy.id, request.key] = Walk(
             proxy,
             request,
-            self._context,
-            conditions={} if kept is None else {kept.document.route: _conditions(kept.document)},
+            self.context,
+            conditions={} if before is None else {before.route: _conditions(before)},
         )
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> UpstreamDocument:
@@ -148,13 +99,13 @@ class MutableFiles:
 
         async def find() -> UpstreamDocument | None:
             found = await self.find_kept(proxy, request)
-            return found.document if found is not None and found.state.suffices else None
+            return found.row if found is not None and found.state in (KeptState.FRESH, KeptState.GONE) else None
 
         return Download(
             route=walk.route_name(),
             asked=walk.route_name,
             open=walk.open,
-            stage=lambda: self._context.publisher.stage(proxy),
+            stage=lambda: self.context.publisher.stage(proxy),
             record=record,
             algorithms=request.algorithms,
             announced=walk.announced,
@@ -167,8 +118,8 @@ class MutableFiles:
     async def _record(
         self, proxy: Repository, request: FileRequest, walk: Walk, staged: Staged, blob: BlobInfo
     ) -> UpstreamDocument:
-        now_ms = self._context.clock.now_ms()
-        before = await self._context.catalog.look(upstream_documents.fetched_at, proxy.id, request.key)
+        now_ms = self.context.clock.now_ms()
+        before = await self.context.catalog.look(upstream_documents.fetched_at, proxy.id, request.key)
         etag, last_modified = walk.validators
         remote = walk.remote
         document = UpstreamDocument(
@@ -189,12 +140,55 @@ class MutableFiles:
             checked_ms=now_ms,
             fresh_until_ms=now_ms + ttl_ms(proxy, request.most_ttl_s),
         )
-        stored = await self._context.publisher.change_with_blobs(
+        stored = await self.context.publisher.change_with_blobs(
             upstream_documents.put_document, proxy, staged, [blob], document, blob
         )
-        self._stale_until_ms.pop((proxy.id, request.key))
         # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
         return evolve(document, storage_id=proxy.storage_id, sha256=blob.sha256, size=blob.size, locator=stored.locator)
+
+
+@frozen(eq=False)
+class _MutableFile:
+    """A file that may change; see L{Cached}. With ``recorded`` it is wanted as it is kept."""
+
+    files: MutableFiles
+    repository: Repository
+    request: FileRequest
+    recorded: bool = False
+    what = "file"
+    gone_s = 0
+
+    @property
+    def key(self) -> str:
+        return self.request.key
+
+    @property
+    def package(self) -> str:
+        return self.request.package_key
+
+    @property
+    def most_ttl_s(self) -> int | None:
+        return self.request.most_ttl_s
+
+    async def find(self) -> tuple[File | None, UpstreamDocument | None]:
+        look = self.files.context.catalog.look
+        row: UpstreamDocument | None = await look(upstream_documents.find_document, self.repository.id, self.key)
+        if row is None or not row.locator:
+            return None, row
+        return _to_file(self.repository, self.request, row), row
+
+    async def ask(self, kept: Kept[File], trace: Trace) -> Current[File] | Current[Arriving]:
+        return await self.files.ask(self, kept, trace)
+
+    async def renew(self, _content: File, row: UpstreamDocument) -> None:
+        await self.files.context.publisher.change(upstream_documents.renew_document, self.repository, row)
+
+    async def drop(self) -> None:
+        change = self.files.context.publisher.change
+        await change(upstream_documents.remove_documents, self.repository, [self.key])
+
+    def step(self, _content: File) -> dict[str, str]:
+        return {"path": self.request.path}
 
 
 def _conditions(document: UpstreamDocument) -> Mapping[str, str]:

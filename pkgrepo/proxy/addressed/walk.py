@@ -82,13 +82,12 @@ class Walk:
         request: FileRequest,
         context: Context,
         *,
-        trace: Trace | None = None,
         conditions: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self._repository = repository
         self._request = request
         self._context = context
-        self._trace = trace or Trace()
+        self.trace = Trace()
         self._conditions = conditions or {}
         self._routes: list[Route] | None = None
         self._route: Route | None = None
@@ -268,7 +267,7 @@ class Walk:
 
     def _note(self, kind: StepKind, route: Route, why: str = "") -> None:
         at_ms = self._context.clock.now_ms()
-        self._trace.add(kind, repository=self._repository.path, route=route.name, at_ms=at_ms, why=why)
+        self.trace.add(kind, repository=self._repository.path, route=route.name, at_ms=at_ms, why=why)
 
     def _leave_route(self, error: UpstreamFailed) -> bool:
         """Whether there is a next route to ask. One that has sent the file before is known to have it."""

@@ -207,7 +207,7 @@ class Documents:
             document,
             self._clock.now_ms(),
             most_ttl_s=request.most_ttl_s,
-            failed_until_ms=document.fresh_until_ms if held.stale else 0,
+            failed_until_ms=0 if held.failure is None else document.fresh_until_ms,
             revalidate=revalidate,
         )
         return state.suffices

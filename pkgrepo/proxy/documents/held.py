@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Origin, Package, Version
+from pkgrepo.proxy.kept_states import GONE
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -175,8 +176,8 @@ class Held:
 
     @property
     def stale(self) -> bool:
-        """Whether an upstream failed when it was asked again."""
-        return self.failure is not None
+        """Whether an upstream failed when it was asked again, or none has it any more."""
+        return self.failure is not None or GONE in self.document.meta
 
     def outdated(self, document: UpstreamDocument, failure: PkgrepoError) -> Held:
         """The same answer with other times, since an upstream failed when it was asked again."""

@@ -19,7 +19,16 @@ from pkgrepo import __version__
 from pkgrepo.errors import BlobMissing, PkgrepoError, UpstreamFailed
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of, routes_of
-from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS, is_current, state_of, ttl_ms
+from pkgrepo.proxy.kept_states import (
+    FAILURES,
+    STALE_RETRY_MS,
+    confirm,
+    gone_until_ms,
+    is_current,
+    note_gone,
+    state_of,
+    ttl_ms,
+)
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import StepKind, Trace, failed_step
@@ -131,9 +140,9 @@ class Refresher:
                 assert mine is not None, "a route confirms only its own answer"
                 return self._confirmed(this, mine, response)
             this.trace.add(StepKind.ABSENT, route=route.name, at_ms=self._clock.now_ms())
-        if order.failure is None:
-            return await self._settled(this, self._absent(this))
-        return self._failed(this, order.failure)
+        if order.failure is not None:
+            return self._failed(this, order.failure)
+        return self._gone(this) or await self._settled(this, self._absent(this))
 
     def _failed(self, this: _Refresh, failure: PkgrepoError) -> Held | Unknown:
         """What is used while routes fail: the response from before, if there is one."""
@@ -229,14 +238,23 @@ class Refresher:
         now_ms, before = self._clock.now_ms(), old.document
         this.trace.add(StepKind.CONFIRMED, route=before.route, at_ms=now_ms, fetched_ms=before.fetched_ms)
         document = evolve(
-            before,
+            confirm(this.repository, before, now_ms, this.request.most_ttl_s),
             etag=response.etag,
             last_modified=response.last_modified,
-            checked_ms=now_ms,
-            fresh_until_ms=now_ms + ttl_ms(this.repository, this.request.most_ttl_s),
             trace=this.trace.store(),
         )
         return self._kept.renew(this.repository, evolve(old, document=document, failure=None))
+
+    def _gone(self, this: _Refresh) -> Held | None:
+        """The response from before while it is served although no route has it any more; None if it is not."""
+        old, key = this.old, this.request.package_key
+        document = None if old is None else note_gone(this.repository, old.document, self._clock.now_ms(), key=key)
+        if old is None or document is None:
+            return None
+        until_ms = gone_until_ms(this.repository, document)
+        this.trace.add(StepKind.GONE, route=document.route, fetched_ms=document.fetched_ms, fresh_until_ms=until_ms)
+        gone = evolve(old, document=evolve(document, trace=this.trace.store()), failure=None)
+        return self._kept.renew(this.repository, gone)
 
     def _stale(self, this: _Refresh, before: Held, failure: PkgrepoError) -> Held:
         """Use the response from before for a while; one that there is no such package only for virtual repositories."""

@@ -23,7 +23,7 @@ from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.addressed.files import AddressedFiles
-from pkgrepo.proxy.addressed.mutable import MutableFile, MutableFiles
+from pkgrepo.proxy.addressed.mutable import MutableFiles
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.values import Entry, FileSource
@@ -37,6 +37,7 @@ from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .resolver import Resolver
 
@@ -154,27 +155,28 @@ class AddressedMembers:
             await self._check(search, flat, remote)
             if remote.source.size is not None:
                 return FoundFile(remote, mutable=True)
-        if kept is None or not kept.state.suffices:
-            found = await self._mutable.fetch(proxy, request, trace, recorded=want is not Want.BYTES)
-            if not isinstance(found, MutableFile):
-                arriving, content = found
-                await self._check_arriving(search, flat, arriving, content)
-                return FoundFile(arriving, mutable=True, content=content)
-            kept = found
-        await self._check_mutable(search, flat, kept)
+        found = await self._mutable.fetch(proxy, request, trace, recorded=want is not Want.BYTES)
+        if not isinstance(found.content, File):
+            arriving, content = found.content
+            await self._check_arriving(search, flat, arriving, content)
+            return FoundFile(arriving, mutable=True, content=content)
+        assert found.row is not None, "it is kept with its row"
+        await self._check_mutable(search, flat, found.content, found.row)
         trace.add(StepKind.FILE_KEPT, repository=proxy.path, path=request.path)
-        return FoundFile(kept.file, _same_document(kept), kept.fresh_until_ms // 1000, mutable=True, stale=kept.stale)
+        same = partial(_is_of, found.row, proxy.id)
+        return FoundFile(found.content, same, found.ends_s, mutable=True, stale=found.stale)
 
     async def _check(self, search: _Search, flat: FlatMember, remote: RemoteFile) -> None:
         key = search.request.package_key
         await self._rules.check_listed(search.repository, flat, key, remote, search.trace)
 
-    async def _check_mutable(self, search: _Search, flat: FlatMember, kept: MutableFile) -> None:
-        request, file = search.request, kept.file
+    async def _check_mutable(self, search: _Search, flat: FlatMember, file: File, row: UpstreamDocument) -> None:
+        request = search.request
         digests = {**file.digests, "sha256": file.sha256}
         source = FileSource(request.path, "", file.size, digests, file.media_type, {})
-        entry = Entry(request.sort, request.version_key, request.version_text, kept.published_ms, False, {}, [])
-        remote = RemoteFile(flat.repository, request.package_key, kept.document.route, source, entry)
+        published_ms: int | None = row.meta.get("published_ms")
+        entry = Entry(request.sort, request.version_key, request.version_text, published_ms, False, {}, [])
+        remote = RemoteFile(flat.repository, request.package_key, row.route, source, entry)
         await self._check(search, flat, remote)
 
     async def _check_arriving(
@@ -234,11 +236,6 @@ def _while(condition: Callable[[Reader], bool], found: FoundFile) -> FoundFile:
     return found if fresh is None else evolve(found, fresh=lambda reader: fresh(reader) and condition(reader))
 
 
-def _same_document(kept: MutableFile) -> Callable[[Reader], bool]:
-    """A query that tells whether a kept file that may change is still the present one."""
-    document, repository_id = kept.document, kept.file.repository_id
-
-    def same(reader: Reader) -> bool:
-        return upstream_documents.fetched_at(reader, repository_id, document.key) == document.fetched_ms
-
-    return same
+def _is_of(row: UpstreamDocument, repository_id: int, reader: Reader) -> bool:
+    """Whether a kept file that may change is still the present one."""
+    return upstream_documents.fetched_at(reader, repository_id, row.key) == row.fetched_ms

@@ -228,10 +228,11 @@ def put_documents(
 
 
 def renew_document(tx: Transaction, repository: Repository, document: UpstreamDocument, _now_ms: int) -> None:
-    """Store that an upstream has confirmed a response: its times, validators and trace."""
+    """Store what an upstream said of a response that stays: its times, validators, ``meta`` and trace."""
     tx.execute(
         """
-        UPDATE upstream_document SET checked_at = ?, fresh_until = ?, etag = ?, last_modified = ?, trace = ?
+        UPDATE upstream_document
+        SET checked_at = ?, fresh_until = ?, etag = ?, last_modified = ?, meta = ?, trace = ?
         WHERE repository_id = ? AND key = ? AND fetched_at = ?
         """,
         (
@@ -239,6 +240,7 @@ def renew_document(tx: Transaction, repository: Repository, document: UpstreamDo
             document.fresh_until_ms,
             document.etag,
             document.last_modified,
+            dump(document.meta),
             dump(document.trace),
             repository.id,
             document.key,

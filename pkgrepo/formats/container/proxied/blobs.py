@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from attrs import define
+from attrs import Factory, define
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest
@@ -23,6 +23,7 @@ from pkgrepo.model import SYSTEM, BlobInfo, ReadLimits, Repository
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.remembered import NegativeCache
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.running import Transfers
@@ -45,6 +46,7 @@ class _Receiving:
     leader: str
     images: set[str]
     recorded: bool = False
+    trace: Trace = Factory(Trace)
 
 
 class UpstreamBlobs:
@@ -95,10 +97,11 @@ class UpstreamBlobs:
 
         key = f"blob/{image}@{digest}"
         self._negative_cache.check(repository, key, what="image")
+        trace = Trace()
         try:
-            return await self._places.first(repository, image, ask, by_digest=True)
+            return await self._places.first(repository, image, ask, trace, by_digest=True)
         except NotFound:
-            self._negative_cache.note(repository, key)
+            self._negative_cache.note(repository, key, trace)
             raise
 
     async def content(self, repository: Repository, image: str, digest: Digest) -> ArrivingBody | bytes | LinkedBlob:
@@ -136,7 +139,8 @@ class UpstreamBlobs:
         try:
             return await read(transfer)
         except NotFound:
-            self._negative_cache.note(repository, key)
+            receiving = self._receiving.get((repository.id, str(digest)))
+            self._negative_cache.note(repository, key, Trace() if receiving is None else receiving.trace)
             raise
 
     async def _share(self, repository: Repository, image: str, digest: Digest) -> str:
@@ -180,7 +184,8 @@ class UpstreamBlobs:
                     response = self._client.open(place, "GET", f"blobs/{digest}", headers, limits=self._limits)
                     return await stack.enter_async_context(response)
 
-                yield await self._places.first(repository, image, ask, by_digest=True)
+                receiving.trace = Trace()
+                yield await self._places.first(repository, image, ask, receiving.trace, by_digest=True)
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
             name = str(digest)

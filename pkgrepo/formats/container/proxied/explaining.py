@@ -93,7 +93,7 @@ class ImageExplainer:
             if await self._services.catalog.look(package_serial, repository.id, image) is None:
                 raise
             return Serving(repository, stale=True)  # the tags that are kept
-        return Serving(repository, found.document, found.document.fresh_until_ms, found.confirmation.stale)
+        return Serving(repository, found.document, found.document.fresh_until_ms, found.found.stale)
 
     async def _find_manifest(self, holder: Holder, question: _Question) -> Explanation:
         target, reference, trace = holder.target, question.reference, question.trace

@@ -12,9 +12,8 @@ setting ``library_prefix`` ``auto`` both forms are tried, first the one that was
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from enum import Enum
 from functools import partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from attrs import evolve, frozen
 
@@ -34,42 +33,7 @@ from pkgrepo.proxy.trace import NameRetired, StepKind, Trace, failed_step
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages.packages import package_serial
-from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument, list_documents
-from pkgrepo.storage.catalog.usage_counts import CacheCounts
-
-
-class Outcome(Enum):
-    """How something was found: kept, fetched just now, kept and confirmed just now, or kept while upstreams fail."""
-
-    HIT = CacheCounts()  # counted as a download, see L{CacheCounters}
-    MISS = CacheCounts(misses=1)
-    CONFIRMED = CacheCounts(confirmed=1)
-    STALE = CacheCounts(stale=1)
-
-
-@frozen
-class Confirmation:
-    """Until when something kept is served without asking an upstream (Unix s; 0 for ever), and how it was found."""
-
-    outcome: Outcome
-    ends_s: int = 0
-
-    @property
-    def stale(self) -> bool:
-        """Whether upstreams failed, or do not have it any more."""
-        return self.outcome is Outcome.STALE
-
-
-def recall(trace: Trace, repository: Repository, state: UpstreamDocument) -> None:
-    """Add the steps that led to a kept response, and that it is used."""
-    trace.recall(repository.path, state.trace)
-    trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=state.fresh_until_ms, **times_of(state))
-
-
-def times_of(state: UpstreamDocument) -> dict[str, Any]:
-    """Fields of a step: which route gave a kept response, and when."""
-    return {"route": state.route, "at_ms": state.checked_ms, "fetched_ms": state.fetched_ms}
-
+from pkgrepo.storage.catalog.upstream_documents import list_documents
 
 LIBRARY: Final = "library/"
 MOST_REMEMBERED: Final = 10_000  # images

@@ -11,13 +11,14 @@ from attrs import define
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.documents import INDEXES, MANIFESTS, parse_in_thread
 from pkgrepo.formats.container.names import find_digest, is_digest_like, parse_digest
-from pkgrepo.formats.container.proxied.holders import Holder, Outcome
+from pkgrepo.formats.container.proxied.holders import Holder
 from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.format import KeptImage
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
+from pkgrepo.proxy.revalidation import Outcome
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged
 

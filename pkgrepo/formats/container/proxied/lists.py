@@ -1,9 +1,9 @@
 """
 Lists of upstreams: the tags of an image, and the referrers of a manifest.
 
-They are kept whole, are asked for again after ``cache_ttl``, and are served stale while the upstream fails. A list of
-tags that is too long for that is kept in parts, each of which is fetched when a client comes to it. An upstream without
-the referrers API has an index of them under a tag (OCI distribution 1.1, "Referrers Tag Schema").
+They are kept whole; what becomes of them is in L{pkgrepo.proxy.kept_states}. A list of tags that is too long for that
+is kept in parts, each of which is fetched when a client comes to it. An upstream without the referrers API has an index
+of them under a tag (OCI distribution 1.1, "Referrers Tag Schema").
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from functools import partial
 from typing import Any, Final, Self
 
 import msgspec
-from attrs import define, evolve, field, frozen
+from attrs import define, frozen
 from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
-from pkgrepo.formats.container.proxied.holders import Confirmation, Holders, Outcome, Place, Places, recall, times_of
+from pkgrepo.formats.container.proxied.holders import Holders, Place, Places
 from pkgrepo.formats.container.proxied.labels import ImageLabels
-from pkgrepo.formats.container.proxied.manifests import ACCEPT, TracedRequests, UpstreamManifests
+from pkgrepo.formats.container.proxied.manifests import ACCEPT, STALE_IF_GONE_S, UpstreamManifests
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, next_page
 from pkgrepo.formats.container.proxied.serving_rules import ImageRules
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.proxy.kept_states import STALE_RETRY_MS, KeptState, fresh_until_ms, state_of, ttl_ms
-from pkgrepo.proxy.remembered import NegativeCache
+from pkgrepo.proxy.kept_states import ttl_ms
+from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation
 from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog import upstream_documents
@@ -67,7 +68,7 @@ class UpstreamList:
 
     entries: Sequence[Any]
     document: UpstreamDocument
-    confirmation: Confirmation
+    found: Current[UpstreamDocument]
 
     @property
     def following(self) -> str | None:
@@ -76,17 +77,46 @@ class UpstreamList:
         return rest
 
 
+@frozen(eq=False)
+class _List:
+    """A list, whose content is its row; see L{Cached}. ``ask_place`` asks an upstream for it."""
+
+    lists: UpstreamLists
+    repository: Repository
+    package: str
+    key: str
+    ask_place: Ask
+    gone_s: int
+    what = "image"
+    most_ttl_s = None
+
+    async def find(self) -> tuple[UpstreamDocument | None, UpstreamDocument | None]:
+        row = await self.lists.catalog.look(upstream_documents.find_document, self.repository.id, self.key)
+        return row, row
+
+    async def ask(self, kept: Kept[UpstreamDocument], trace: Trace) -> Current[UpstreamDocument]:
+        return await self.lists.refresh(self, kept.row, trace)
+
+    async def renew(self, _content: UpstreamDocument, row: UpstreamDocument) -> None:
+        await self.lists.publisher.change(upstream_documents.renew_document, self.repository, row)
+
+    async def drop(self) -> None:
+        await self.lists.publisher.change(upstream_documents.remove_documents, self.repository, [self.key])
+
+    def step(self, _content: UpstreamDocument) -> dict[str, str]:
+        return {"what": self.key}
+
+
 @define(eq=False, kw_only=True)
 class UpstreamLists:
     """Keeps the lists of all proxy repositories."""
 
-    _catalog: ICatalog
-    _publisher: Publisher
+    catalog: ICatalog
+    publisher: Publisher
     _clock: Clock
     _client: RegistryClient
     _places: Places
-    _negative_cache: NegativeCache
-    _in_flight: TracedRequests[UpstreamDocument] = field(factory=TracedRequests, init=False)
+    _revalidation: Revalidation
 
     async def tags(
         self, repository: Repository, image: str, trace: Trace | None = None, *, after: str = ""
@@ -99,13 +129,18 @@ class UpstreamLists:
         :raises NotFound: there is no such image; :raises UpstreamFailed: that is not known, and no list is kept
         """
         key = f"tags/{image}"
-        found = await self._get(repository, image, key, partial(self._ask_tags, f"tags/list?n={PAGE}"), trace)
+        found = await self._get(
+            repository, image, key, partial(self._ask_tags, f"tags/list?n={PAGE}"), trace, gone_s=STALE_IF_GONE_S
+        )
         for _ in range(MOST_PARTS):
             if found.following is None or after < found.entries[-1]:
                 break
             name = hashlib.sha256(found.following.encode()).hexdigest()[:16]
             ask = partial(self._ask_tags, found.following)
-            last, found = found.entries[-1], await self._get(repository, image, f"{key}+{name}", ask, trace)
+            last, found = (
+                found.entries[-1],
+                await self._get(repository, image, f"{key}+{name}", ask, trace, gone_s=STALE_IF_GONE_S),
+            )
             if not found.entries or found.entries[-1] <= last:
                 break  # the list of this upstream leads back
         return found
@@ -120,83 +155,34 @@ class UpstreamLists:
         return await self._get(repository, image, key, lambda place: self._ask_referrers(place, digest))
 
     async def _get(
-        self, repository: Repository, image: str, key: str, ask: Ask, trace: Trace | None = None
+        self, repository: Repository, image: str, key: str, ask: Ask, trace: Trace | None = None, *, gone_s: int = 0
     ) -> UpstreamList:
-        row: UpstreamDocument | None = await self._catalog.look(upstream_documents.find_document, repository.id, key)
-        trace = trace or Trace()
-        if row is None:
-            self._negative_cache.check(repository, key, trace, what="image")
-        failed_until_ms = 0 if row is None or not row.meta.get("stale") else row.fresh_until_ms
-        state = state_of(repository, row, self._clock.now_ms(), failed_until_ms=failed_until_ms)
-        if row is None or not state.suffices:
-            work = partial(self._refresh, repository, image, key, ask, row, state)
-            row = await self._in_flight.run(repository, key, work, trace)
-        else:
-            recall(trace, repository, row)
-        if row.meta.get("stale"):
-            confirmation = Confirmation(Outcome.STALE, row.fresh_until_ms // 1000)
-        else:
-            confirmation = Confirmation(Outcome.HIT, fresh_until_ms(repository, row) // 1000)
-        return UpstreamList(row.meta["entries"], row, confirmation)
+        found = await self._revalidation.get(_List(self, repository, image, key, ask, gone_s), trace or Trace())
+        return UpstreamList(found.content.meta["entries"], found.row or found.content, found)
 
-    async def _refresh(
-        self,
-        repository: Repository,
-        image: str,
-        key: str,
-        ask: Ask,
-        before: UpstreamDocument | None,
-        state: KeptState,
-        trace: Trace,
-    ) -> UpstreamDocument:
-        async def ask_place(place: Place) -> tuple[Place, Answered]:
-            return place, await ask(place)
+    async def refresh(self, cached: _List, before: UpstreamDocument | None, trace: Trace) -> Current[UpstreamDocument]:
+        """A list as an upstream has it now, which is kept."""
 
-        try:
-            place, answered = await self._places.first(repository, image, ask_place, trace)
-        except NotFound:
-            self._negative_cache.note(repository, key)
-            if before is not None:
-                await self._publisher.change(upstream_documents.remove_documents, repository, [key])
-            raise
-        except UpstreamFailed as error:
-            if before is None or not state.serves_after(error):
-                raise
-            log.warn("stale: {key} of {repository}: {error}", key=key, repository=repository.path, error=str(error))
-            trace.add(StepKind.STALE, **times_of(before))
-            answered = before.meta["entries"], before.meta.get("following")
-            meta = {"stale": True, "address": before.meta.get("address")}
-            row = self._row(before.route, image, key, answered, STALE_RETRY_MS, before, meta)
-        else:
-            route, meta = place.route, {"address": place.route.url}
-            row = self._row(route.name, image, key, answered, ttl_ms(repository), before, meta)
-            trace.add(StepKind.FETCHED, route=route.name, at_ms=row.checked_ms, what=key)
-        row = evolve(row, trace=trace.store())
-        await self._publisher.change(upstream_documents.put_document, repository, row, None)
-        return row
+        async def ask(place: Place) -> tuple[Route, Answered]:
+            return place.route, await cached.ask_place(place)
 
-    def _row(
-        self,
-        route: str,
-        image: str,
-        key: str,
-        answered: Answered,
-        fresh_ms: int,
-        before: UpstreamDocument | None,
-        more: Mapping[str, Any],
-    ) -> UpstreamDocument:
-        now_ms, (entries, following) = self._clock.now_ms(), answered
+        repository, now_ms = cached.repository, self._clock.now_ms()
+        route, (entries, following) = await self._places.first(repository, cached.package, ask, trace)
         meta = {"entries": entries, **({"following": following} if following else {})}
         same = before is not None and all(before.meta.get(each) == meta.get(each) for each in ("entries", "following"))
-        return UpstreamDocument(
-            key=key,
-            package_key=image,
-            route=route,
-            meta={**meta, **more},
+        trace.add(StepKind.FETCHED, route=route.name, at_ms=now_ms, what=cached.key)
+        row = UpstreamDocument(
+            key=cached.key,
+            package_key=cached.package,
+            route=route.name,
+            meta={**meta, "address": route.url},
+            trace=trace.store(),
             fetched_ms=before.fetched_ms if before is not None and same else now_ms,
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + fresh_ms,
+            fresh_until_ms=now_ms + ttl_ms(repository),
         )
+        await self.publisher.change(upstream_documents.put_document, repository, row, None)
+        return Current(row, Outcome.MISS, row.fresh_until_ms, row)
 
     async def _ask_tags(self, first: str, place: Place) -> Answered:
         found: set[str] = set()
@@ -275,6 +261,7 @@ class UpstreamImages:
         catalog, publisher, clock = services.catalog, services.publisher, services.clock
         client = RegistryClient(services.proxy.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
         places, negative_cache = Places(catalog, clock), services.proxy.negative_cache
+        revalidation = services.proxy.revalidation
         manifests = UpstreamManifests(
             catalog=catalog,
             publisher=publisher,
@@ -282,6 +269,7 @@ class UpstreamImages:
             clock=clock,
             client=client,
             places=places,
+            revalidation=revalidation,
             negative_cache=negative_cache,
             counters=services.proxy.counters,
         )
@@ -313,6 +301,6 @@ class UpstreamImages:
                 clock=clock,
                 client=client,
                 places=places,
-                negative_cache=negative_cache,
+                revalidation=revalidation,
             ),
         )

@@ -59,7 +59,8 @@ async def test_failures_absences_and_what_is_gone_are_explained(mirrors: Mirrors
     absent = await mirrors.explain("team/app", "2")
     assert (absent["outcome"], steps(absent)) == ("not_found", ["main/mirror absent"])
     remembered = await mirrors.explain("team/app", "2")
-    assert steps(remembered) == ["main/mirror cached"]
+    assert steps(remembered) == ["main/mirror absent", "main/mirror cached"]
+    assert remembered["steps"][0] == absent["steps"][0], "as it was recorded"
     assert "remembers until" in sentences(remembered)
     mirrors.up.misbehave("*", Answer(500), repeat=True)
     failed = await mirrors.explain("team/app", "1")
