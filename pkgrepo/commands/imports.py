@@ -30,6 +30,8 @@ from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.web.rendering.filters import plural, size
 
+NICE: Final = 5  # added to the priority's number, so that a server here goes first
+
 
 @click.group("import")
 def import_group() -> None:
@@ -144,6 +146,7 @@ async def _ask(session: Session, request: ImportRequest, into: str) -> None:
 def _import_folder(sources: Sources, request: ImportRequest, into: str, *, as_json: bool) -> None:
     """Take in a folder of this machine, with the data folder of a server here."""
     config = sources.read()
+    os.nice(NICE)
 
     async def work(core: Core) -> None:
         await core.open_storages()

@@ -24,6 +24,7 @@ def make_importers(core: Core, config: Config, folders: Sequence[Path] | None) -
             pools=core.pools,
             clock=core.clock,
             max_upload=config.server.max_upload,
+            serves=folders is not None,
         ),
         jobs=core.jobs,
         formats=core.formats,

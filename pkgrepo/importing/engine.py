@@ -55,6 +55,9 @@ from pkgrepo.storage.pools import Pools
 log = Logger()
 
 WORKERS: Final = 4  # packages at a time
+# Of a folder, in a process that serves: its threads keep the interpreter from readers, and nothing waits for a network.
+# 2,000 wheels of 10 KB: with four the p99 of readers is 2.3 to 2.6 times as long, with one 1.7 times, at 280 files/s.
+WORKERS_BESIDE_READERS: Final = 1
 LISTED: Final = 1000  # things left out that the result of the job lists; the journal has all
 LONGEST_REASON: Final = 500
 
@@ -128,13 +131,14 @@ class Order:
 
 @frozen(kw_only=True)
 class Tools:
-    """What the engine works with, in every repository."""
+    """What the engine works with, in every repository. ``serves``: this process answers requests meanwhile."""
 
     catalog: ICatalog
     publisher: Publisher
     pools: Pools
     clock: Clock
     max_upload: int
+    serves: bool = False
 
 
 @define
@@ -204,6 +208,8 @@ class Import:
         self._order = order
         self._source = source
         self._take = take
+        local = not order.place.startswith(("http://", "https://"))
+        self._workers = WORKERS_BESIDE_READERS if tools.serves and local else WORKERS
         self._report = Report()
         self._listing = DeferredLock()
         self._failed = False
@@ -218,7 +224,7 @@ class Import:
             )
         progress.begin("files", 0)
         names = self._source.names()
-        works = [Deferred.fromCoroutine(self._work(names, progress)) for _ in range(WORKERS)]
+        works = [Deferred.fromCoroutine(self._work(names, progress)) for _ in range(self._workers)]
         try:
             for ended, result in await DeferredList(works, consumeErrors=True):
                 if not ended:
