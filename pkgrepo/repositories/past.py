@@ -188,7 +188,11 @@ def changes_since(reader: Reader, repository: Repository, key: str, at_ms: int, 
             for name in sorted(then.keys() | tagged.keys())
             if then.get(name) != tagged.get(name)
         },
-        states={texts[each]: (state, present[each][0]) for each, (state, _) in past.states.items()},
+        states={
+            texts[each]: (state, present[each][0])
+            for each, (state, _) in past.states.items()
+            if state is not present[each][0]
+        },
         unknown=[each.text for each in there if each.key in past.unknown and _ms(each.published_at) <= at_ms],
     )
 

@@ -163,6 +163,32 @@ async def show_vulnerabilities(visit: Visit, storage: str, name: str) -> Respons
     )
 
 
+@pages.get("/repositories/<storage>/<name>/past")
+async def show_past(visit: Visit, storage: str, name: str) -> Response:
+    """How clients are set up for the repository as it was at a time, and what was changed since; or only the form."""
+    repository = await find_repository(visit, storage, name)
+    place, at = {"repository": f"{storage}/{name}"}, visit.query("at").strip()
+    found, snippets, status, error = None, (), 200, ""
+    if at:
+        query: dict[str, Any] = {"at": at, "limit": PER_PAGE}
+        query |= {each: visit.query(each) for each in ("cursor",) if visit.query(each)}
+        try:
+            found = await visit.api("GET", "/repository/<repository>/snapshot", place, query=query)
+            snippets = await visit.api("GET", "/repository/<repository>/setup", place, query={"at": at})
+        except Invalid as refused:
+            status, error = 422, str(refused)
+    return visit.page(
+        "repositories/past.html",
+        status=status,
+        repository=repository,
+        tab="packages",
+        at=at,
+        found=found,
+        snippets=snippets,
+        error=error,
+    )
+
+
 async def _own_page(visit: Visit, place: str) -> Markup | None:
     """The page that the configuration of the repository has, rendered; None without one, and below other lists."""
     if visit.query("q") or visit.query("cursor"):

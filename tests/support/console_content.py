@@ -236,6 +236,7 @@ WALKED: Final = (
     "/ui/admin/webhooks",
     "/ui/second-factor",
     "/ui/repositories/main/py/vulnerabilities",
+    "/ui/repositories/main/js/past?at=2026-01-01",
     "/ui/repositories/main/py/settings/retention",
     "/ui/repositories/main/py/settings/publishers",
     "/ui/repositories/main/py/settings/import",

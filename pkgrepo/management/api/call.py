@@ -14,6 +14,7 @@ from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.management.api.schema import check_unchanged
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Package, Repository, Version
+from pkgrepo.repositories.past import view_of
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.orders import Order
 from pkgrepo.storage.catalog.packages import packages, versions
@@ -180,6 +181,19 @@ class Call:
         if not text.isascii() or not text.isdigit() or len(text) > 18 or not least <= int(text) <= most:
             raise Invalid(f"{name} is a number from {least} to {most}", name)
         return int(text)
+
+    def view_of(self, repository: Repository, text: str) -> Repository:
+        """
+        A repository as it was at the time in a parameter ``at``.
+
+        :raises Invalid: it is no date of the past, or the format has no views
+        """
+        if not self.services.formats[repository.format].dated:
+            raise Invalid(f"repositories of format {repository.format} have no views of the past", "at")
+        try:
+            return view_of(repository, text, self.now_ms)
+        except Invalid as error:
+            raise Invalid(str(error), "at") from None
 
     @property
     def page_request(self) -> PageRequest:

@@ -27,7 +27,6 @@ from pkgrepo.proxy.format import Latest, LatestReason
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.past import view_of
 from pkgrepo.repositories.policy.conditions import SERVER
 
 MOST_HIDDEN = 50  # versions in an answer
@@ -112,18 +111,10 @@ async def _find(call: Call) -> tuple[Repository, str]:
         raise Invalid(f"packages of format {repository.format} cannot be explained", "repository")
     if format_.proxied is None and call.query("file"):
         raise Invalid("of this format packages and their versions are explained", "file")
-    if text and not format_.dated:
-        raise Invalid(f"repositories of format {repository.format} have no views of the past", "at")
-    if text and not call.query("file"):  # files are the same at any time
-        repository = _view_of(call, repository, text)
+    if text:
+        shown = call.view_of(repository, text)
+        repository = repository if call.query("file") else shown  # files are the same at any time
     return repository, format_.package_key(name)
-
-
-def _view_of(call: Call, repository: Repository, text: str) -> Repository:
-    try:
-        return view_of(repository, text, call.shared.clock.now_ms())
-    except Invalid as error:
-        raise Invalid(str(error), "at") from None
 
 
 def _key(call: Call, repository: Repository, name: str) -> str:

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
@@ -17,7 +16,7 @@ from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Action, DatedView, Repository, RepositoryType
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.format import VersionKinds
-from pkgrepo.repositories.past import Changes, changes_since, view_of
+from pkgrepo.repositories.past import Changes, changes_since
 from pkgrepo.storage.catalog.packages.packages import changed_keys
 
 MOST_NAMED: Final = 100  # versions of each kind, of a package
@@ -102,14 +101,10 @@ async def show_snapshot(call: Call) -> Snapshot:
     Of a virtual repository it is what was changed in those of its members that the caller may read.
     """
     repository, kinds = call.repository, call.format.versions
-    if not call.services.formats[repository.format].dated or kinds is None:
-        raise Invalid(f"repositories of format {repository.format} have no views of the past", "at")
-    try:
-        shown = view_of(repository, call.query("at"), call.now_ms)
-    except Invalid as error:
-        raise Invalid(str(error), "at") from None
+    shown = call.view_of(repository, call.query("at"))
     view = shown.view
-    assert view is not None
+    assert view is not None, "it is a view"
+    assert kinds is not None, "formats with views have versions"
     members = list(call.shared.proxy.resolver.flat_members(repository))
     if repository.type is RepositoryType.VIRTUAL:
         members = [each for each in members if await call.may(Action.READ, each)]

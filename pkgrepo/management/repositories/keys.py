@@ -98,6 +98,7 @@ async def validate(call: Call, body: Any, key: str) -> Validation:
         Parameter("client", "Only snippets for this client, such as pip or uv."),
         Parameter("package", "With version: snippets that install this package."),
         Parameter("version", "The version to install."),
+        Parameter("at", "A date, or a time in UTC: snippets for the repository as it was then, such as 2026-09-01."),
     ],
 )
 async def show_setup(call: Call) -> list[Snippet]:
@@ -110,11 +111,12 @@ async def show_setup(call: Call) -> list[Snippet]:
     client = call.query("client").lower()
     format_ = call.format
     name, version = call.query("package"), call.query("version")
-    url = _url(call)
+    past = call.query("at")
+    url = f"{call.base_url}/repositories/{call.view_of(call.repository, past).address}" if past else _url(call)
     if name and version:
         found = format_.install(url, name, version)
     else:
-        found = format_.setup(url, publishes=publishes(call.repository))
+        found = format_.setup(url, publishes=not past and publishes(call.repository))
     return [Snippet(**snippet) for snippet in found if not client or snippet["client"] == client]
 
 

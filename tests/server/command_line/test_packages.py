@@ -175,7 +175,7 @@ def test_packages_are_found_and_explained(admin, write):
     assert any(line.split()[:3] == ["needle", "main/py", "1.0"] for line in since.splitlines()), since
     found = admin.json("snapshot", "main/py", "--at", "2026-01-01", "--limit", "1")
     assert (found["settled"], found["url"]) == (True, f"{admin.url}/repositories/main/py@2026-01-01/")
-    assert "no date such as" in admin.refused(5, "snapshot", "main/py", "--at", "soon")
+    assert "no date such as" in admin.refused(2, "snapshot", "main/py", "--at", "soon")
     snippets = admin("setup", "main/py", "--client", "pip")
     assert f"{admin.url}/repositories/main/py/simple/" in snippets
     assert "does not exist" in admin.refused(3, "setup", "main/py", "--client", "nonsense")
