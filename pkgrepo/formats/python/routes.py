@@ -72,6 +72,11 @@ async def search_or_upload(context: Context[IndexCaches], request: Request) -> R
     return text_response(SEARCH_FAULT.format(url=url), content_type=b"text/xml; charset=utf-8")
 
 
+async def file_of_devpi(context: Context[object], request: Request, filename: str, **_digest: str) -> Response:
+    """A file by the address that devpi gives it, with the beginning of its digest: lock files of uv have that."""
+    return await file_by_name(context, request, filename)
+
+
 READS: Final[Table] = (
     ("GET /", info),
     ("GET /simple/", project_list),
@@ -83,6 +88,7 @@ READS: Final[Table] = (
     ("GET /packages/<project>/<version>/<filename>", file),
     ("GET /<project>/<version>/<filename>", file),
     ("GET /packages/<filename>", file_by_name),
+    ("GET /+f/<begin>/<more>/<filename>", file_of_devpi),
     ("GET /simple/<project>/<filename>", file_beside_page),
     ("GET /integrity/<project>/<version>/<filename>/provenance", provenance),
     ("GET /pypi/<project>/json", project_metadata),
