@@ -40,6 +40,7 @@ from pkgrepo.management.metrics.durations import ReactorLag
 from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetrics, UpstreamMetrics, WebhookMetrics
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.mirroring.mirrors import Mirrors
+from pkgrepo.mirroring.schedule import MirrorSchedule
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
@@ -115,6 +116,7 @@ class Assembly:
         self._backups = make_runs(core)
         self._twins = make_twins(core, config, self.site)
         services = self._services(identification, self._proxies)
+        self._mirrors = Mirrors(services=services, formats=core.formats, jobs=core.jobs)
         mounts = Mounts(services=services, formats=core.formats)
         lag = ReactorLag(reactor)
         management = self._management(services, identification, lag)
@@ -146,6 +148,7 @@ class Assembly:
             *maintenance(core, identification, config, self._refresh, reactor),
             *backups(core, self._backups, reactor),
             *([TwinSchedule(self._twins, core.jobs, reactor)] if self._twins.plans else []),
+            MirrorSchedule(core.context, mirrors=self._mirrors, jobs=core.jobs, reactor=reactor),
             *(service for each in formats for service in each.background(services, reactor)),
             *self._commit_watch(),
         ):
@@ -308,7 +311,7 @@ class Assembly:
                 retention=core.retention,
                 jobs=core.jobs,
                 imports=make_importers(core, config, config.imports.folders),
-                mirrors=Mirrors(services=services, formats=core.formats, jobs=core.jobs),
+                mirrors=self._mirrors,
                 backups=self._backups,
                 twins=self._twins,
                 advisory_refresh=self._refresh,

@@ -56,7 +56,7 @@ class Importers:
                 about=each.about,
                 one_repository=each.one_repository,
                 addresses=sorted(each.addresses),
-                folders=sorted(each.folders),
+                folders=sorted({*each.folders, *each.files}),
             )
             for name, each in sorted(KINDS.items())
         ]

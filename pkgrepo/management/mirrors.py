@@ -36,7 +36,11 @@ class LockGiven(Body):
 
 
 class MirrorGiven(Body):
-    """What the locks name is fetched. only are globs of names of files; without them all files are."""
+    """
+    What the locks name is fetched, without any what mirror.patterns of the configuration name.
+
+    only are globs of names of files of the locks; without them all files are fetched.
+    """
 
     locks: Annotated[list[LockGiven], Meta(max_length=100)] = field(default_factory=list)
     only: Annotated[list[Word], Meta(max_length=100)] = field(default_factory=list)

@@ -179,8 +179,9 @@ class MirrorRun:
             if id(each) not in found:
                 self._refuse(name, each.label, NotFound("version or file", each.label))
         places = [each for each in places if self._is_chosen(each.path.rpartition("/")[2].removesuffix(METADATA))]
-        for some in _batches(places, FILES):
-            await together(self._take(each) for each in some)
+        for companions in (False, True):  # these may be in the files that they belong to
+            for some in _batches([each for each in places if each.is_companion is companions], FILES):
+                await together(self._take(each) for each in some)
         progress.step(len(wanted))
 
     def _is_chosen(self, name: str) -> bool:
@@ -201,13 +202,12 @@ class MirrorRun:
                 return
             fetched = await self._fetch(place.key, place.path)
             other = False if place.is_companion else await self._differs(wanted, fetched)
-        except NotFound as error:
-            if not place.is_companion:
-                self._refuse(name, wanted.label, error)
-            return
         except Exception as error:  # noqa: BLE001 - one bad file does not stop the others
-            self._refuse(name, wanted.label, error)
+            if not (place.is_companion and isinstance(error, NotFound)):
+                self._refuse(name, place.path.rpartition("/")[2] if place.is_companion else wanted.label, error)
             return
+        if place.path.endswith(METADATA):
+            return  # it comes with its wheel
         report.fetched += fetched.is_new
         report.present += not fetched.is_new
         report.size += fetched.size if fetched.is_new else 0

@@ -14,7 +14,9 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.mirroring.engine import MirrorRun
 from pkgrepo.mirroring.locks.reading import read_lock
 from pkgrepo.mirroring.locks.wanted import Lock
+from pkgrepo.mirroring.patterns import find_wanted, patterns_of
 from pkgrepo.model import Actor, Repository
+from pkgrepo.proxy.schema import MirrorPattern
 from pkgrepo.repositories.upkeep.jobs import Jobs, Progress
 from pkgrepo.repositories.upkeep.mirrors import KIND, LockFile, MirrorRequest
 
@@ -31,8 +33,11 @@ class Mirrors:
         """Start a mirror as a job. Returns its id."""
         if not repository.active:
             raise RepositoryInactive(repository.path)
+        patterns = patterns_of(repository)
+        if not request.locks and not patterns:
+            raise Invalid("there is no lock file, and the configuration has no mirror.patterns", "/locks")
         if not request.locks:
-            raise Invalid("there is no lock file", "/locks")
+            return await self.follow(repository, patterns, actor)
         lock = await self._services.pools.cpu(_read_all, request.locks, repository.format)
         data = {
             "on": repository.path,
@@ -42,6 +47,24 @@ class Mirrors:
             "only": list(request.only),
         }
         return await self._jobs.begin(KIND, repository.uid, data, partial(self._run, repository, lock, request.only))
+
+    async def follow(self, repository: Repository, patterns: Sequence[MirrorPattern], actor: Actor) -> str:
+        """Start a mirror of what patterns name. Returns the id of the job. :raises JobRunning: another one runs"""
+        names = [name for each in patterns for name in each.packages]
+        data = {"on": repository.path, "repository": repository.uid, "by": actor.name, "patterns": names}
+        return await self._jobs.begin(KIND, repository.uid, data, partial(self._run_patterns, repository, patterns))
+
+    async def _run_patterns(
+        self, repository: Repository, patterns: Sequence[MirrorPattern], progress: Progress
+    ) -> Mapping[str, Any]:
+        """One run for each pattern, whose results are added up."""
+        format_ = self._formats[repository.format]
+        found: dict[str, Any] = {}
+        for each in patterns:
+            lock = await find_wanted(self._services, format_, repository, each)
+            result = await MirrorRun(self._services, repository, format_, only=each.only).run(lock, progress)
+            found = {name: found[name] + value for name, value in result.items()} if found else dict(result)
+        return found
 
     async def _run(
         self, repository: Repository, lock: Lock, only: Sequence[str], progress: Progress

@@ -70,7 +70,7 @@ async def find_places(services: Services, repository: Repository, wanted: Sequen
     find = _PLACES.get(repository.format)
     if find is None:
         key = normalise(wanted[0].name)
-        listed = await _list_files(services, repository, key)
+        listed = await list_files(services, repository, key)
         return [place for each in wanted for place in _python_places(each, key, listed)]
     found: list[Place] = []
     for each in wanted:
@@ -105,7 +105,8 @@ def _conda_keys(wanted: Wanted) -> Iterator[str]:
 def _maven_places(wanted: Wanted) -> Iterator[Place]:
     target = parse_text(wanted.file)
     if isinstance(target, ArtifactFile):
-        yield Place(wanted=wanted, key=target.coordinates.package_key, path=wanted.file)
+        key = target.coordinates.package_key
+        yield Place(wanted=wanted, key=key, path=wanted.file, is_companion=wanted.optional)
     elif isinstance(target, Metadata) and target.package_key is not None:
         key = target.package_key if target.version is None else f"{target.package_key}:{target.version}"
         yield Place(wanted=wanted, key=key, is_document=True)
@@ -133,7 +134,7 @@ def _is_wanted(wanted: Wanted, each: _Listed) -> bool:
     return differs(wanted.digests, each.digests) is not True
 
 
-async def _list_files(services: Services, repository: Repository, key: str) -> list[_Listed]:
+async def list_files(services: Services, repository: Repository, key: str) -> list[_Listed]:
     """
     The files that the members serving a package list, each path once.
 

@@ -31,6 +31,7 @@ Pattern = Annotated[str, Meta(min_length=1, max_length=256)]
 Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
 Seconds = Annotated[int, Meta(ge=0, le=MOST_TTL_S)]
 Timeout = Annotated[int, Meta(ge=1, le=MOST_TIMEOUT_S)]
+LEAST_MIRROR_S = 60
 Duration = Annotated[str, Meta(pattern=r"^[0-9]{1,8}[smhd]?" + END)]
 Hosts = Annotated[list[Text], Meta(max_length=MOST_HOSTS)]
 HostUrls = Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)]
@@ -242,6 +243,45 @@ class MergingPolicy(VirtualPolicy, frozen=True, omit_defaults=True):
     ] = []
 
 
+class MirrorPattern(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """
+    Packages that a proxy fetches by itself, as pkgrepo mirror does.
+
+    A name without an asterisk is fetched whether or not anybody asked for it; a pattern is about the packages of which
+    the proxy keeps something. Names are group:artifact of Java artifacts and subdir/name of conda packages.
+    """
+
+    packages: Annotated[
+        Patterns, meaning("Names of packages, or patterns of those that are kept, such as @acme/*.", min_length=1)
+    ]
+    versions: Annotated[
+        str,
+        meaning(
+            "newest and a number, all, or versions with commas between; of images tags with commas between.",
+            min_length=1,
+            max_length=2000,
+            pattern=ONE_LINE,
+        ),
+    ] = "newest 1"
+    only: Annotated[Patterns, meaning("Patterns of names of files, such as *-none-any.whl; all without any.")] = []
+    every: Annotated[Seconds | Duration, meaning("How often, such as 12h or 1d; at least a minute.")] = "1d"
+
+
+class MirrorConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What a proxy fetches by itself, before anybody asks for it."""
+
+    patterns: Annotated[list[MirrorPattern], meaning("What, and how often.", max_length=100)] = []
+
+    def check(self) -> None:
+        """:raises Invalid: a time is less than a minute, or a number of versions is none"""
+        for index, each in enumerate(self.patterns):
+            if not LEAST_MIRROR_S <= (seconds_of(each.every) or 0) <= MOST_TTL_S:
+                raise Invalid("this is less than a minute, or more than a year", f"/mirror/patterns/{index}/every")
+            words = each.versions.split()
+            if words[0] == "newest" and (len(words) != 2 or not words[1].isdecimal() or not 1 <= int(words[1]) <= 1000):
+                raise Invalid("write newest and a number from 1 to 1000", f"/mirror/patterns/{index}/versions")
+
+
 class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value):
     """
     The configuration of a proxy repository. ``type`` and ``proxy`` are the fixed part, the others are settings.
@@ -270,6 +310,7 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
     cache: Annotated[Cache | None, meaning("What is kept of upstream servers, and for how long.")] = None
     policy: Annotated[UpstreamPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
     retention: Annotated[Retention | None, meaning("Which cached versions go by themselves, and when.")] = None
+    mirror: Annotated[MirrorConfig | None, meaning("What is fetched by itself, before anybody asks for it.")] = None
     routes_are_replicas: Annotated[
         bool | None, meaning("The routes are copies of each other; while one fails, the next serves what it has.")
     ] = None
@@ -293,6 +334,8 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
                 raise Invalid("this is more than a year", pointer)
         if self.retention is not None:
             check_retention(self.retention, RepositoryType.PROXY)
+        if self.mirror is not None:
+            self.mirror.check()
         policy = self.policy.normalised() if self.policy is not None else None
         return replace(self, proxy=Routes(self._routes()), config=UNSET, cache_ttl=ttl, policy=policy)
 

@@ -182,9 +182,14 @@ def _add_artifact(lock: Lock, parts: list[str]) -> None:
     group, artifact, version = parts[0], parts[1], parts[-1]
     kind = parts[2] if len(parts) > 3 else "jar"
     classifier = parts[3] if len(parts) == 5 else _CLASSIFIERS.get(kind, "")
-    stem = f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}"
+    stem = artifact_stem(group, artifact, version)
     name = f"{group}:{artifact}"
     lock.wanted.append(Wanted(format=MAVEN, name=name, version=version, file=f"{stem}.pom"))
     if kind != "pom":
         ending = f"{'-' + classifier if classifier else ''}.{_ENDINGS.get(kind, kind)}"
         lock.wanted.append(Wanted(format=MAVEN, name=name, version=version, file=stem + ending))
+
+
+def artifact_stem(group: str, artifact: str, version: str) -> str:
+    """The path of the files of an artifact, without their endings."""
+    return f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}"

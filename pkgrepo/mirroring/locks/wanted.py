@@ -34,7 +34,7 @@ class Wanted:
     ``format`` is that of the repositories which have it. ``name`` is that of the package; ``file`` is the name of a
     file of the ``version``, or its path in the repository; without it all files of the version with one of the
     ``digests`` are wanted, or all. Of an image ``version`` is a tag or a digest, and ``platforms`` are those of which
-    it is wanted; none: all.
+    it is wanted; none: all. What is ``optional`` need not be there.
     """
 
     format: str
@@ -43,6 +43,7 @@ class Wanted:
     file: str = ""
     digests: Digests = frozenset()
     platforms: tuple[str, ...] = ()
+    optional: bool = False
 
     @property
     def label(self) -> str:

@@ -17,8 +17,10 @@ from tests.support.configurations import hosted, proxy, tokens, virtual
 from tests.support.first_publishes import NAME, Published, Publisher
 from tests.support.forked_programs import run_pkgrepo
 from tests.support.http_client import HttpClient
+from tests.support.imports import static, write
 from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER
+from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, clean_environment, running
 
 pytestmark = pytest.mark.server
@@ -242,3 +244,37 @@ def test_a_changed_bundle_publishes_nothing(sites: Sites) -> None:
     bundle.write_bytes(data)
     assert _take(sites, bundle, "node", 503)["detail"]
     assert sites.far.get("/repositories/main/node/bad").status == 404
+
+
+def test_patterns_are_followed_by_the_server_and_when_asked(sites: Sites) -> None:
+    npm = HttpClient(f"{sites.upstream.url}/repositories/main/node", (USER, PASSWORD))
+    for version in ("1.0.0", "2.0.0", "3.0.0", "4.0.0-rc.1"):
+        assert npm.put("/trends", make_publish("trends", version)).status == 201
+    packages = ["trends", "absent", "kept-*"]
+    patterns = [{"packages": packages, "versions": "newest 2", "every": "1d"}]
+    place = "/api/repository/main%2Fnode/config"
+    config = sites.site.get(place).json
+    bad = {**config, "mirror": {"patterns": [{"packages": ["x"], "every": "1s"}]}}
+    assert sites.site.post_json(place, bad, "PUT").status == 422
+    reply = sites.site.post_json(place, {**config, "mirror": {"patterns": patterns}}, "PUT")
+    assert reply.status == 200, reply.text
+    found = sites.mirror("node")
+    assert (found["fetched"], [each["item"] for each in found["problems"]]) == (2, ["absent"])
+    kept = sites.site.get("/api/package/main%2Fnode/trends/versions").json["items"]
+    assert sorted(each["version"] for each in kept) == ["2.0.0", "3.0.0"]
+
+
+def test_metadata_that_only_the_wheels_have_are_kept_with_them(sites: Sites) -> None:
+    filename, data = make_wheel("small", "1.0")
+    page = (
+        f'<a href="../../{filename}#sha256={hashlib.sha256(data).hexdigest()}" data-core-metadata="true">{filename}</a>'
+    )
+    files = {"simple/small/index.html": f"<!DOCTYPE html><html><body>{page}</body></html>".encode(), filename: data}
+    with static(write(sites.folder / "index", files)) as url:
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": url}]}}
+        value = {"name": "index", "storage": "main", "format": "python", "config": config}
+        assert sites.site.post_json("/api/repository", value).status == 201
+        found = sites.mirror("index", ("requirements.txt", "small==1.0\n"))
+        assert found["problems"] == []
+    reply = sites.site.get(f"/repositories/main/index/packages/small/1.0/{filename}.metadata")
+    assert reply.status == 200, reply.text

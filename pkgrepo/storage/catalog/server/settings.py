@@ -38,6 +38,11 @@ def retention_key(repository_uid: str) -> str:
     return f"{RETENTION}:{repository_uid}"
 
 
+def mirror_key(repository_uid: str) -> str:
+    """The key of the times, as JSON, at which the patterns of a repository's mirror were followed last."""
+    return f"mirror:{repository_uid}"
+
+
 def set_retention(tx: Transaction, rules: str | None) -> None:
     """Set the rules of retention that hold for every repository, as JSON; None removes them."""
     if rules is None:

@@ -1,0 +1,109 @@
+"""What the patterns of a proxy's configuration name at present."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+import msgspec
+
+from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive, StorageFailed
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.services import Services
+from pkgrepo.interfaces import Reader
+from pkgrepo.mirroring.locks.others import artifact_stem
+from pkgrepo.mirroring.locks.wanted import Lock, Wanted
+from pkgrepo.mirroring.paths import list_files
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.format import merge_versions
+from pkgrepo.proxy.schema import MirrorConfig, MirrorPattern
+from pkgrepo.proxy.trace import Trace
+from pkgrepo.storage.catalog.packages.retained import page_of_names
+
+BATCH: Final = 500  # names that are read together
+MOST_NAMES: Final = 20_000  # of one pattern
+
+
+def patterns_of(repository: Repository) -> Sequence[MirrorPattern]:
+    """The patterns of a proxy; none of another repository."""
+    found = repository.settings.get("mirror") if repository.type is RepositoryType.PROXY else None
+    return () if found is None else msgspec.convert(found, MirrorConfig).patterns
+
+
+async def find_wanted(services: Services, format_: Format, repository: Repository, pattern: MirrorPattern) -> Lock:
+    """
+    The versions that a pattern names, by what upstreams have and rules let through; what cannot be found is left out.
+
+    :raises StorageFailed, RepositoryInactive: the server cannot go on
+    """
+    lock = Lock()
+    kept: list[str] | None = None
+    names: dict[str, None] = {}
+    for each in pattern.packages:
+        if "*" not in each and "?" not in each:
+            names[each] = None
+            continue
+        if kept is None:
+            kept = await services.catalog.scan(_names, repository.id)
+        names.update(dict.fromkeys(name for name in kept if fnmatchcase(name.casefold(), each.casefold())))
+    for name in list(names)[:MOST_NAMES]:
+        try:
+            lock.wanted += await _versions_of(services, format_, repository, name, pattern.versions)
+        except (StorageFailed, RepositoryInactive):
+            raise
+        except PkgrepoError as error:
+            lock.leave_out(name, str(error))
+    return lock
+
+
+async def _versions_of(
+    services: Services, format_: Format, repository: Repository, name: str, versions: str
+) -> list[Wanted]:
+    """What is wanted of a package. :raises PkgrepoError: that is not known"""
+    word, _, count = versions.partition(" ")
+    proxied = format_.proxied
+    if word not in ("newest", "all"):
+        chosen = [text for each in versions.split(",") if (text := each.strip())]
+    elif proxied is None:
+        raise Invalid("the tags of images are named one by one")
+    else:
+        folder, _, last = name.rpartition("/") if format_.name == "conda" else ("", "", name)
+        key = f"{folder}/{last}" if folder else format_.package_key(name)
+        members = await services.proxy.resolver.members(repository, key, Trace())
+        parts = await services.proxy.resolver.parts(members, key, proxied.latest_form)
+        chosen = merge_versions(parts)
+        if word == "newest":
+            prerelease = None if format_.versions is None else format_.versions.prerelease
+            stable = [each for each in chosen if prerelease is None or not prerelease(each)]
+            chosen = (stable or chosen)[-int(count) :]
+    if format_.name == "conda":
+        files = [each for each in await list_files(services, repository, name) if each.version in chosen]
+        return [Wanted(format="conda", name=name, file=each.path) for each in files]
+    if format_.name == "maven":
+        return [each for version in chosen for each in _artifact(name, version)]
+    if not chosen:
+        raise NotFound("version of package", name)
+    return [Wanted(format=format_.name, name=name, version=each) for each in chosen]
+
+
+def _artifact(name: str, version: str) -> Iterator[Wanted]:
+    """The POM of a version, and its jar if it has one."""
+    group, colon, artifact = name.partition(":")
+    if not colon:
+        raise Invalid("a Java artifact is named group:artifact")
+    stem = artifact_stem(group, artifact, version)
+    yield Wanted(format="maven", name=name, version=version, file=f"{stem}.pom")
+    yield Wanted(format="maven", name=name, version=version, file=f"{stem}.jar", optional=True)
+
+
+def _names(r: Reader, repository_id: int) -> list[str]:
+    """The names of the packages that a repository keeps."""
+    found: list[str] = []
+    after = ""
+    while True:
+        page = page_of_names(r, repository_id, after, BATCH)
+        found += [each.name for each in page]
+        if len(page) < BATCH:
+            return found
+        after = page[-1].key
