@@ -21,18 +21,20 @@ from tests.support.container_clients import ContainerClients, host_of, ok, push_
 from tests.support.distribution import distribution
 from tests.support.http_client import HttpClient
 from tests.support.images import make_image
-from tests.support.imports import counts, take
+from tests.support.imports import counts, static, take
 from tests.support.npm_clients import NodeBench, Registry
 from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER, PythonBench, pip_into
 from tests.support.python_packages import make_wheel
 from tests.support.python_peers import devpi
+from tests.support.ruby_clients import DEBIAN, RubyBench
 from tests.support.server_process import ServerProcess, running
+from tests.support.tcp_proxy import TcpProxy
 from tests.support.verdaccio import verdaccio
 
 pytestmark = pytest.mark.clients
 
-REPOSITORIES = {"py": "python", "npm": "npm", "images": "docker"}
+REPOSITORIES = {"py": "python", "npm": "npm", "images": "docker", "gems": "ruby"}
 LIBRARY = [("leaf-lib", "1.0", ()), ("leaf-lib", "1.1", ()), ("root-lib", "1.0", ("leaf-lib>=1.0",))]
 PROJECT = """
 [project]
@@ -134,6 +136,40 @@ def test_a_lock_of_verdaccio(server: ServerProcess, wire: HttpClient, tmp_path: 
     bench.run("npm-11", "ci", cwd=project)
     assert (project / "node_modules" / "@team" / "util" / "package.json").exists()
     assert (project / "package-lock.json").read_text() == lock
+
+
+def test_a_lock_of_a_gem_server(server: ServerProcess, wire: HttpClient, tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    bench = RubyBench(tmp_path / "bench", DEBIAN, "", None)
+    gems = tmp_path / "old" / "gems"
+    gems.mkdir(parents=True)
+    for name, version, lines in (("leaf", "1.0", ()), ("root", "1.0", ('s.add_dependency "leaf"',))):
+        shutil.copy(bench.build(name, version, lines=lines), gems)
+    bench.gem("generate_index", "-d", tmp_path / "old")
+    with static(tmp_path / "old") as url:
+        address = TcpProxy(target_of(url))
+        with address.running():
+            bench.url = f"http://{address.host}"
+            bench.write_gemfile("root")
+            bench.bundle("lock")
+            lock = bench.locked()
+            assert f"remote: {bench.url}/" in lock
+            assert counts(take(wire, "ruby", url, "main/gems")) == (2, 0, 0)
+            ok(wire.post_json("/api/system/hosts", {"hosts": {address.host: "main/gems"}}, "PATCH"))
+            address.lead_to(target_of(server.url))
+            bench.bundle("config", "set", "--local", "frozen", "true")
+            bench.bundle("install")
+            assert "leaf (1.0)" in bench.bundle("list").replace("* ", "")
+            assert bench.locked() == lock
+            assert address.requests("/gems/root-1.0.gem")
+
+
+def target_of(url: str) -> tuple[str, int]:
+    """The host and the port of an address."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return parts.hostname, parts.port
 
 
 def test_fifty_images_by_their_digests(server: ServerProcess, wire: HttpClient, tmp_path: Path) -> None:

@@ -44,6 +44,10 @@ class TcpProxy:
         with self._lock:
             return [head for head in self.heads if text in head.line]
 
+    def lead_to(self, target: tuple[str, int]) -> None:
+        """Forward further connections to another server."""
+        self._target = target
+
     @contextmanager
     def running(self) -> Iterator[TcpProxy]:
         threading.Thread(target=self._accept, daemon=True).start()

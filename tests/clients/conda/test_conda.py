@@ -15,7 +15,9 @@ from tests.support.client_programs import CLIENTS, client_environment, run_clien
 from tests.support.conda_packages import make_conda, make_tar_bz2
 from tests.support.configurations import PRIVATE, hosted, tokens, virtual
 from tests.support.container_clients import ADMIN
+from tests.support.forked_programs import run_pkgrepo
 from tests.support.http_client import HttpClient
+from tests.support.imports import counts, static, take, write
 
 pytestmark = pytest.mark.clients
 
@@ -26,10 +28,17 @@ RUN = "import sys; from conda.cli.main import main; sys.argv[0] = 'conda'; sys.e
 
 
 @pytest.fixture(scope="module")
-def configuration():
+def old(tmp_path_factory):
+    """The folder of a channel."""
+    return write(tmp_path_factory.mktemp("old"), {"noarch/other-2.0-0.tar.bz2": make_old("other", "2.0")})
+
+
+@pytest.fixture(scope="module")
+def configuration(old):
     scopes = {"reader": ("main/*", ["read"], [])}
     return (
-        hosted("conda", ch="", private=PRIVATE)
+        f'imports.folders = ["{old}"]\naliases = {{ "/channels/old/" = "main/moved" }}\n'
+        + hosted("conda", ch="", private=PRIVATE, moved="")
         + virtual("conda", "all", "main/ch")
         + tokens(ADMIN[0], {"reader": TOKEN}, scopes)
     )
@@ -110,3 +119,26 @@ def test_a_private_channel_is_installed_from_by_token_address(conda, server, tmp
     conda(channel, "create", "--yes", "--prefix", tmp_path / "env", "demo")
     assert (tmp_path / "env/share/demo.txt").read_text() == "1.0"
     assert (TOKEN[7:] in server.output, TOKEN[7:].replace("_", "-") in server.output) == (False, False)
+
+
+def test_an_explicit_lock_of_before_the_move_is_installed(conda, server, old, tmp_path):
+    assert counts(take(HttpClient(server.url, ADMIN), "conda", old, "main/moved")) == (1, 0, 0)
+    path = "noarch/other-2.0-0.tar.bz2"
+    digest = hashlib.md5((old / path).read_bytes(), usedforsecurity=False).hexdigest()
+    lock = tmp_path / "explicit.txt"  # as ``conda list --explicit --md5`` writes it
+    lock.write_text(f"# platform: linux-64\n@EXPLICIT\n{server.url}/channels/old/{path}#{digest}\n")
+    conda(f"{server.url}/channels/old", "create", "--yes", "--prefix", tmp_path / "env", "--file", lock)
+    assert (tmp_path / "env/share/other.txt").read_text() == "2.0"
+
+
+def test_a_twin_is_a_channel(conda, server, tmp_path):
+    put(server, "ch")
+    done = run_pkgrepo(
+        *("export", "main/ch", str(tmp_path / "twin"), "--url", server.url),
+        environ=client_environment(tmp_path / "cli"),
+        folder=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    with static(tmp_path / "twin") as channel:
+        conda(channel, "create", "--yes", "--prefix", tmp_path / "env", "demo")
+    assert [(tmp_path / f"env/share/{name}.txt").read_text() for name in ("demo", "other")] == ["1.0", "2.0"]
