@@ -80,7 +80,8 @@ def api(server: ServerProcess) -> HttpClient:
         make = make_sdist if bad else make_wheel
         form = twine("demo", version, *make("demo", version, fields=[("License", licence)]))
         sent.append(own["python"].post_form("/", form))
-        gem = make_gem("demo", version, extra=f"licenses:\n- {licence}")
+        extensions = "\n- ext/extconf.rb" if bad else " []"
+        gem = make_gem("demo", version, extra=f"licenses:\n- {licence}\nextensions:{extensions}")
         sent.append(own["ruby"].post("/api/v1/gems", gem))
         stamp = {"timestamp": round(time.time() * 1000)}
         name = f"/noarch/demo-{version}-py_0.conda"
@@ -170,7 +171,7 @@ SOON = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
 NO_DATA = {
     "licences": ("docker",),
     "advisories": ("docker", "conda"),
-    "install_scripts": ("maven", "ruby", "conda", "docker"),
+    "install_scripts": ("maven", "conda", "docker"),
 }
 RULES: dict[str, tuple[str, Mapping[str, Any]]] = {  # the repository, and the rule
     "packages": ("own", {"match": {"packages": ["*d?mo"]}}),

@@ -24,6 +24,7 @@ from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
 
 from .configuration import CONFIGURATIONS
+from .gemspec import EXTENSIONS
 from .indexer import apply_change
 from .names import bound_key, builds, check_full_version, check_name, is_prerelease, order_key
 from .routes import ROUTES
@@ -44,6 +45,7 @@ def ruby() -> Format:
             sort=lambda text: order_key(text.partition("-")[0]),
             prerelease=lambda text: is_prerelease(text.partition("-")[0]),
         ),
+        runs_at_install=lambda meta, _paths: meta.get(EXTENSIONS),
         accepts=accepts,
         ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),

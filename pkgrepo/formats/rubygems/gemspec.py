@@ -15,6 +15,7 @@ Requirement = tuple[tuple[str, str], ...]  # pairs of operator and version; all 
 ANY: Final[Requirement] = ((">=", "0"),)
 RUNTIME: Final = "runtime"
 DEVELOPMENT: Final = "development"
+EXTENSIONS: Final = "extensions"  # in the metadata of a version: whether it has some
 
 _URI: Final = "_uri"  # the end of the keys of links in the metadata
 
@@ -39,7 +40,8 @@ class GemSpec:
     The specification of one gem, as its author wrote it.
 
     ``platform`` is the normal form that names files and index lines; ``original_platform`` is what the author wrote.
-    ``email`` is one address, several, or None. Texts that the author left out are None, lists are empty.
+    ``email`` is one address, several, or None. Texts that the author left out are None, lists are empty. With
+    ``extensions`` programs of the gem run when it is installed; None if that is not known.
     """
 
     name: str
@@ -58,6 +60,7 @@ class GemSpec:
     required_ruby: Requirement = ANY
     required_rubygems: Requirement = ANY
     dependencies: tuple[Dependency, ...] = ()
+    extensions: bool | None = None
 
     @property
     def prerelease(self) -> bool:
@@ -117,7 +120,8 @@ def meta_of(spec: GemSpec) -> dict[str, Any]:
         ],
         "project_urls": [f"{_label(key)}, {url}" for key, url in spec.metadata.items() if key.endswith(_URI)],
     }
-    return {key: value for key, value in meta.items() if value or key == "summary"}
+    found = {key: value for key, value in meta.items() if value or key == "summary"}
+    return found if spec.extensions is None else {**found, EXTENSIONS: spec.extensions}
 
 
 def spec_of(meta: Mapping[str, Any]) -> GemSpec:
@@ -142,6 +146,7 @@ def spec_of(meta: Mapping[str, Any]) -> GemSpec:
         dependencies=tuple(
             Dependency(each["name"], each["kind"], _load(each["requirement"])) for each in meta.get("dependencies", ())
         ),
+        extensions=meta.get(EXTENSIONS),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.conda_packages import make_conda
+from tests.support.gems import make_gem
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.osv_records import REQUESTS, write_folder
@@ -131,3 +132,15 @@ async def test_rights(stack: Stack) -> None:
     assert (await stack.api("POST", path, {"reason": "fine"}, who="ann")).status == 200
     actions = [each["action"] for each in await stack.audited()]
     assert {"policy.block", "policy.unblock", "policy.approve"} <= {*actions}
+
+
+@pytest.mark.parametrize("extensions", ["extensions: []\n", "extensions:\n- ext/extconf.rb\n", ""])
+async def test_gems_with_extensions_run_a_program(stack: Stack, extensions: str) -> None:
+    await stack.add_repository("gems", format="ruby")
+    gem = make_gem("demo", "1.0.0", extra=extensions.rstrip("\n"))
+    headers = {"Content-Type": "application/octet-stream"}
+    assert (await stack.call("POST", "/repositories/main/gems/api/v1/gems", raw=gem, headers=headers)).status == 200
+    await set_rule(stack, "gems", match={"install_scripts": True})
+    assert ("1.0.0 " not in await shown(stack, "gems/info/demo")) is ("conf" in extensions)
+    await set_rule(stack, "gems", match={"install_scripts": True}, missing="block")
+    assert ("1.0.0 " not in await shown(stack, "gems/info/demo")) is ("[]" not in extensions)

@@ -23,6 +23,7 @@ from pkgrepo.formats.container.target import Target
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import RepositoryType
+from pkgrepo.repositories.policy.rules import PackageRules
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.relations import Labels, configuration_of, find_relations, note_labels
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
@@ -65,20 +66,22 @@ class ImageLabels:
         self._blobs = blobs
         self._in_flight: SingleFlight[tuple[int, str, str], None] = SingleFlight()
 
-    async def ensure(self, target: Target, digest: str) -> None:
+    async def ensure(self, target: Target, digest: str, rules: PackageRules) -> None:
         """
-        Read the labels by which a manifest or blob is judged, unless they are known.
+        Read the labels by which ``rules`` judge a manifest or blob, unless they are known.
 
-        :raises UpstreamFailed: the configuration of a manifest that is asked for itself cannot be had. One of several
-            platforms, or that holds the blob, is then not known; who asks for it is told by its own labels.
+        :raises UpstreamFailed: the configuration of a manifest that is asked for itself cannot be had, and a rule may
+            refuse it by its labels. Those of one of several platforms, or of one that holds the blob, are then not
+            known; who asks for that manifest is told by its own labels.
         """
+        refuses = any("labels" in each.needs and each.action != "warn" for each in rules.rules)
         repository, image = target.repository, target.image
         wanted: list[str] = await self._services.catalog.look(_unread, repository.id, image, digest)
         for each in wanted[:MOST_PLATFORMS]:
             try:
                 await self._in_flight.run((repository.id, image, each), partial(self._read, target, each))
             except (UpstreamFailed, NotFound):
-                if each == digest:
+                if each == digest and refuses:
                     raise
 
     async def _read(self, target: Target, digest: str) -> None:

@@ -113,7 +113,7 @@ class ImageRules:
         judge = _Judge(rules, repository, image, self._clock.now_ms())
         verdict, age_ms, digest = await self._catalog.look(judge.of_reference, reference)
         if digest and "labels" in rules.needs:
-            await self._labels.ensure(target, digest)
+            await self._labels.ensure(target, digest, rules)
             verdict, age_ms, digest = await self._catalog.look(judge.of_reference, reference)
         if verdict.served:
             if verdict.warned and counted:
@@ -145,7 +145,7 @@ class ImageRules:
                     break
             if "labels" not in judge.rules.needs:
                 return older, older_ms
-            await self._labels.ensure(target, older)
+            await self._labels.ensure(target, older, judge.rules)
             if (await self._catalog.look(judge.of_reference, older))[0].served:
                 return older, older_ms
         return None, None
@@ -173,7 +173,7 @@ class ImageRules:
             return
         judge = _Judge(rules, repository, image, self._clock.now_ms())
         if "labels" in rules.needs:
-            await self._labels.ensure(target, digest)
+            await self._labels.ensure(target, digest, rules)
         verdict: Verdict = await self._catalog.look(judge.of_blob, digest)
         if not verdict.served:
             self._matches.add(repository, image, verdict)

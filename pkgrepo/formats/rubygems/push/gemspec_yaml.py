@@ -87,6 +87,7 @@ def spec_of_fields(fields: Mapping[str, Any]) -> GemSpec:
         required_ruby=_requirement(fields.get("required_ruby_version"), "required_ruby_version"),
         required_rubygems=_requirement(fields.get("required_rubygems_version"), "required_rubygems_version"),
         dependencies=_dependencies(fields.get("dependencies"), name),
+        extensions=bool(fields["extensions"]) if "extensions" in fields else None,
     )
 
 

@@ -27,6 +27,8 @@ SPEC = GemSpec(
     "spec",
     [
         SPEC,
+        evolve(SPEC, extensions=True),
+        evolve(SPEC, extensions=False),
         evolve(SPEC, email=("a@x.example",), authors=("Ä", "B"), metadata={"k": "v"}, licenses=("MIT",)),
         evolve(SPEC, email="a@x.example", description="", homepage=None, platform="java", original_platform="jruby"),
         evolve(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.images import Registry, digest_of, make_image, make_index, sentence
+from tests.support.upstreams.messages import Answer
 
 from .conftest import Mirrors
 from .test_blocks import statuses
@@ -74,6 +75,17 @@ async def test_labels_that_cannot_be_had_fail_and_those_that_cannot_be_read_are_
     await set_rules(mirrors, {**RULE, "missing": "block"})
     refused = await mirrors.get("app/manifests/odd", name)
     assert (refused.status, "labels" in sentence(refused)) == (403, True)
+
+
+async def test_an_image_without_its_configuration_is_served_unless_its_labels_decide(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror")
+    lost = make_image("lost", settings={"Labels": {"stage": "dev"}})
+    mirrors.up.push("app", lost, "lost")
+    mirrors.up.serve(mirrors.up.blob_path("app", digest_of(lost.blobs[0])), Answer(500))
+    await set_rules(mirrors, {**RULE, "action": "warn"})
+    assert await statuses(mirrors, name, "manifests/lost") == [200]
+    await set_rules(mirrors, RULE)
+    assert (await statuses(mirrors, name, "manifests/lost"))[0] >= 500
 
 
 async def test_a_tag_of_an_upstream_goes_back_to_the_last_digest_without_the_label(mirrors: Mirrors) -> None:
