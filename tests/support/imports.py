@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,50 @@ def static(folder: Path, *, lists: bool = True) -> Iterator[str]:
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def stub(answers: Mapping[str, Any], *, secret: str = "") -> Iterator[str]:
+    """
+    Serve a table of paths, with queries, and return its address. JSON values may have ``{url}`` in their texts.
+
+    Bytes are sent as they are, and pairs are header fields and bytes. With a ``secret`` every request needs it.
+    """
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = answers.get(self.path)
+            if secret and self.headers.get("Authorization") != secret:
+                self.send_error(401)
+                return
+            if found is None:
+                self.send_error(404)
+                return
+            fields, body = found if isinstance(found, tuple) else ({}, found)
+            if not isinstance(body, bytes):
+                body = json.dumps(body).replace("{url}", url).encode()
+            self.send_response(200)
+            for name, value in {**fields, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield url
     finally:
         server.shutdown()
         server.server_close()
