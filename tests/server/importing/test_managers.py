@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.server
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
