@@ -4,18 +4,18 @@ A worker as a fork of its master, which has imported the server.
 Forks share the memory of the program as long as nobody writes to it, and need no second of processor time to import it.
 What of the master a fork has to leave behind:
 
-====================  ================================================================================================
-of the master         in the fork
-====================  ================================================================================================
-descriptors           Twisted closes all but those of the worker
-objects that own them stay referenced to the end, which is C{os._exit}: they would close the numbers, which others have
-signal handlers       are the default ones until the worker sets its own
-reactor               the same object, which modules hold, is initialised again: it has a poll object of its own
-log                   has no observers, and standard output is that of the process
-other workers         are not waited for
-====================  ================================================================================================
+===============  =====================================================================================================
+of the master    in the fork
+===============  =====================================================================================================
+descriptors      Twisted closes all but those of the worker. The objects that own them stay referenced to the end, which
+                 is ``os._exit``: they would close descriptors of the worker that have the same numbers
+signal handlers  the default ones until the worker sets its own; a signal that arrives before them waits
+reactor          the same object, which modules hold, initialised again: it has a poll object of its own
+log              no observers; standard output is that of the process
+other workers    they are not waited for
+===============  =====================================================================================================
 
-The master runs no threads, of which a fork would not have any.
+The master runs no threads, which a fork would not have.
 """
 
 from __future__ import annotations
@@ -58,7 +58,12 @@ class Fork(process.Process):
         self._run = run
         self._reactor_of_master = reactor
         _flush(sys.__stdout__, sys.__stderr__)  # what is left in a buffer would be written twice
-        super().__init__(reactor, "worker", [], {}, None, protocol, childFDs=dict(descriptors))  # type: ignore[no-untyped-call]
+        untyped: Any = super()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the master's handlers would lose a stop of the fork
+        try:
+            untyped.__init__(reactor, "worker", [], {}, None, protocol, childFDs=dict(descriptors))
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def _trySpawnInsteadOfFork(self, *_: object) -> bool:
         return False
@@ -79,6 +84,7 @@ def _leave_master(reactor: Any) -> None:
     signal.set_wakeup_fd(-1)
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     for name in [each for each in os.environ if each.startswith(_OF_MASTER)]:
         del os.environ[name]
     with suppress(OSError):  # which ps and top show; a system may have none

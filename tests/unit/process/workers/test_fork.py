@@ -19,14 +19,17 @@ from twisted.logger import Logger, globalLogBeginner, globalLogPublisher
 from pkgrepo.process.workers.fork import Fork
 
 def run():
+    if sys.argv[2] == "stopped":
+        signal.pause()
+    blocked = len(signal.pthread_sigmask(signal.SIG_BLOCK, []))
     reactor.callLater(0, reactor.stop)
     reactor.run()
     Logger().info("nobody reads this")
     print(json.dumps({
+        "blocked": blocked,
         "null": [each for each in range(32) if os.path.realpath(f"/proc/self/fd/{each}") == os.devnull],
         "name": open("/proc/self/comm").read(),
         "notify": "NOTIFY_SOCKET" in os.environ,
-        "pid": os.getpid(),
         "told": os.environ["TOLD"],
     }))
     if sys.argv[2] == "fails":
@@ -39,12 +42,18 @@ class Protocol(ProcessProtocol):
     def childDataReceived(self, descriptor, data):
         self.received += data
     def processEnded(self, reason):
-        print(json.dumps({"status": reason.value.exitCode, "pid": pid, **json.loads(self.received)}))
+        print(json.dumps({
+            "blocked by master": len(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+            "signal": reason.value.signal,
+            "status": reason.value.exitCode,
+            **json.loads(self.received or "{}"),
+        }))
         reactor.stop()
 
 def begin():
-    global pid
     pid = Fork(reactor, Protocol(), run, {0: null, 1: "r", 2: 2, 3: channel}).pid
+    if sys.argv[2] == "stopped":
+        os.kill(pid, signal.SIGTERM)
 
 null, channel = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
 others = [os.open(os.devnull, os.O_RDONLY) for _ in range(8)]
@@ -63,6 +72,7 @@ def test_a_fork_has_its_own_descriptors_reactor_and_log(reactor: str) -> None:
     [line] = done.stdout.splitlines()  # what the master wrote before is not written twice
     found = json.loads(line)
     assert found["status"] == 7
+    assert (found["blocked"], found["blocked by master"]) == (0, 0)
     assert found["name"] == "pkgrepo-worker\n"
     assert found["told"] == "yes"
     assert not found["notify"]
@@ -73,6 +83,12 @@ def test_a_fork_that_fails_ends_with_its_traceback() -> None:
     done = run("epoll", "fails")
     assert "ValueError: it failed" in done.stderr
     assert json.loads(done.stdout)["status"] == 1
+
+
+def test_a_fork_that_is_stopped_at_once_ends() -> None:
+    done = run("epoll", "stopped")
+    found = json.loads(done.stdout)
+    assert (found["signal"], found["status"], done.stderr) == (15, None, "")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
