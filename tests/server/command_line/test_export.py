@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from tests.support.configurations import PRIVATE, hosted, tokens
 from tests.support.data_folder import wait_for
 from tests.support.forked_programs import run_pkgrepo
 from tests.support.http_client import HttpClient
-from tests.support.npm_packages import make_publish
+from tests.support.npm_packages import make_bundle, make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ROOT, clean_environment, running
 
@@ -46,18 +47,21 @@ def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None
             return done.stdout + done.stderr
 
         def publish(version: str) -> None:
-            assert npm.put("/demo", make_publish("demo", version)).status == 201
+            bundle = make_bundle("demo", version, make_tarball("demo", version)) if version == "2.0.0" else None
+            assert npm.put("/demo", make_publish("demo", version, bundle=bundle)).status == 201
 
         publish("1.0.0")
         assert "is no address" not in export("main/secret", "reader", 3)
         assert not (twin / ".twin").exists()
-        assert "2 files, of which 2 were written and 0 removed; the list is not signed" in export(token="reader")
+        assert "3 files, of which 3 were written and 0 removed; the list is not signed" in export(token="reader")
         assert verify(twin, None)[1] == ["the list is not signed"]
-        assert "2 files, of which 0 were written and 0 removed\n" in export()
+        assert "3 files, of which 0 were written and 0 removed\n" in export()
         assert verify(twin, None)[1] == []
         assert b'"tarball":"http://twin.example/npm/demo/-/demo-1.0.0.tgz"' in (twin / "demo/index.json").read_bytes()
         publish("2.0.0")
-        assert "3 files, of which 2 were written and 0 removed" in export()
+        assert "5 files, of which 3 were written and 0 removed" in export()
+        attested = json.loads((twin / "-/npm/v1/attestations/demo@2.0.0").read_bytes())
+        assert [each["predicateType"] for each in attested["attestations"]] == ["https://slsa.dev/provenance/v1"]
 
         (tmp_path / "token").write_text(TOKENS["admin"])
         watching = command("main/npm", "--watch", "--interval", "0.1", "--token-file", str(tmp_path / "token"))
@@ -108,7 +112,7 @@ def test_the_server_keeps_its_twins_up_to_date(tmp_path: Path) -> None:
             wait_for((twin / f"demo/-/demo-{version}.tgz").exists, server)
         wait_for(lambda: not states()["node"]["behind"], server)
         found = states()["node"]
-        assert (found["problem"], found["signed"], found["files"]) == ("", True, 3)
+        assert (found["problem"], found["signed"], found["files"]) == ("", True, 4)
         assert verify(twin, None)[1] == []
         wait_for(lambda: bool(states()["anyone"]["problem"]), server)
         assert not (tmp_path / "public" / ".twin" / "twin.json").exists()

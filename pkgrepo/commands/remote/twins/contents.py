@@ -5,7 +5,8 @@ What the twin of each format consists of: where a document of the server is a fi
 format   documents, beside the files of all versions at their own paths
 =======  ==============================================================================================================
 python   ``simple/index.html`` and ``simple/index.json``, and both for each project
-npm      ``NAME/index.json``, also of ``@scope/NAME``; with the addresses of tarballs below the twin's address
+npm      ``NAME/index.json``, also of ``@scope/NAME``; with the addresses of tarballs below the twin's address;
+         attestations, and the keys of signatures
 maven    ``maven-metadata.xml`` of each folder that has one, and the checksums beside every file
 ruby     the compact index (``versions``, ``names``, ``info/``) and the legacy one (``specs.4.8.gz`` and the others)
 conda    ``SUBDIR/repodata.json`` with its packed form, and ``channeldata.json``
@@ -42,6 +43,8 @@ CHECKSUMS: Final = (".md5", ".sha1", ".sha256", ".sha512")
 PARALLEL: Final = 8  # packages that are exported at once
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
 INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
+ATTESTATIONS: Final = "-/npm/v1/attestations"
+KEYS: Final = "-/npm/v1/keys"
 LISTS: Final = ("versions", "names", "specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz")
 REPODATA: Final = ("repodata.json", "repodata.json.zst", "current_repodata.json", "current_repodata.json.zst")
 # Clients ask for those of their machine, also where a channel has no package of it.
@@ -73,47 +76,30 @@ class Export:
         elif not await self._fetch([path], quote(path, safe="/@+"), sha256, {}):
             self.withheld += 1
 
-    async def document(
-        self,
-        path: str,
-        source: str = "",
-        accept: str = "*/*",
-        *,
-        address: str = "",
-        change: Callable[[bytes], bytes] | None = None,
-    ) -> bool:
+    async def document(self, path: str, source: str = "", accept: str = "*/*", *, address: str = "") -> bool:
         """
         Fetch a document that the server makes. Returns whether there is one.
 
         ``address`` is that of the folder that it describes, if clients ask for this.
         """
         paths = [path, address] if address and self.twin.has_addresses else [path]
-        return await self._fetch(paths, source or quote(path), None, {"Accept": accept}, change)
+        return await self._fetch(paths, source or quote(path), None, {"Accept": accept})
 
-    async def write(self, path: str, data: bytes, content_type: str = "application/json") -> None:
-        """Write a small file."""
-        self.files[path] = await write(self.twin, path, data, content_type)
+    async def write(self, path: str, data: bytes, content_type: str = "application/json", address: str = "") -> None:
+        """Write a small file; ``address`` as above."""
+        for each in [path, address] if address and self.twin.has_addresses else [path]:
+            self.files[each] = await write(self.twin, each, data, content_type)
 
-    async def _fetch(
-        self,
-        paths: Sequence[str],
-        source: str,
-        sha256: str | None,
-        headers: Mapping[str, str],
-        change: Callable[[bytes], bytes] | None = None,
-    ) -> bool:
+    async def _fetch(self, paths: Sequence[str], source: str, sha256: str | None, headers: Mapping[str, str]) -> bool:
         """Fetch a file, and keep it at some paths. Returns whether the server has given it."""
         with self.twin.draft(paths[0]) as draft:
-            pieces: list[bytes] = []
-            take = draft.write if change is None else pieces.append
             try:
-                fields = await self.client.fetch(f"/repositories/{quote(self.repository)}/{source}", take, headers)
+                place = f"/repositories/{quote(self.repository)}/{source}"
+                fields = await self.client.fetch(place, draft.write, headers)
             except Failed as error:
                 if error.status in WITHHELD:
                     return False
                 raise
-            if change is not None:
-                draft.write(change(b"".join(pieces)))
             for path in paths:
                 self.files[path] = await self.twin.keep(path, draft, sha256, fields.get("content-type", OCTETS))
         return True
@@ -145,15 +131,21 @@ async def export_npm(export: Export) -> None:
     async def one(package: Any) -> None:
         name = str(package["name"])
         await _stored_files(export, package)
-        await export.document(
-            f"{name}/index.json",
-            quote(name, safe="@"),
-            "application/json",
-            address=name,
-            change=lambda data: data.replace(old, new),
-        )
+        path = f"/repositories/{quote(export.repository)}/{quote(name, safe='@')}"
+        try:
+            packument = await export.client.call("GET", path)
+        except Failed as error:
+            if error.status in WITHHELD:
+                return
+            raise
+        for version, manifest in packument.value["versions"].items():
+            if "attestations" in manifest.get("dist", {}):
+                place = f"{ATTESTATIONS}/{name}@{version}"
+                await export.document(place, quote(place, safe="/@"))
+        await export.write(f"{name}/index.json", packument.body.replace(old, new), address=name)
 
     await _each_package(export, one)
+    await export.document(KEYS)
 
 
 def json_text(url: str) -> bytes:
