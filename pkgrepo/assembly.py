@@ -19,6 +19,7 @@ from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, E
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.imports import make_importers
 from pkgrepo.composition.listener import Listener
+from pkgrepo.composition.replication import make_replication
 from pkgrepo.composition.traces import make_tracing
 from pkgrepo.composition.twins import make_twins
 from pkgrepo.composition.upstreams import ProxyParts
@@ -140,10 +141,12 @@ class Assembly:
         if self._tracing is not None:
             self._tracing.start(self.site, core.catalog)
         self._listener.watch_certificate()
+        replication, self._followed = make_replication(core, config, services, self._proxies, reactor)
         exclusive = ExclusiveServices(self._database_dir / LEASE, reactor, core.nodes)
         for service in (
             core.follower,
             self._proxies.upkeep(),
+            replication,
             self._events.sender,
             *maintenance(core, identification, config, self._refresh, reactor),
             *backups(core, self._backups, reactor),
@@ -186,6 +189,7 @@ class Assembly:
         if self._running.running:
             await self._running.stopService()
             await self._proxies.stop()
+            await self._followed.close()
             await self._mirror.close()
             await self._events.poster.close()
             await self._identification.documents.close()

@@ -22,6 +22,8 @@ _REPO = {
     "gc": ("remote.repositories", "collect_garbage"),
     "uploads": ("remote.uploads", "uploads"),
     "purge": ("remote.repositories", "purge_cache"),
+    "replication": ("remote.replication", "replication"),
+    "promote-replica": ("remote.replication", "promote_replica"),
     "rebuild": ("remote.repositories", "rebuild"),
     "verify": ("remote.repositories", "verify"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.request import getproxies_environment
@@ -12,7 +12,7 @@ from twisted.application.service import IService
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
-from pkgrepo.model import ReadLimits
+from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.process.workers.peers import NoPeers
 from pkgrepo.proxy.addressed.chosen_routes import Decisions
 from pkgrepo.proxy.addressed.files import AddressedFiles
@@ -205,6 +205,11 @@ class ProxyParts:
     def upkeep(self) -> IService:
         """The service that keeps caches within their limits."""
         return self._limits
+
+    def mark_old(self, repository: Repository, keys: Sequence[str]) -> None:
+        """Have documents (their keys) that were marked as old asked for again, and what no upstream had, everywhere."""
+        self._kept.read_again(repository, keys)
+        self.package_files.forget(repository)
 
     def check_settings(self) -> None:
         """Check the settings of upstream connections. :raises Invalid: one cannot be used"""

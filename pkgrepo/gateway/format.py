@@ -15,6 +15,7 @@ from pkgrepo.model import Repository
 from pkgrepo.proxy.checks import Probe
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.format import Proxied
+from pkgrepo.replication.copies import Copies
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.snippets import Snippet
@@ -90,7 +91,8 @@ class Format(StoredFormat):
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
     They are tried in order, since some upstreams lack the first ones. ``explain`` and ``refusal`` are for a format that
-    decides itself what it serves; ``keep_image`` is for one whose packages are images.
+    decides itself what it serves; ``keep_image`` and ``copies`` are for one whose packages are images, the latter for
+    those of a repository that is followed.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
     slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
@@ -110,6 +112,7 @@ class Format(StoredFormat):
     explain: Explain | None = None
     refusal: Refuse | None = None
     keep_image: KeepImage | None = None
+    copies: Callable[[Services], Copies] | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
     ping_responses: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()

@@ -19,7 +19,7 @@ from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.purge import PURGE, PurgeReport, Selection
-from pkgrepo.proxy.schema import Duration, Pattern, Seconds
+from pkgrepo.proxy.route_schema import Duration, Pattern, Seconds
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.jobs import Progress

@@ -12,13 +12,14 @@ import msgspec
 from attrs import frozen
 from msgspec import UNSET
 
-from pkgrepo.errors import existing
+from pkgrepo.errors import Invalid, existing
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.upstream.routes import Credentials, Route
 from pkgrepo.untrusted.text import seconds_of
 
-from .schema import DEFAULT, Cache, RouteConfig, Routes
+from .route_schema import Replicate, RouteConfig, Routes, server_of
+from .schema import DEFAULT, Cache
 
 DEFAULT_TTL_S = 300
 DEFAULT_NEGATIVE_TTL_S = 60
@@ -57,6 +58,25 @@ class Rules:
 
 
 @frozen
+class Followed:
+    """
+    The repository of another pkgrepo whose events a proxy follows.
+
+    ``server`` is the address of the server, without a slash at its end, on the host of the only route; ``repository``
+    is its path there. ``files`` are globs of ``fnmatch`` without capitals: of ``package/file`` and ``image:tag``, of
+    what is fetched as soon as it is published.
+    """
+
+    server: str
+    repository: str
+    files: tuple[str, ...] = ()
+
+    def wants(self, name: str) -> bool:
+        """Whether a file (``package/file``) or an image (``image:tag``, ``image@digest``) is fetched at once."""
+        return _matching(name, self.files) is not None
+
+
+@frozen
 class ProxyConfig:
     """
     The configuration of a proxy repository.
@@ -76,6 +96,7 @@ class ProxyConfig:
     unused_days: int | None = None
     rules: Rules = Rules()
     replicas: bool = False
+    follows: Followed | None = None
 
 
 @frozen
@@ -163,7 +184,20 @@ def _make_proxy(repository: Repository) -> ProxyConfig:
         unused_days=cache.unused_days,
         rules=_rules(repository),
         replicas=bool(repository.settings.get("routes_are_replicas")),
+        follows=_followed(repository, given[0]),
     )
+
+
+def _followed(repository: Repository, route: RouteConfig | str) -> Followed | None:
+    given = repository.settings.get("replicate")
+    if given is None:
+        return None
+    assert isinstance(route, RouteConfig), "a stored route is in its one form"
+    replicate = msgspec.convert(given, Replicate)
+    try:
+        return Followed(*server_of(replicate, route), _globs(replicate.files))
+    except Invalid:  # the route was changed since; its editors see that nothing is followed
+        return None
 
 
 def _make_virtual(repository: Repository) -> VirtualConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, Final
 
@@ -136,12 +137,17 @@ async def show_tree(visit: Visit, storage: str, name: str, path: str) -> Respons
 async def show_upstreams(visit: Visit, storage: str, name: str) -> Response:
     """The routes of a proxy repository, with their health and the figures of the cache."""
     repository = await find_repository(visit, storage, name)
-    state = await visit.api("GET", "/repository/<repository>/upstream", {"repository": f"{storage}/{name}"})
+    place = {"repository": f"{storage}/{name}"}
+    state = await visit.api("GET", "/repository/<repository>/upstream", place)
+    followed = None
+    with suppress(NotFound):
+        followed = await visit.api("GET", "/repository/<repository>/replication", place)
     return visit.page(
         "repositories/upstreams.html",
         repository=repository,
         tab="upstreams",
         state=state,
+        followed=followed,
         routes=sorted_rows(visit, state.routes, ROUTE_COLUMNS, "-priority"),
         order=order_of(visit, ROUTE_COLUMNS, "-priority"),
     )

@@ -48,6 +48,8 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "token.expiring": "An access token expires in 14 days, and again in 3 days.",
     "upstream.down": "A proxy repository does not reach an upstream: requests to it are not sent for a while.",
     "upstream.up": "The upstream answers again.",
+    "replication.failed": "A repository cannot follow the one of another server for more than a minute.",
+    "replication.recovered": "It is followed again.",
     "gc.finished": "A garbage collection ended.",
     "retention.finished": "A retention run ended.",
     "backup.finished": "A backup and its check ended; state is failed if it was not made, or is damaged.",

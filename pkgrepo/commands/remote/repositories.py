@@ -260,7 +260,7 @@ async def collect_garbage(
         body["grace_seconds"] = grace_s
     if idle_s is not None:
         body["upload_idle_seconds"] = idle_s
-    _show(session.printer, await _run(session, body, "repository", path, "gc"))
+    _show(session.printer, await run_job(session, body, "repository", path, "gc"))
 
 
 @click.command("purge")
@@ -275,7 +275,7 @@ async def collect_garbage(
 async def purge_cache(session: Session, /, path: str, **given: Any) -> None:
     """Let a proxy repository forget what it keeps of its upstreams."""
     body = {key: value for key, value in given.items() if value}
-    found = await _run(session, body, "repository", path, "cache", "purge")
+    found = await run_job(session, body, "repository", path, "cache", "purge")
     verb = "would remove" if found["dry_run"] else "removed"
     session.printer.done(
         f"{verb} {plural(found['files'], 'file')} of {plural(found['packages'], 'package')} and "
@@ -289,7 +289,7 @@ async def purge_cache(session: Session, /, path: str, **given: Any) -> None:
 @remote
 async def rebuild(session: Session, path: str) -> None:
     """Let the server make the documents of all packages of a repository anew."""
-    found = await _run(session, {}, "repository", path, "rebuild")
+    found = await run_job(session, {}, "repository", path, "rebuild")
     session.printer.done(f"compared {plural(found['packages'], 'package')} and changed {found['changed']}", found)
 
 
@@ -298,7 +298,7 @@ async def rebuild(session: Session, path: str) -> None:
 @remote
 async def verify(session: Session, path: str) -> None:
     """Let the server read every stored file of a repository and compare its digest, and wait until it has."""
-    found = await _run(session, {}, "repository", path, "verify")
+    found = await run_job(session, {}, "repository", path, "verify")
     session.printer.done(
         f"read {plural(found['blobs'], 'blob')} ({size(found['size_bytes'])}): {found['missing']} missing, "
         f"{found['damaged']} damaged",
@@ -310,9 +310,9 @@ async def verify(session: Session, path: str) -> None:
         raise Failed(f"{plural(len(found['errors']), 'problem')} found")
 
 
-async def _run(session: Session, body: dict[str, Any], *segments: str) -> Any:
+async def run_job(session: Session, body: dict[str, Any], *segments: str, **query: str) -> Any:
     """The result of a job that this request starts. :raises Failed: it failed, or was cancelled"""
-    reply = await session.client.call("POST", at(*segments), value=body, query={"wait": WAIT_S})
+    reply = await session.client.call("POST", at(*segments), value=body, query={"wait": WAIT_S, **query})
     if reply.status != 202:
         return reply.value
     job = reply.value

@@ -13,6 +13,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.proxy.configuration import VirtualConfig, virtual_config_of
+from pkgrepo.proxy.route_schema import RouteConfig
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.policy.schema import ServingPolicy
 
@@ -55,7 +56,7 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
         found = super().normalised()
         assert found.proxy is not UNSET, "it is normalised"
         for index, route in enumerate(found.proxy.routes):
-            if isinstance(route, schema.RouteConfig) and route.packages is not UNSET:
+            if isinstance(route, RouteConfig) and route.packages is not UNSET:
                 raise Invalid(
                     "the routes of a channel have all its packages; use reserved_names, or proxies with other channels",
                     f"/proxy/routes/{index}/packages",

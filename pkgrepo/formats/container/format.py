@@ -32,6 +32,7 @@ from .names import DigestInvalid, NameInvalid, TagInvalid, check_place, parse_na
 from .proxied.explaining import ImageExplainer
 from .proxied.keeping import ImageKeeper
 from .proxied.registry_client import api_of
+from .proxied.replication import ImageCopies
 from .routes import RegistrySite
 from .saved_images import publish_sent
 from .setup import install_snippets, snippets
@@ -121,6 +122,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         explain=explain,
         refusal=refusal,
         keep_image=keep_image,
+        copies=lambda services: ImageCopies(services, images_of(services)),
         branches=lambda services, tokens: {"v2": registry(services, tokens)},
         ping_responses=dict.fromkeys((b"/v2", b"/v2/"), ping_response()),
         background=lambda services, reactor: [quarantine(services, reactor)],

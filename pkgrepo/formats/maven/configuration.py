@@ -10,6 +10,7 @@ from pkgrepo.formats.maven.openpgp import read_certificates
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
+from pkgrepo.proxy.route_schema import Text
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.policy.schema import ServingPolicy
@@ -93,7 +94,7 @@ class VirtualConfig(schema.MergingConfig, frozen=True, kw_only=True, tag=Reposit
     fixed: ClassVar[tuple[str, ...]] = (*schema.MergingConfig.fixed, "publish_snapshots_to")
 
     publish_snapshots_to: Annotated[
-        schema.Text | None,
+        Text | None,
         meaning(
             "The member to which snapshots go that are published to a virtual repository, if not "
             "to publish_to (Java only)."

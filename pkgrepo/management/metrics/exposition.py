@@ -23,13 +23,14 @@ from pkgrepo import __version__
 from pkgrepo.errors import StorageFailed
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response
-from pkgrepo.interfaces import IBlobStore
+from pkgrepo.interfaces import IBlobStore, Reader
 from pkgrepo.management.api.access_rules import METRICS_READERS
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.metrics.sums import AllMetrics, Families, summed
 from pkgrepo.model import Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.replication.status import ReplicaStatus, read_status
 from pkgrepo.repositories.advisories.known import Knowledge
 from pkgrepo.repositories.backup.runs import BackupState
 from pkgrepo.repositories.registry import Registry
@@ -87,6 +88,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     known = await services.shared.advisories.knowledge()
     logged = await services.shared.catalog.look(counted_rows)
     ecosystems = sorted(each.ecosystem.name for each in services.formats.values() if each.ecosystem is not None)
+    replicas = await services.shared.catalog.scan(_read_replicas, repositories, services.shared.clock.now_ms())
     state, problem = await services.backups.state(), await services.backups.problem()
     twins = {name: await services.twins.state(name) for name in services.twins.plans}
     await services.shared.registry.refresh()
@@ -97,6 +99,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _storages(stores),
         lambda: _layout([each for each, _ in stores], behind),
         lambda: _proxies(counts),
+        lambda: _replicas(replicas),
         lambda: _rules(matches),
         lambda: _advisories(known, ecosystems),
         lambda: _download_log(logged),
@@ -205,6 +208,23 @@ def _proxies(every: Sequence[tuple[str, CacheCounts]]) -> Iterator[Metric]:
     yield counter("pkgrepo_upstream_bytes", "Bytes that upstreams sent.", ["repo"], fetched)
     seconds = [([path], each.upstream_ms / 1000) for path, each in every]
     yield counter("pkgrepo_upstream_seconds", "Time of requests to upstreams.", ["repo"], seconds)
+
+
+def _read_replicas(r: Reader, repositories: Sequence[Repository], now_ms: int) -> list[tuple[str, ReplicaStatus]]:
+    found = ((each.path, read_status(r, each, now_ms)) for each in repositories)
+    return [(path, status) for path, status in found if status is not None]
+
+
+def _replicas(every: Sequence[tuple[str, ReplicaStatus]]) -> Iterator[Metric]:
+    lags = [([path], each.lag_s) for path, each in every if each.lag_s is not None]
+    text = "Since when something is left to do of what a repository follows; 0 if nothing is."
+    yield gauge("pkgrepo_replication_lag_seconds", text, ["repo"], lags)
+    text = "Events of another server that are not read, and tasks that are not done."
+    yield gauge("pkgrepo_replication_lag_events", text, ["repo"], [([path], each.lag_events) for path, each in every])
+    failed = [([path], each.failed_tasks) for path, each in every]
+    yield gauge("pkgrepo_replication_failed_tasks", "Tasks that failed and are tried again.", ["repo"], failed)
+    up = [([path], int(each.state in ("comparing", "following"))) for path, each in every]
+    yield gauge("pkgrepo_replication_up", "1 while a repository follows another one, else 0.", ["repo"], up)
 
 
 def _rules(matches: Mapping[tuple[str, str], int]) -> Iterator[Metric]:

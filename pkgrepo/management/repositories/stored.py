@@ -164,6 +164,7 @@ SHOWN_IN_AUDIT = frozenset(
         "publishers",
         "push_rules",
         "quota",
+        "replicate",
         "resolution",
         "retention",
         "routes_are_replicas",

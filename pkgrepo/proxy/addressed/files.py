@@ -101,6 +101,20 @@ class AddressedFiles:
         self._context.counters.add(proxy.id, CacheCounts(misses=1))
         return await self._join(proxy, request, trace, partial(Transfer.content, holds_parts=True))
 
+    async def keep(self, proxy: Repository, request: FileRequest) -> File:
+        """
+        A file when it is kept.
+
+        :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``fetch``
+        """
+        trace = Trace()
+        kept = await self._find_now(proxy, request, trace)
+        if kept is not None:
+            return kept
+        self._context.counters.add(proxy.id, CacheCounts(misses=1))
+        _, found = await self._join(proxy, request, trace, lambda transfer: transfer.finish())
+        return found
+
     async def fetch_digests(self, proxy: Repository, request: FileRequest, trace: Trace) -> RemoteFile | File:
         """
         A file with all its digests, as soon as it is verified: clients ask for checksums while it is being recorded.

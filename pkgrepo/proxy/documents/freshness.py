@@ -152,6 +152,14 @@ class Documents:
             raise outcome.missing(request.name)
         return await self._kept.read(repository, outcome, work)
 
+    async def read_kept(self, repository: Repository, held: Held, work: Callable[..., T]) -> T:
+        """
+        The result of ``work`` as that of ``read``, and no upstream is asked.
+
+        :raises BlobMissing: the parts of the response are lost; :raises PartsDamaged: they are damaged
+        """
+        return await self._kept.read(repository, held, work)
+
     async def forget(self, repository: Repository, keys: Sequence[str]) -> None:
         """Forget answers: the next client makes upstreams be asked."""
         await self._kept.forget(repository, keys)

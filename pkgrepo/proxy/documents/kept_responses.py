@@ -234,6 +234,12 @@ class KeptResponses:
         self.forget_here(repository.id, keys)
         self._on_forget(repository, keys)
 
+    def read_again(self, repository: Repository, keys: Sequence[str]) -> None:
+        """Have the rows of answers read again, in all processes: they were marked as old."""
+        self.forget_here(repository.id, keys)
+        self.forget_absent(repository)
+        self._on_forget(repository, keys)
+
     def forget_here(self, repository_id: int, keys: Sequence[str]) -> None:
         """Forget answers that were removed, in this process."""
         self.changes += 1

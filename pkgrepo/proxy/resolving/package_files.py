@@ -71,6 +71,12 @@ class PackageFiles:
         # each request is counted of what a rule warns of
         return evolve(found, fresh=None) if trace.counted else found
 
+    async def keep_addressed(self, repository: Repository, key: str, path: str) -> File:
+        """A file that is found by its path, when it is kept. It raises what L{AddressedFiles.keep} raises."""
+        request = self._formats[repository.format].file_request
+        assert request is not None, "files of this format are listed"
+        return await self._addressed.files.keep(repository, request(key, path))
+
     def forget(self, repository: Repository) -> None:
         """Forget what is only in the memory of processes about the files of a proxy; what is kept stays."""
         self.forget_here(repository)

@@ -61,14 +61,16 @@ def append_package_event(
 
 def if_active(command: Callable[..., T]) -> Callable[..., T]:
     """
-    Wrap a command so that it fails if the repository was switched off or removed during the upload.
+    Wrap a command so that it fails if the repository was switched off, removed or made hosted since it was begun.
 
     It then raises L{RepositoryInactive} or L{NotFound}, and L{ReadOnly} for a virtual repository, which has no content
     of its own.
     """
 
     def run(tx: Transaction, /, repository: Repository, *args: Any) -> T:
-        if not repositories.get_repository(tx, repository.id).active:
+        present = repositories.get_repository(tx, repository.id)
+        # what was to be evicted from the cache of a proxy is content of a hosted repository now
+        if not present.active or present.type is not repository.type:
             raise RepositoryInactive(repository.path)
         if repository.type is RepositoryType.VIRTUAL:
             raise ReadOnly(f"repository {repository.path} is virtual: packages are in its members")

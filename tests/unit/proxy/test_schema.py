@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.proxy.schema import MOST_MEMBERS, MOST_ROUTES, ProxyConfig, VirtualConfig, default_name
+from pkgrepo.proxy.route_schema import MOST_ROUTES, default_name
+from pkgrepo.proxy.schema import MOST_MEMBERS, ProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations, HostedConfig
 
 ALL = Configurations("this format", HostedConfig | ProxyConfig | VirtualConfig)

@@ -345,6 +345,37 @@ CREATE TABLE import_left_out (
     PRIMARY KEY (import_id, package, item)
 ) WITHOUT ROWID;
 
+-- How far proxy repositories have followed the events of the repositories of other servers.
+CREATE TABLE replica (
+    repository_id INTEGER PRIMARY KEY REFERENCES repository (id) ON DELETE CASCADE,
+    source TEXT NOT NULL,                       -- what is followed: address of the server, and repository there
+    position TEXT NOT NULL DEFAULT '',          -- the last event there whose effects are noted; empty before the first
+    walk TEXT NOT NULL,                         -- of a full comparison: kept, listed; empty when it has ended
+    walked TEXT NOT NULL DEFAULT '',            -- how far that has come: a key here, a cursor of a page there
+    events_left INTEGER NOT NULL DEFAULT 0,     -- behind the position, when it was asked the last time
+    compared_at INTEGER,                        -- when the last full comparison began
+    reason TEXT NOT NULL DEFAULT '',            -- why
+    checked_at INTEGER,                         -- the last response with events
+    current_at INTEGER,                         -- when nothing was left to do the last time
+    error TEXT NOT NULL DEFAULT '',
+    failing_since INTEGER,
+    announced INTEGER NOT NULL DEFAULT 0        -- 1: an event says that it fails
+);
+
+-- What remains to be done for them: a version of a package, a tag or manifest of an image, or all of a package.
+CREATE TABLE replica_task (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    version TEXT NOT NULL,                      -- empty: documents only; *: all
+    serial INTEGER NOT NULL DEFAULT 0,          -- grows when it is to be done anew
+    compared INTEGER NOT NULL DEFAULT 0,        -- 1: of a full comparison, which waits for what is of events
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL,
+    error TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (repository_id, package_key, version)
+) WITHOUT ROWID;
+CREATE INDEX replica_task_due ON replica_task (repository_id, compared, due_at);
+
 -- Changes of packages in order; written in the transaction of the change, and never changed.
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

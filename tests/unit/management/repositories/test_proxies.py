@@ -14,7 +14,8 @@ from pkgrepo.formats.python.configuration import HostedConfig as PythonHosted
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of
-from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig, default_name
+from pkgrepo.proxy.route_schema import default_name
+from pkgrepo.proxy.schema import ProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations
 from pkgrepo.storage.catalog.server.settings import bump_config_serial
 from tests.support.memory_server import Stack

@@ -1,0 +1,230 @@
+"""Files of packages that are kept of a repository that is followed; see L{pkgrepo.replication.copies.Copies}."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from attrs import define, frozen
+
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamMismatch
+from pkgrepo.interfaces import ICatalog, Reader, Transaction
+from pkgrepo.model import SYSTEM, File, Package, Repository, Version, VersionState
+from pkgrepo.proxy.configuration import proxy_config_of, rules_of
+from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.resolving.resolver import Resolver
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
+from pkgrepo.repositories.publish.package_changes import (
+    EVICTED,
+    append_package_event,
+    bump_package_serial,
+    remove_files,
+    set_version_state,
+)
+from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.storage.catalog.packages.pins import pinned_units
+from pkgrepo.storage.catalog.server.repositories import get_repository
+from pkgrepo.storage.catalog.upstream_documents import documents_of_package
+
+from .source import Digests, RemotePath, RemoteVersion
+
+Fetch = Callable[[Repository, str, str], Awaitable[File]]
+
+LATEST: Final = "latest"  # a tag that moves with every version that is kept
+_STATES: Final = frozenset(VersionState)
+
+
+@frozen
+class _Kept:
+    """A version and its files that are kept, by path; whether it is pinned, and how many bytes the repository keeps."""
+
+    version: Version | None
+    files: Mapping[str, File]
+    pinned: bool
+    bytes: int
+
+
+@define(eq=False, kw_only=True)
+class FileCopies:
+    """The files of all formats with indexed packages; ``fetch`` keeps the file of a package at a path."""
+
+    _catalog: ICatalog
+    _publisher: Publisher
+    _resolver: Resolver
+    _formats: Mapping[str, StoredFormat]
+    _proxied: Mapping[str, Proxied]
+    _fetch: Fetch
+
+    async def kept(self, repository: Repository, package: str) -> Sequence[str]:
+        """The texts of the versions that are kept."""
+        found: Sequence[str] = await self._catalog.scan(_read_versions, repository.id, package)
+        return found
+
+    async def keep(self, repository: Repository, package: str, version: RemoteVersion) -> None:
+        """See there."""
+        try:
+            key = self._formats[repository.format].version_key(version.version)
+        except Invalid:
+            return  # no client could ask for it
+        kept: _Kept = await self._catalog.scan(_read_kept, repository.id, package, key)
+        listed = {each.path: each for each in version.files}
+        gone = [path for path, file in kept.files.items() if not _is_there(file, path, listed)]
+        if gone and not self._holds(repository, kept):
+            await self._evict(repository, package, key, gone)
+        await self._renew(repository, package, [*listed])
+        missing = [each for each in version.files if each.path not in kept.files or each.path in gone]
+        await self._fetch_all(repository, package, missing, kept.bytes)
+        await self._publisher.change(
+            adopt_facts, repository, package, key, version, self._formats[repository.format].index
+        )
+
+    async def drop(self, repository: Repository, package: str, version: str) -> None:
+        """See there."""
+        try:
+            key = self._formats[repository.format].version_key(version)
+        except Invalid:
+            return
+        kept: _Kept = await self._catalog.scan(_read_kept, repository.id, package, key)
+        if kept.version is not None and not self._holds(repository, kept):
+            await self._evict(repository, package, key, None)
+        await self._renew(repository, package, [*kept.files])
+
+    async def renew(self, repository: Repository, package: str) -> None:
+        """See there."""
+        paths: Sequence[str] = await self._catalog.scan(_read_paths, repository.id, package)
+        await self._renew(repository, package, paths)
+
+    def _holds(self, repository: Repository, kept: _Kept) -> bool:
+        """Whether files stay that the upstream does not have any more."""
+        return kept.pinned or rules_of(repository).keep_removed
+
+    def _wants(self, repository: Repository, package: str, path: str) -> bool:
+        follows = proxy_config_of(repository).follows
+        return follows is not None and follows.wants(f"{package}/{path.rpartition('/')[2]}")
+
+    async def _evict(self, repository: Repository, package: str, key: str, paths: Sequence[str] | None) -> None:
+        command = partial(remove_files, kind=EVICTED)
+        indexer = self._formats[repository.format].index
+        with suppress(NotFound):  # it went meanwhile
+            await self._publisher.change(command, repository, package, key, paths, SYSTEM, indexer, False)
+
+    async def _fetch_all(self, repository: Repository, package: str, missing: Sequence[RemotePath], size: int) -> None:
+        """Fetch those files that are wanted, as long as there is room; an error is raised when all were tried."""
+        room, failure = proxy_config_of(repository).max_bytes, None
+        for each in missing:
+            if not self._wants(repository, package, each.path):
+                continue
+            size += max(each.size, 0)
+            if room is not None and size > room:
+                break  # it would be evicted again
+            try:
+                await self._get(repository, package, each.path, each.digests)
+            except UpstreamFailed as error:
+                failure = failure or error
+            except NotFound:  # a rule hides it, or it is gone again: another event says so
+                continue
+        if failure is not None:
+            raise failure
+
+    async def _get(self, repository: Repository, package: str, path: str, digests: Digests) -> None:
+        file = await self._fetch(repository, package, path)
+        if not _has(file, digests):
+            raise UpstreamMismatch(
+                proxy_config_of(repository).routes[0].name, f"it sends another {path} than the one that it lists"
+            )
+
+    async def _renew(self, repository: Repository, package: str, paths: Sequence[str]) -> None:
+        """Ask for the documents that list some paths, if any document of the package is kept, or files are wanted."""
+        follows = proxy_config_of(repository).follows
+        eager = follows is not None and bool(follows.files)
+        if not eager and not await self._catalog.scan(documents_of_package, repository.id, package):
+            return
+        document_of = self._proxied[repository.format].document_of
+        for key in dict.fromkeys(document_of(package, path) for path in paths or ("",)):
+            with suppress(NotFound, Invalid):
+                await self._resolver.state(repository, key)
+
+
+def _is_there(file: File, path: str, listed: Mapping[str, RemotePath]) -> bool:
+    """Whether the upstream has a file as it is kept, or the one of which it is a companion."""
+    if path in listed:
+        return _has(file, listed[path].digests)
+    return file.role is not None and any(path.startswith(each) for each in listed)
+
+
+def _has(file: File, digests: Digests) -> bool:
+    """Whether a file has all digests that are listed of it, of those that are known."""
+    known = {**file.digests, "sha256": file.sha256}
+    return all(known[name] == digest for name, digest in digests.items() if name in known)
+
+
+def _read_versions(r: Reader, repository_id: int, package: str) -> list[str]:
+    found = packages.find_package(r, repository_id, package)
+    return [] if found is None else versions.version_texts(r, found.id)
+
+
+def _read_paths(r: Reader, repository_id: int, package: str) -> list[str]:
+    found = packages.find_package(r, repository_id, package)
+    return [] if found is None else [each.path for each in files.files_of_package(r, found.id)]
+
+
+def _read_kept(r: Reader, repository_id: int, package: str, key: str) -> _Kept:
+    size = get_repository(r, repository_id).bytes_used
+    version = versions.find_by_keys(r, repository_id, package, key)
+    if version is None:
+        return _Kept(None, {}, pinned=False, bytes=size)
+    pinned = (package, key) in pinned_units(r, repository_id)
+    held = {each.path: each for each in files.files_of_version(r, version.id)}
+    return _Kept(version, held, pinned=pinned, bytes=size)
+
+
+def adopt_facts(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    key: str,
+    remote: RemoteVersion,
+    indexer: Indexer,
+    now_ms: int,
+) -> None:
+    """
+    Give a kept version the state and the tags that it has at the upstream, for the day on which it is hosted here.
+
+    Clients of a proxy get both from documents of the upstream.
+    """
+    package = packages.find_package(tx, repository.id, package_key)
+    version = None if package is None else versions.find_version(tx, package.id, key)
+    if package is None or version is None:
+        return
+    state = VersionState(remote.state) if remote.state in _STATES else version.state
+    if state is not version.state or remote.reason != version.reason:
+        set_version_state(tx, repository, package.key, key, state, remote.reason, SYSTEM, indexer, now_ms)
+    _adopt_tags(tx, repository, package, version, remote.tags, indexer, now_ms)
+
+
+def _adopt_tags(
+    tx: Transaction,
+    repository: Repository,
+    package: Package,
+    version: Version,
+    names: Sequence[str],
+    indexer: Indexer,
+    now_ms: int,
+) -> None:
+    present = set(tags.names_by_version(tx, package.id).get(version.id, ()))
+    moved, gone = sorted({*names} - present), sorted(present - {*names, LATEST})
+    for name in moved:
+        tags.set_tag(tx, package.id, name, version_id=version.id, actor=SYSTEM, now_ms=now_ms)
+    for name in gone:
+        tags.remove_tag(tx, package.id, name)
+    if moved or gone:
+        package = bump_package_serial(tx, repository, package, now_ms)
+        indexer(PackageIndex(tx, package, now_ms), Change())
+    if moved:
+        append_package_event(tx, package, "tagged", {"tags": moved}, SYSTEM, now_ms, version=version)
+    if gone:
+        append_package_event(tx, package, "untagged", {"tags": gone}, SYSTEM, now_ms, version=version)
