@@ -11,6 +11,7 @@ from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.model import Repository
 from pkgrepo.repositories.addresses import (
     AddressTable,
     check_alias,
@@ -108,6 +109,13 @@ async def change_hosts(call: Call, body: AddressChanges) -> AddressesRecord:
     return await _store(call, added, gone, given)
 
 
+def _check_view(call: Call, repository: Repository, text: str, place: str) -> None:
+    try:
+        call.view_of(repository, text)
+    except Invalid as error:
+        raise Invalid(str(error), place) from None
+
+
 def _kept(given: Mapping[str, str | None]) -> Given:
     return {name: path for name, path in given.items() if path is not None}
 
@@ -118,16 +126,19 @@ def _check(call: Call, wanted: AddressTable) -> None:
     own = {call.shared.public_url.partition("//")[2].partition("/")[0].lower(), call.request.asked_host}
     for kind in ("hosts", "aliases"):
         for name, path in getattr(wanted, kind).items():
-            repository = call.registry.find_path(path)
+            named, at, text = path.partition("@")
+            repository = call.registry.find_path(named)
             if repository is None or repository.parent is not None:
-                raise Invalid(f"there is no repository {path}", pointer(kind, name))
+                raise Invalid(f"there is no repository {named}", pointer(kind, name))
+            if at:
+                _check_view(call, repository, text, pointer(kind, name))
             if name in getattr(configured, kind):
                 raise Conflict(f"{name} is set in the configuration file")
             if name.startswith("/v2/") and repository.format != FORMAT:
                 raise Invalid(f"{path} is no container repository, as names below /v2/ are of", pointer(kind, name))
     for host in own:
         found = wanted.of_host(host)
-        repository = None if found is None else call.registry.find_path(found)
+        repository = None if found is None else call.registry.find_path(found.partition("@")[0])
         if repository is not None and repository.format != FORMAT:
             raise Conflict(f"{host} is the name of the server itself, whose API and console would not be there")
 
@@ -164,5 +175,5 @@ def _record(call: Call, stored: AddressTable) -> AddressesRecord:
         hosts=dict(stored.hosts),
         aliases=dict(stored.aliases),
         configured=ConfiguredRecord(hosts=dict(configured.hosts), aliases=dict(configured.aliases)),
-        missing=sorted(name for name, path in named.items() if call.registry.find_path(path) is None),
+        missing=sorted(name for name, path in named.items() if not call.registry.find_path(path.partition("@")[0])),
     )

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from attrs import Factory, define, evolve, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import DatedView, Repository, RepositoryType, VersionState
@@ -125,7 +126,9 @@ def package_past(
     ``highest`` is that of a format with tags.
     """
     states, tags = _States(at_ms), None if highest is None else _Tags(highest)
+    gil = GilReleaser()
     for each in package_history(reader, package_id):
+        gil.release_if_due()
         states.follow(each)
         if tags is not None and each.at_ms <= at_ms:
             tags.follow(each)

@@ -37,7 +37,10 @@ ROUTE_COLUMNS: Final[Columns[Any]] = {
 # How a step is coloured; the others are neutral.
 STEP_SIGNS: Final = {
     **dict.fromkeys(("owned", "merged", "fetched", "confirmed", "cached", "file_kept", "file_listed"), "good"),
-    **dict.fromkeys(("stale", "gone", "hidden", "withheld", "unsigned", "file_removed", "owned_inactive"), "warn"),
+    **dict.fromkeys(
+        ("stale", "gone", "hidden", "withheld", "unsigned", "file_removed", "owned_inactive", "later", "unknown"),
+        "warn",
+    ),
     **dict.fromkeys(("failed", "denied", "reserved", "retired", "file_refused", "file_unlisted"), "bad"),
 }
 

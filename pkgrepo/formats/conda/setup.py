@@ -14,6 +14,7 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
 
     Those for publishing are left out unless the repository ``publishes``.
     """
+    url = _quoted(url)
     parts = urlsplit(url)
     host, path = f"{parts.scheme}://{parts.netloc}", parts.path
 
@@ -67,9 +68,14 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
 
 def install_snippets(url: str, name: str, version: str) -> Sequence[Snippet]:
     """How to install a version; ``url`` is the channel's address without a slash at the end."""
-    wanted = f"{name}={version}"
+    url, wanted = _quoted(url), f"{name}={version}"
     return [
         command("conda", "conda", "install", "--override-channels", "-c", url, wanted),
         command("mamba", "mamba", "install", "--override-channels", "-c", url, wanted),
         command("pixi", "pixi", "add", wanted),
     ]
+
+
+def _quoted(url: str) -> str:
+    """The address of a view of the past as all clients take it: conda's classic solver takes an @ for a feature."""
+    return url.replace("@", "%40")

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from attrs import define, evolve, frozen
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.format import Declares
@@ -108,10 +109,11 @@ class Judge:
         """
         hidden_versions: dict[str, Verdict] = {}
         hidden_files: dict[str, Verdict] = {}
-        rules, hosted = self.rules, self.member.type is RepositoryType.HOSTED
+        rules, hosted, gil = self.rules, self.member.type is RepositoryType.HOSTED, GilReleaser()
         for version, stored, facts in stored_facts(
             reader, self.format, self.member, rules.package, package_id, rules, complete=self.complete
         ):
+            gil.release_if_due()
             main = [each for each in stored if each.role is None]
             verdicts = {
                 each.path: rules.decide(

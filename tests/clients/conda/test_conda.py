@@ -15,6 +15,7 @@ from tests.support.client_programs import CLIENTS, client_environment, run_clien
 from tests.support.conda_packages import make_conda, make_tar_bz2
 from tests.support.configurations import PRIVATE, hosted, tokens, virtual
 from tests.support.container_clients import ADMIN
+from tests.support.dated import now_between
 from tests.support.forked_programs import run_pkgrepo
 from tests.support.http_client import HttpClient
 from tests.support.imports import counts, static, take, write
@@ -38,7 +39,7 @@ def configuration(old):
     scopes = {"reader": ("main/*", ["read"], [])}
     return (
         f'imports.folders = ["{old}"]\naliases = {{ "/channels/old/" = "main/moved" }}\n'
-        + hosted("conda", ch="", private=PRIVATE, moved="")
+        + hosted("conda", ch="", dated="", private=PRIVATE, moved="")
         + virtual("conda", "all", "main/ch")
         + tokens(ADMIN[0], {"reader": TOKEN}, scopes)
     )
@@ -142,3 +143,13 @@ def test_a_twin_is_a_channel(conda, server, tmp_path):
     with static(tmp_path / "twin") as channel:
         conda(channel, "create", "--yes", "--prefix", tmp_path / "env", "demo")
     assert [(tmp_path / f"env/share/{name}.txt").read_text() for name in ("demo", "other")] == ["1.0", "2.0"]
+
+
+def test_a_view_of_the_past_has_the_version_of_then(conda, server, tmp_path):
+    channel = HttpClient(f"{server.url}/repositories/main/dated", ADMIN)
+    assert channel.put("/noarch/aged-1.0-0.tar.bz2", make_old("aged", "1.0")).status == 201
+    then = now_between()
+    assert channel.put("/noarch/aged-2.0-0.tar.bz2", make_old("aged", "2.0")).status == 201
+    for number, sign in enumerate((f"%40{then}", "")):  # its solver drops channels with an @
+        conda(f"{channel.url}{sign}", "create", "--yes", "--prefix", tmp_path / f"env{number}", "aged")
+    assert [(tmp_path / f"env{number}/share/aged.txt").read_text() for number in (0, 1)] == ["1.0", "2.0"]

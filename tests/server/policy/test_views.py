@@ -278,3 +278,26 @@ def test_a_snapshot_of_a_proxy_tells_what_is_kept(world: World, times: Mapping[s
         rows = [each for each in found["items"] if each["package"].endswith(NAME)]
     assert [each["added"] for each in rows] in ([["1.1.0"]], [["1.1.0-py_0"]]), rows
     assert any("upstreams" in each for each in found["limits"])
+
+
+def test_an_alias_and_a_percent_sign_stand_for_a_view(world: World, times: Mapping[str, str]) -> None:
+    path = f"main/npm-own@{times['between']}"
+    for wrong in ("main/npm-own@soon", f"main/nothing@{times['between']}", "main/npm-own@9999-01-01"):
+        assert world.api.post_json("/system/hosts", {"aliases": {"/frozen": wrong}}, "PATCH").status == 422
+    server = world.url.partition("//")[2]
+    assert world.api.post_json("/system/hosts", {"hosts": {server: path}}, "PATCH").status == 409
+    world.ok("PATCH", "/system/hosts", {"aliases": {"/frozen": path}})
+    try:
+        frozen = HttpClient(f"{world.url}/frozen", AUTH)
+        document = frozen.get(f"/{NAME}").json
+        assert document["dist-tags"] == {"latest": "1.0.0"}
+        assert document["versions"]["1.0.0"]["dist"]["tarball"].startswith(f"{world.url}/frozen/")
+        assert frozen.ask("PUT", "/more", b"{}", {"Content-Type": "application/json"}).status == 405
+        assert world.ok("GET", "/system/hosts")["missing"] == []
+    finally:
+        world.ok("PATCH", "/system/hosts", {"aliases": {"/frozen": None}})
+    quoted = world.at(f"npm-own%40{times['between'].replace(':', '%3A')}").get(f"/{NAME}")
+    assert quoted.json["dist-tags"] == {"latest": "1.0.0"}
+    setup = world.ok("GET", f"/repository/main%2Fconda-own/setup?at={times['between']}")
+    assert any(f"conda-own%40{times['between']}" in each["text"] for each in setup)
+    assert not any("Publish" in each["title"] for each in setup)
