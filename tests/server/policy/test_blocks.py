@@ -344,6 +344,21 @@ def test_searches_show_the_version_of_a_package_that_is_left(world: World, kind:
         world.unblock(uid)
 
 
+def test_the_list_of_all_packages_of_npm_shows_the_version_that_is_left(world: World) -> None:
+    client = world.at("npm-own")
+    assert list(client.get("/-/all").json["demo"]["versions"]) == ["1.1.0"]
+    uid = world.block("npm-own", "demo", versions="1.1.0")
+    try:
+        assert list(client.get("/-/all").json["demo"]["versions"]) == ["1.0.0"]
+    finally:
+        world.unblock(uid)
+    uid = world.block("npm-own", "demo")
+    try:
+        assert "demo" not in client.get("/-/all").json
+    finally:
+        world.unblock(uid)
+
+
 def test_searches_for_gems_show_the_version_that_is_left(world: World) -> None:
     def found() -> list[str]:
         return [each["version"] for each in world.at("ruby-own").get("/api/v1/search.json?query=demo").json]

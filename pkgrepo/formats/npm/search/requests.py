@@ -32,8 +32,9 @@ from pkgrepo.formats.npm.search.shown import shown_rows
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Response, json_response
-from pkgrepo.model import Action, Identity
+from pkgrepo.model import Action, Identity, RepositoryType
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
 from pkgrepo.repositories.search_index import Query, SearchIndex, facet, facet_with
 
 DEFAULT_SIZE: Final = 20
@@ -112,12 +113,17 @@ async def search_hosted(context: Context[object], request: Request) -> Response:
 async def listing(context: Context[object], request: Request, listings: Listings) -> Response:
     """All packages, as old clients request them."""
     identity = await identify(context, request)
-    now_ms = context.services.clock.now_ms()
-    if await sees_all_packages(context, identity):
-        content = await listings.whole(context.services.catalog, context.repository, now_ms)
+    catalog, repository, now_ms = context.services.catalog, context.repository, context.services.clock.now_ms()
+    flat = {each.repository.id: each for each in context.services.proxy.resolver.ways(repository)}.get(repository.id)
+    policy = None if flat is None else flat.policy
+    source = CACHED if repository.type is RepositoryType.PROXY else HOSTED
+    named = None if policy is None else policy.named(source, now_ms)
+    sees_all = await sees_all_packages(context, identity)
+    if sees_all and named is None:
+        content = await listings.whole(catalog, repository, now_ms)
     else:
-        keys = set(await _keys(context, request, identity, Query()))
-        content = await listing_of(context.services.catalog, context.repository, keys, now_ms)
+        keys = None if sees_all else set(await _keys(context, request, identity, Query()))
+        content = await listing_of(catalog, repository, keys, now_ms, named)
     return Response(body=content, content_type=JSON, headers=NO_STORE)
 
 

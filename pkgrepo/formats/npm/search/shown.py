@@ -37,7 +37,7 @@ def _replaced(r: Reader, repository_id: int, rows: Sequence[Row], judges: Mappin
         hidden = {} if package is None else judges[row.name].hidden_files(r, package.id)[0]
         if package is None or row.version not in hidden:
             continue
-        latest = _latest(versions.list_versions(r, package.id), row.version, hidden)
+        latest = latest_left(versions.list_versions(r, package.id), row.version, hidden)
         found[row.name] = None
         if latest is not None:
             new = make_row(package, latest, deprecated=latest.state is not VersionState.LIVE)
@@ -45,7 +45,7 @@ def _replaced(r: Reader, repository_id: int, rows: Sequence[Row], judges: Mappin
     return found
 
 
-def _latest(every: Sequence[Version], before: str, hidden: Container[str]) -> Version | None:
+def latest_left(every: Sequence[Version], before: str, hidden: Container[str]) -> Version | None:
     """The highest release below the one that was the latest ``before``, or else above it, or else a prerelease."""
     texts = [each.text for each in every]
     below = every[: texts.index(before)] if before in texts else every
