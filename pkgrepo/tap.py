@@ -119,7 +119,7 @@ def makeService(options: Options) -> IService:
 
 def _automatic_count(config: Config, twistd: Any) -> int:
     """One worker on each processor; one in all where there cannot be several."""
-    confined = twistd is not None and twistd.get("chroot")  # the programs of workers are outside
+    confined = twistd is not None and twistd.get("chroot")  # what workers import later is outside
     if confined or any(sockets_problem(each) for each in config.server.listen):
         return 1
     return min(usable_processors(), MOST_WORKERS)
