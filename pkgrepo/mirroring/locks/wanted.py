@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-import yaml
 from attrs import Factory, define, frozen
 
 from pkgrepo.errors import Invalid
@@ -24,6 +23,7 @@ Digests = frozenset[tuple[str, str]]
 _HASH: Final = re.compile(r"(md5|sha1|sha224|sha256|sha384|sha512)[:=]([0-9a-fA-F]+)")
 _INTEGRITY: Final = re.compile(r"(sha1|sha256|sha384|sha512)-([A-Za-z0-9+/]+={0,2})")
 _NULLS: Final = ("", "~", "null")
+_COLLECTIONS: Final[Mapping[str, Callable[[], Any]]] = {"MappingStartEvent": dict, "SequenceStartEvent": list}
 
 
 @frozen(kw_only=True)
@@ -108,8 +108,12 @@ def read_yaml(text: str) -> Any:
     """
     A YAML document; scalars are texts, and null is None. It is read event by event, so that other threads can run.
 
+    PyYAML, which takes 3 MB and 20 ms, is imported for the first one.
+
     :raises Invalid: it is malformed, nested too deeply, or has more values than any lock file
     """
+    import yaml  # noqa: PLC0415 - see above
+
     try:
         return _read_events(text)
     except (yaml.YAMLError, ValueError) as error:
@@ -117,6 +121,8 @@ def read_yaml(text: str) -> Any:
 
 
 def _read_events(text: str) -> Any:
+    import yaml  # noqa: PLC0415 - as above
+
     root: list[Any] = []
     stack: list[tuple[Any, list[Any]]] = [(root, [])]  # a collection, and the key in a mapping whose value comes next
     for number, event in enumerate(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))):
@@ -142,11 +148,9 @@ def _read_events(text: str) -> Any:
     return root[0] if root else None
 
 
-def _value_of(event: yaml.NodeEvent) -> Any:
-    """The value that an event begins."""
-    if isinstance(event, yaml.MappingStartEvent):
-        return {}
-    if isinstance(event, yaml.SequenceStartEvent):
-        return []
-    assert isinstance(event, yaml.ScalarEvent), "there are no other nodes"
+def _value_of(event: Any) -> Any:
+    """The value that an event of a node begins: a collection or a scalar, since there are no aliases."""
+    collection = _COLLECTIONS.get(type(event).__name__)
+    if collection is not None:
+        return collection()
     return None if event.implicit[0] and event.value in _NULLS else event.value
