@@ -58,7 +58,11 @@ class Listings:
 
 
 async def listing_of(
-    catalog: ICatalog, repository: Repository, keys: Container[str] | None, now_ms: int, named: NamedRules | None
+    catalog: ICatalog,
+    repository: Repository,
+    keys: Container[str] | None,
+    now_ms: int,
+    named: NamedRules | None = None,
 ) -> Content:
     """
     The list of the packages with these keys (None: of all), without the versions that rules hide.
