@@ -28,6 +28,8 @@ class Layouts:
     """
     OCI layouts: the folder itself, whose image is called as the folder, or folders below it, whose paths are names.
 
+    Below the folder of an image may be others.
+
     See L{pkgrepo.importing.images.ImageStore}.
     """
 
@@ -44,8 +46,9 @@ class Layouts:
             folders, files = await self._folder.list(path)
             if any(each.name == INDEX for each in files) and "blobs" in folders:
                 yield path or self._own_name
-            else:
-                waiting += [f"{path}/{each}" if path else each for each in reversed(folders)]
+                # the image below may be one whose name begins with this name; zot has uploads in .uploads
+                folders = [each for each in folders if path and each != "blobs" and not each.startswith(".")]
+            waiting += [f"{path}/{each}" if path else each for each in reversed(folders)]
 
     async def tags(self, name: str) -> Mapping[str, str]:
         """The digest of the manifest of each tag that the index annotates."""

@@ -66,7 +66,7 @@ class TwinState(msgspec.Struct, frozen=True, kw_only=True):
     """
     What is known of a twin; times in ms, 0 for never.
 
-    ``mark`` is that of the settings with which it was written, ``seq`` the event up to which it is complete.
+    ``mark`` is that of the settings of the last run, ``seq`` the event up to which it is complete.
     ``failed_ms`` is when a run failed since it was written, for a ``reason``.
     """
 
@@ -135,7 +135,8 @@ class Twins:
             except Exception as error:
                 known = isinstance(error, PkgrepoError)
                 reason = str(error) if known else "internal error; the server's log has it"
-                state = replace(await self.state(name), failed_ms=self._clock.now_ms(), reason=reason)
+                before = await self.state(name)
+                state = replace(before, mark=plan.mark, failed_ms=self._clock.now_ms(), reason=reason)
                 await self._catalog.write(put_state, name, state)
                 raise
             now_ms = self._clock.now_ms()
@@ -150,10 +151,10 @@ class Twins:
     async def is_due(self, plan: TwinPlan) -> bool:
         """Whether a twin is to be written now; see above."""
         state, now_ms = await self.state(plan.name), self._clock.now_ms()
-        if state.failed_ms:
-            return now_ms - state.failed_ms >= RETRY_S * 1000
         if state.mark != plan.mark:
             return True
+        if state.failed_ms:
+            return now_ms - state.failed_ms >= RETRY_S * 1000
         age_ms = now_ms - state.written_ms
         changed = await self.is_behind(plan)
         return age_ms >= (plan.every_s if changed else DAY_S) * 1000

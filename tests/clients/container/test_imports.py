@@ -22,6 +22,7 @@ from tests.support.server_process import ServerProcess, running
 CHILDREN = [make_image("amd", architecture="amd64"), make_image("arm", architecture="arm64")]
 INDEX = make_index(CHILDREN)
 APP = make_image("app")
+TOOLS = make_image("tools")
 SIGNATURE = make_artifact(INDEX, "application/vnd.example.signature")
 TAG_OF_REFERRERS = INDEX.digest.replace(":", "-")
 IMAGES = {"team/app": {"1.0": APP, "latest": INDEX}, "base": {"edge": make_image("base")}}
@@ -45,10 +46,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the registry, and of some layouts."""
     folder = tmp_path_factory.mktemp("registry")
     layouts = folder / "layouts" / "team" / "app"
-    layouts.mkdir(parents=True)
+    (layouts / ".uploads").mkdir(parents=True)
+    (folder / "layouts" / "_trivy").mkdir()  # as zot has them
     archive = make_oci_archive({"1.0": APP, "latest": INDEX, "": SIGNATURE}, CHILDREN)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(layouts, filter="data")
+    for place, content in ((layouts, archive), (layouts / "tools", make_oci_archive({"edge": TOOLS}))):
+        place.mkdir(exist_ok=True)
+        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+            tar.extractall(place, filter="data")
     return folder
 
 
@@ -108,6 +112,6 @@ def test_another_server_with_tokens_and_referrers_is_taken_in(client, server) ->
 
 
 def test_layouts_are_taken_in(client, place) -> None:
-    assert counts(take(client, "container", place / "layouts", "main/layouts")) == (5, 0, 0)
-    check(client, "layouts", {"team/app": IMAGES["team/app"]})
+    assert counts(take(client, "container", place / "layouts", "main/layouts")) == (6, 0, 0)
+    check(client, "layouts", {"team/app": IMAGES["team/app"], "team/app/tools": {"edge": TOOLS}})
     assert counts(take(client, "container", place / "layouts", "main/layouts")) == (0, 0, 0)

@@ -122,6 +122,11 @@ def test_the_server_keeps_its_twins_up_to_date(tmp_path: Path) -> None:
         assert 'pkgrepo_twin_sound{twin="node"} 1.0' in metrics
         run = http.post("/api/system/twins/node?wait=true", b"").json
         assert (run["written"], run["removed"]) == (0, 0)
+        made = http.post_json("/api/user/token", {"name": "manager", "scopes": ["system"]})
+        environ = clean_environment(PKGREPO_URL=server.url, PKGREPO_TOKEN=made.json["token"])
+        for words, said in ((("list",), f"{twin} "), (("run", "node"), "node: 4 files, of which 0 were written")):
+            done = run_pkgrepo("twin", *words, environ=environ, folder=tmp_path)
+            assert (done.returncode, said in done.stdout) == (0, True), done
         assert http.post("/api/system/twins/absent", b"").status == 404
         assert HttpClient(server.url).post("/api/system/twins/node", b"").status == 401
         assert "node" in http.get("/ui/admin/health").text

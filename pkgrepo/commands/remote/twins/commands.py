@@ -13,7 +13,7 @@ import msgspec
 from pkgrepo.commands.http import Failed
 from pkgrepo.commands.offline import Unsound, run_alone
 from pkgrepo.commands.remote.client import at
-from pkgrepo.commands.remote.printer import Printer
+from pkgrepo.commands.remote.printer import Column, Printer, aged
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.backup.place import S3, Destination
@@ -30,6 +30,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_ROUNDS: Final = 5  # in which a repository that changes meanwhile is read again
+COLUMNS: Final = (
+    Column("NAME", "name"),
+    Column("REPOSITORY", "repository"),
+    Column("TARGET", "target"),
+    Column("WRITTEN", aged("written_at")),
+    Column("FILES", "files", right=True),
+    Column("PROBLEM", "problem"),
+)
 PASSING: Final = (0, 429, 500, 502, 503, 504)  # statuses after which watching goes on; 0: no response
 
 
@@ -213,6 +221,26 @@ async def _last_event(session: Session, record: Any) -> int:
 @click.group()
 def twin() -> None:
     """Static twins of repositories, see export."""
+
+
+@twin.command("list")
+@remote
+async def list_twins(session: Session) -> None:
+    """List the twins that the settings of the server define, and when each was written."""
+    rows = await session.client.get("system", "twins")
+    session.printer.table(COLUMNS, rows, "the settings define none (twins)")
+
+
+@twin.command("run")
+@click.argument("name")
+@remote
+async def run_twin(session: Session, name: str) -> None:
+    """Let the server bring a twin of its settings up to date now."""
+    found = await session.client.change("POST", "system", "twins", name, wait=300)
+    session.printer.done(
+        f"{name}: {found['files']} files, of which {found['written']} were written and {found['removed']} removed",
+        found,
+    )
 
 
 @twin.command("verify")
