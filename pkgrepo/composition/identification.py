@@ -40,6 +40,7 @@ from pkgrepo.oidc.pipelines import PipelineTokens
 from pkgrepo.oidc.sign_on import Provider, SignOn
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.logins import newest_unlock_id
+from pkgrepo.storage.catalog.people.users import identity_snapshot
 from pkgrepo.storage.catalog.server import settings
 
 from .core import Core
@@ -105,8 +106,9 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         ProxiedChecker(catalog, clock=clock),
     ]
     uses = TokenUses(catalog, clock=clock)
-    authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses, clock=clock)
-    authorizer = Authorizer(catalog, anonymous=config.auth.anonymous, clock=clock)
+    serial = identity_snapshot(catalog)
+    authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses, clock=clock, serial=serial)
+    authorizer = Authorizer(catalog, anonymous=config.auth.anonymous, clock=clock, serial=serial)
     audit_log = AuditLog(
         catalog, core.clock, reactor, _audit_file(config), flush_others=partial(core.peers.gather, AUDIT)
     )

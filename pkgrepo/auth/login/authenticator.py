@@ -33,7 +33,7 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthenticator, ICatalog
 from pkgrepo.model import ANONYMOUS, Identity
-from pkgrepo.storage.catalog.people.users import identity_serial
+from pkgrepo.storage.catalog.people.users import identity_snapshot
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
 from .credentials import Credentials, PasswordCredentials, named_secret, parse_authorization
@@ -50,7 +50,11 @@ class _CacheEntry:
 
 @implementer(IAuthenticator)
 class Authenticator:
-    """Authenticates requests. ``clock`` returns seconds since the epoch."""
+    """
+    Authenticates requests.
+
+    ``clock`` returns seconds since the epoch. The cache is cleared when the identity ``serial`` moves.
+    """
 
     def __init__(
         self,
@@ -60,12 +64,13 @@ class Authenticator:
         *,
         clock: Callable[[], float] = time.time,
         most_cached: int = MOST_CACHED,
+        serial: Snapshot[int] | None = None,
     ) -> None:
         self._most_cached = most_cached
         self._portal = portal
         self._uses = uses
         self._clock = clock
-        self._identity_serial = Snapshot(catalog, lambda reader, _: identity_serial(reader), 0)
+        self._identity_serial = serial or identity_snapshot(catalog)
         self._serial: int | None = None
         self._key = secrets.token_bytes(32)
         self._cache: dict[bytes, _CacheEntry] = {}

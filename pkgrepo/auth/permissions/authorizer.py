@@ -39,7 +39,7 @@ from pkgrepo.model import (
     Visibility,
 )
 from pkgrepo.storage.catalog.people.tokens import find_token
-from pkgrepo.storage.catalog.people.users import identity_serial
+from pkgrepo.storage.catalog.people.users import identity_snapshot
 from pkgrepo.storage.catalog.server.repositories import find_repository
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
@@ -81,7 +81,7 @@ class Authorizer:
     Decides what an identity may do.
 
     ``anonymous`` is the server's setting for reading without credentials. A changed repository is a new object, so the
-    cache only needs to be cleared when the identity serial moves. ``clock`` returns seconds since the epoch. What is
+    cache is cleared when the identity ``serial`` moves. ``clock`` returns seconds since the epoch. What is
     asked about a companion repository is decided for the repository that it belongs to.
     """
 
@@ -92,12 +92,13 @@ class Authorizer:
         anonymous: bool = True,
         clock: Callable[[], float] = time.time,
         most_cached: int = MOST_CACHED,
+        serial: Snapshot[int] | None = None,
     ) -> None:
         self._most_cached = most_cached
         self._catalog = catalog
         self._anonymous = anonymous
         self._clock = clock
-        self._identity_serial = Snapshot(catalog, lambda reader, _: identity_serial(reader), 0)
+        self._identity_serial = serial or identity_snapshot(catalog)
         self._serial: int | None = None  # of the cache
         self._standings: dict[int, Standing] = {}
         self._decisions: dict[_Key, _CacheEntry] = {}

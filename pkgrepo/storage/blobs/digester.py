@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Protocol
 
 from pkgrepo.errors import DigestMismatch
@@ -19,6 +20,9 @@ class Hash(Protocol):
     def digest_size(self) -> int:
         """In bytes; 0 for algorithms with a digest of any length."""
 
+    def copy(self) -> Hash:
+        """A new object that has seen the same bytes."""
+
     def update(self, data: bytes, /) -> None:
         """Add the next bytes."""
 
@@ -32,6 +36,12 @@ def new_hash(algorithm: str) -> Hash:
 
     :raises ValueError: the name is unknown, or its digest has no fixed length
     """
+    return _prototype(algorithm).copy()
+
+
+@cache
+def _prototype(algorithm: str) -> Hash:
+    """One that has seen no bytes, to be copied: OpenSSL searches its providers for each that is made by name."""
     if algorithm == BLAKE2B_256:
         return hashlib.blake2b(digest_size=32, usedforsecurity=False)
     made: Hash = hashlib.new(algorithm, usedforsecurity=False)

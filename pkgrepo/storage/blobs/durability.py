@@ -13,6 +13,7 @@ import os
 import re
 import tempfile
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, Literal
@@ -42,7 +43,9 @@ _DIRTY = re.compile(rb"^(?:Dirty|Writeback): +(\d+) kB$", re.MULTILINE)
 # Their syncfs is one commit of the journal. That of btrfs writes trees, and that of overlayfs may lose errors.
 _JOURNALS: Final = frozenset({"ext4", "xfs"})
 _REPORTS_ERRORS: Final = (5, 8)  # before this release of Linux, syncfs did not report bytes that could not be written
-_OTHERS_KIB: Final = 4096  # of dirty memory, up to which syncfs takes milliseconds whatever else is to be written
+_OTHERS_KIB: Final = 16384  # of dirty memory, which most disks write in 0.1 s; while syncfs is called, little is dirty
+
+DIRTY_AGE_S: Final = 0.05  # seconds for which that is known
 
 Fsync = Literal["always", "never"]
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -177,6 +180,8 @@ class Durability:
     def __init__(self, fsync: Fsync) -> None:
         self._always = fsync == "always"
         self._whole: Path | None = None
+        self._look_at = 0.0  # when it is looked again whether others write little
+        self._little = False
         self._lock = threading.Lock()
         self._waiting: dict[Path, Future[None]] = {}
         self._locks: dict[Path, threading.Lock] = {}
@@ -199,15 +204,22 @@ class Durability:
         """Find out how what is below a folder is made durable. Blocks. :raises OSError: there is no such folder"""
         self._whole = root if self._always and has_quick_syncfs(root) else None
 
+    def prefers_whole(self) -> bool:
+        """Whether ``sync_whole`` is faster now than fsync of several files; never waits."""
+        if self._whole is None:
+            return False
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at, self._little = now + DIRTY_AGE_S, is_little_dirty()
+        return self._little
+
     def open_whole(self) -> int | None:
         """
-        Return a descriptor for ``sync_whole`` if that is faster now than fsync of several files; the caller closes it.
+        Return a descriptor for ``sync_whole``, which the caller closes; None where it is never used.
 
         :raises OSError: the folder cannot be opened
         """
-        if self._whole is None or not is_little_dirty():
-            return None
-        return os.open(self._whole, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return None if self._whole is None else os.open(self._whole, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def sync_whole(self, fd: int) -> None:
         """

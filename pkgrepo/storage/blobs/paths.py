@@ -18,6 +18,7 @@ import os
 import re
 import secrets
 import stat
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -33,6 +34,7 @@ VERSION = 1
 BLOB_MODE = 0o444
 FAN_OUT = tuple(f"{n:02x}" for n in range(256))
 
+_DRAWN = 128  # generations or halves of ids, which are drawn at once: each call of the kernel gives up the GIL
 _LOCATOR = re.compile(r"([0-9a-f]{2})/\1[0-9a-f]{62}\.[0-9a-f]{16}")
 FIRST_FILE = "data"
 _FILE = re.compile(r"data(?:-([1-9][0-9]{0,8})-[0-9a-f]{16})?")
@@ -44,7 +46,7 @@ _FORMAT = re.compile(r"pkgrepo blobs ([0-9]+)\nstorage ([^\n]+)\n")
 
 def new_locator(sha256: str) -> str:
     """Return a new locator for the bytes with this digest."""
-    return f"{sha256[:2]}/{sha256}.{secrets.token_hex(8)}"
+    return f"{sha256[:2]}/{sha256}.{_random_digits()}"
 
 
 def is_locator(text: str) -> bool:
@@ -54,7 +56,20 @@ def is_locator(text: str) -> bool:
 
 def new_upload_id() -> str:
     """Return a new upload id, which cannot be guessed."""
-    return secrets.token_hex(16)
+    return _random_digits() + _random_digits()
+
+
+def _random_digits() -> str:
+    """Sixteen random hexadecimal digits, which nobody can guess; several threads may ask."""
+    while True:
+        with suppress(IndexError):
+            return _drawn.pop()
+        digits = secrets.token_hex(8 * _DRAWN)
+        _drawn.extend(digits[at : at + 16] for at in range(0, len(digits), 16))
+
+
+_drawn: deque[str] = deque()
+os.register_at_fork(after_in_child=_drawn.clear)  # two processes must not have the same
 
 
 def is_upload_id(text: str) -> bool:

@@ -5,17 +5,18 @@ The phases of an upload are in `receiving`. The catalog stores the state between
 
 ``abort`` needs no lock: its clean-up runs after every call queued before it, and also undoes a commit.
 
-Small uploads that are sealed at about the same time are committed by one call on a disk thread, whoever sent them: they
-wait for the disk together, and the thread releases the GIL four times for a file instead of a dozen times.
+Small uploads that are sealed at about the same time are committed by one call on a disk thread, whoever sent them, if
+the file system can be synced as a whole. They wait for the disk together, and the thread releases the GIL four times a
+file instead of a dozen times. Elsewhere each commit has its thread, because every fsync waits for the disk.
 
-=======  ==================================  ===================================
-step     a few files                         from ``SYNC_WHOLE`` files on
-=======  ==================================  ===================================
+=======  ==================================  ====================================
+step     one commit                          several files, where that is faster
+=======  ==================================  ====================================
 write    each file; its write-back begins    each file
 sync     fdatasync of each file              syncfs
 link     each file                           each file
 sync     fsync of each folder                syncfs
-=======  ==================================  ===================================
+=======  ==================================  ====================================
 
 Each step is done for all files before the next one, so that they wait for two commits of the file system's journal
 instead of two each. A crash leaves no name without its bytes.
@@ -44,7 +45,7 @@ from pkgrepo.storage.blobs.upload_file import UploadFile
 from pkgrepo.storage.pools import DiskQueue, Pool
 
 VERSION = 1
-SYNC_WHOLE: Final = 4  # files; two calls of syncfs cost as much as fsync of two or three files and their folders
+SYNC_WHOLE: Final = 2  # files; two calls of syncfs wait for the disk as often as fsync of one file and its folder
 TOGETHER: Final = 64  # files of several commits; each has a descriptor meanwhile
 
 
@@ -122,6 +123,11 @@ class FilesystemUpload(ReceivedUpload):
         self._queue = queue or self._queue
         return self._queue
 
+    @property
+    def prefers_whole(self) -> bool:
+        """Whether it is faster now to sync the file system than several files."""
+        return self._file.durability.prefers_whole()
+
     def prepare(self) -> tuple[UploadFile, bytes | None, str]:
         """Return the file, bytes that are not written yet, and the locator for it. Runs on a disk thread."""
         data, sealed = self.data, self._sealed
@@ -161,9 +167,10 @@ class FilesystemUpload(ReceivedUpload):
 
 @define(eq=False)
 class _Commit:
-    """Uploads that are committed together or not at all, with their files, and what has failed."""
+    """Uploads that are committed together or not at all, with their files, and what has failed; see L{Commits}."""
 
     uploads: Sequence[FilesystemUpload]
+    shared: bool
     files: list[tuple[UploadFile, bytes | None, str]] = field(factory=list)
     folders: set[Path] = field(factory=set)
     error: Exception | None = None
@@ -173,7 +180,7 @@ class Commits:
     """The commits of one store."""
 
     def __init__(self, pool: Pool) -> None:
-        self._queue = DiskQueue(pool)  # of the small uploads that are committed or aborted
+        self._queue = DiskQueue(pool)  # of the uploads that are committed together, or aborted meanwhile
         self._small: Batches[None, _Commit] = Batches(self._place_small, most=TOGETHER)
 
     async def commit(self, uploads: Sequence[FilesystemUpload]) -> None:
@@ -185,13 +192,13 @@ class Commits:
         """
         if not all(each.is_sealed for each in uploads):
             raise RuntimeError("only sealed uploads are committed together")
-        are_small = all(each.data is not None for each in uploads)
-        commit = _Commit(uploads)
-        queue = uploads[0].begin_commit(self._queue if are_small else None)
+        shared = all(each.data is not None for each in uploads) and uploads[0].prefers_whole
+        commit = _Commit(uploads, shared)
+        queue = uploads[0].begin_commit(self._queue if shared else None)
         for each in uploads[1:]:
             each.begin_commit(queue)
         try:
-            if are_small:
+            if shared:
                 await self._small.add(None, commit)
             else:
                 await queue.run(_place, [commit])
@@ -242,7 +249,7 @@ def _place(commits: Sequence[_Commit]) -> None:
     if not count:
         return
     durability = todo[0].files[0][0].durability
-    whole = _open_whole(durability) if count >= SYNC_WHOLE else None
+    whole = _open_whole(durability) if count >= SYNC_WHOLE and todo[0].shared else None
     try:
         todo = _each(todo, partial(_write, start_writeback=whole is None and count > 1))
         todo = _each(todo, _sync_files) if whole is None else _sync_whole(todo, durability, whole)

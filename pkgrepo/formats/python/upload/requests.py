@@ -38,7 +38,7 @@ from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, BlobInfo, NewFile, Pipeline
+from pkgrepo.model import Action, BlobInfo, File, NewFile, Pipeline
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
@@ -140,17 +140,13 @@ async def _accept(context: Context[object], request: Request, staged: Staged, up
     if upload.form is not None:
         _check_digests(upload.form, upload.blob)
     inspected = await staged.inspect(services.pools.cpu, upload.blob, partial(inspect, filename=name))
-    first = await services.catalog.look(versions.find_by_keys, repository.id, name.project_key, name.version_key)
-    # The spelling of the version is that of the file that was published first.
-    text = _spelling(name, inspected.metadata) if first is None else first.text
-    path = file_path(name.project_key, text, name.filename)
+    text, path, found = await services.catalog.look(_find_present, repository.id, name, inspected.metadata)
     if upload.form is not None:
         upload.form.check(name, inspected.metadata)
     attrs, companions = await _accompany(staged, upload, inspected, path, identity.pipeline)
     accompanying = {each.path for each in companions}
     obsolete = tuple(path + suffix for suffix in COMPANIONS if path + suffix not in accompanying)
     overwrite = may_overwrite and bool(repository.policy.get("allow_overwrite", False))
-    found = await services.catalog.look(files.find_file, repository.id, path)
     if found is not None and found.sha256 == upload.blob.sha256:
         # Uploading the same file again changes nothing, also not its companions.
         companions, obsolete = [], ()
@@ -226,6 +222,17 @@ def _spelling(name: FileName, metadata: CoreMetadata) -> str:
     if len(f"{name.project_key}-{text}.json") <= LONGEST_FILENAME:
         return text
     return str(Version(name.version_text))
+
+
+def _find_present(
+    reader: Reader, repository_id: int, name: FileName, metadata: CoreMetadata
+) -> tuple[str, str, File | None]:
+    """The text of the version, the path of the file, and the file that is there now."""
+    first = versions.find_by_keys(reader, repository_id, name.project_key, name.version_key)
+    # The spelling of the version is that of the file that was published first.
+    text = _spelling(name, metadata) if first is None else first.text
+    path = file_path(name.project_key, text, name.filename)
+    return text, path, files.find_file(reader, repository_id, path)
 
 
 def _check_digests(form: UploadForm, blob: BlobInfo) -> None:

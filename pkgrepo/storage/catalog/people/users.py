@@ -14,7 +14,7 @@ from typing import Any, Final, TypedDict, Unpack, cast
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
-from pkgrepo.interfaces import Reader, Transaction, Value
+from pkgrepo.interfaces import ICatalog, Reader, Transaction, Value
 from pkgrepo.model import Action, Grant, Owner, SubjectKind, TokenKind, User, UserKind
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import (
@@ -35,6 +35,7 @@ from pkgrepo.storage.catalog.rows import (
 )
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, remove_limits
+from pkgrepo.storage.catalog.snapshot import Snapshot
 
 IDENTITY_SERIAL = "identity_serial"  # the setting that holds the serial
 
@@ -117,6 +118,11 @@ class _Columns(_Fields, total=False):
 def identity_serial(r: Reader) -> int:
     """A number that increases with every change of users, groups, grants, tokens and projects."""
     return int(settings.get(r, IDENTITY_SERIAL) or 0)
+
+
+def identity_snapshot(catalog: ICatalog) -> Snapshot[int]:
+    """The identity serial of a catalog in memory, read again after each commit; all who need it share one."""
+    return Snapshot(catalog, lambda reader, _: identity_serial(reader), 0)
 
 
 def bump_identity_serial(tx: Transaction) -> None:

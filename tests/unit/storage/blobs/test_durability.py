@@ -114,6 +114,7 @@ def test_syncfs_is_used_where_it_is_quick_and_reports_errors(tmp_path, monkeypat
     assert has_quick_syncfs(tmp_path) is quick
     durability = Durability("never")
     durability.prepare(tmp_path)
+    assert not durability.prefers_whole()
     assert durability.open_whole() is None
 
 
@@ -122,15 +123,15 @@ def test_a_file_system_that_is_not_listed_is_not_synced_as_a_whole(tmp_path, mon
     assert not has_quick_syncfs(tmp_path)
 
 
-@pytest.mark.parametrize(("dirty", "writeback", "little"), [(148, 84, True), (4000, 0, True), (3000, 3000, False)])
+@pytest.mark.parametrize(("dirty", "writeback", "little"), [(148, 84, True), (16000, 0, True), (12000, 6000, False)])
 def test_the_whole_file_system_is_not_synced_while_others_write_much(tmp_path, monkeypatch, dirty, writeback, little):
     text = f"MemTotal: 24684092 kB\nDirty:  {dirty} kB\nWriteback:   {writeback} kB\nWritebackTmp: 99999 kB\n"
     monkeypatch.setattr("builtins.open", lambda *_, **__: io.BytesIO(text.encode()))
     monkeypatch.setattr("pkgrepo.storage.blobs.durability.has_quick_syncfs", lambda _: True)
     durability = Durability("always")
     durability.prepare(tmp_path)
+    assert durability.prefers_whole() is little
     whole = durability.open_whole()
-    assert (whole is not None) is little
-    if whole is not None:
-        durability.sync_whole(whole)
-        os.close(whole)
+    assert whole is not None
+    durability.sync_whole(whole)
+    os.close(whole)

@@ -1,3 +1,4 @@
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -88,3 +89,21 @@ def test_a_file_system_without_unnamed_files_is_recognised(tmp_path, monkeypatch
 
 def raise_error(*_: object) -> None:
     raise OSError
+
+
+def test_a_forked_process_draws_other_digits():
+    new_upload_id()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, f"{new_upload_id()} {new_locator('ab' * 32)}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(reading, 1000).decode().split()
+    os.close(reading)
+    os.close(writing)
+    assert is_upload_id(theirs[0])
+    assert is_locator(theirs[1])
+    mine = {new_upload_id() for _ in range(200)} | {new_locator("ab" * 32) for _ in range(200)}
+    assert len(mine) == 400
+    assert mine.isdisjoint(theirs)

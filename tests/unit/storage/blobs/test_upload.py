@@ -44,8 +44,11 @@ class Recorder(Durability):
     def sync_own_directory(self, path: Path) -> None:
         self._note("own", path.parent.relative_to(self.root).as_posix())
 
+    def prefers_whole(self) -> bool:
+        return self.has_quick_syncfs
+
     def open_whole(self) -> int | None:
-        return os.open(self.root, os.O_RDONLY) if self.has_quick_syncfs else None
+        return os.open(self.root, os.O_RDONLY)
 
     def sync_whole(self, fd: int) -> None:
         self._note("whole", "")
@@ -141,11 +144,23 @@ async def sealed(store, count):
 
 async def test_several_files_wait_for_their_file_system_once_for_their_bytes_and_once_for_their_names(store, kind):
     store._durability.has_quick_syncfs = True
-    await store.commit_together(await sealed(store, 4))
-    assert store._durability.steps == [("whole", "", 4 if kind == "named" else 0), ("whole", "", 4)]
+    await store.commit_together(await sealed(store, 2))
+    assert store._durability.steps == [("whole", "", 2 if kind == "named" else 0), ("whole", "", 2)]
     store._durability.steps.clear()
-    await store.commit_together(await sealed(store, 3))
-    assert [kind for kind, _, _ in store._durability.steps] == ["data"] * 3 + ["shared"] * 3
+    await store.commit_together(await sealed(store, 1))
+    assert [kind for kind, _, _ in store._durability.steps] == ["data", "shared"]
+
+
+async def test_where_each_file_is_synced_commits_do_not_wait_for_each_other(store):
+    first, second = await sealed(store, 2)
+    begun = await held(store, first.commit())
+    store._durability.reached.clear()
+    other = Deferred.fromCoroutine(second.commit())
+    while not store._durability.reached.is_set():
+        await turn()
+    store._durability.released.set()
+    await begun
+    await other
 
 
 async def test_small_commits_that_arrive_during_another_one_share_the_next(store, tmp_path, kind):
@@ -166,6 +181,7 @@ async def test_small_commits_that_arrive_during_another_one_share_the_next(store
 
 
 async def test_a_commit_that_fails_does_not_fail_those_beside_it(store, tmp_path, monkeypatch):
+    store._durability.has_quick_syncfs = True
     first, broken, *others = await sealed(store, 4)
     begun = await held(store, first.commit())
 
