@@ -24,7 +24,7 @@ from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.model import Repository, RepositoryType, Token, TokenKind, TokenLimits, User, Visibility
 from pkgrepo.storage.catalog.people.tokens import add_token
-from pkgrepo.storage.catalog.people.users import add_user
+from pkgrepo.storage.catalog.people.users import add_user, identity_snapshot
 from pkgrepo.storage.secret_box import SecretBox
 from tests.support.catalog import MemoryCatalog, add_repository
 
@@ -103,8 +103,9 @@ class AuthServices:
                 SignedChecker(self.catalog, self.bearer, clock=self.clock),
             ],
         )
-        self.authenticator = Authenticator(self.catalog, self.portal, self.uses, clock=self.clock)
-        self.authorizer = Authorizer(self.catalog, clock=self.clock)
+        serial = identity_snapshot(self.catalog)
+        self.authenticator = Authenticator(self.catalog, self.portal, self.uses, clock=self.clock, serial=serial)
+        self.authorizer = Authorizer(self.catalog, clock=self.clock, serial=serial)
 
     @property
     def now_ms(self) -> int:

@@ -16,7 +16,7 @@ from pkgrepo.errors import TooManyAttempts
 from pkgrepo.model import ANONYMOUS, Action, ProjectRole, SubjectKind, Visibility
 from pkgrepo.storage.catalog.people.logins import add_unlock
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
-from pkgrepo.storage.catalog.people.users import set_permission, update_user
+from pkgrepo.storage.catalog.people.users import identity_snapshot, set_permission, update_user
 from tests.support.auth import PASSWORD, AuthServices, basic, make_factors
 from tests.support.delayed_catalog import DelayedCatalog
 
@@ -32,7 +32,8 @@ class Slow(AuthServices):
         self.timer = Clock()
         self.delayed = catalog = DelayedCatalog(self.catalog, self.timer, 0.2)
         self.throttle = Throttle(clock=self.clock, unlocks=NewUnlocks(catalog, 0))
-        self.authorizer = Authorizer(catalog, clock=self.clock)
+        serial = identity_snapshot(catalog)
+        self.authorizer = Authorizer(catalog, clock=self.clock, serial=serial)
         checkers = [
             PasswordChecker(
                 catalog, self.passwords, self.throttle, make_factors(catalog, self.throttle), clock=self.clock
@@ -40,7 +41,8 @@ class Slow(AuthServices):
             TokenChecker(catalog, clock=self.clock),
             SignedChecker(catalog, self.bearer, clock=self.clock),
         ]
-        self.authenticator = Authenticator(catalog, make_portal(catalog, checkers), self.uses, clock=self.clock)
+        portal = make_portal(catalog, checkers)
+        self.authenticator = Authenticator(catalog, portal, self.uses, clock=self.clock, serial=serial)
 
     def answer(self, asked: Any) -> Any:
         """The result of a coroutine, once every answer that it waits for has come."""
