@@ -45,10 +45,11 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.mirroring.locks.wanted import Lock, Wanted, differs
-from pkgrepo.mirroring.paths import METADATA, Place, document_keys, find_places
-from pkgrepo.model import File, Repository
+from pkgrepo.mirroring.paths import METADATA, Place, common_questions, document_keys, find_places
+from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import Want
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.context import reason_of
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -136,6 +137,7 @@ class MirrorRun:
                 by_name.setdefault(each.name, []).append(each)
         report.packages = len(by_name)
         progress.begin("files", sum(map(len, by_name.values())))
+        await self._keep_common(lock.wanted)
         work = self._take_images if self._format.keep_image is not None else self._take_package
         names = iter(by_name.items())
 
@@ -148,6 +150,18 @@ class MirrorRun:
         report.size += await self._services.catalog.scan(_sizes, self._members, self._unmeasured)
         progress.end()
         return report.to_json()
+
+    async def _keep_common(self, wanted: Sequence[Wanted]) -> None:
+        """Have the documents kept that clients read whatever they want."""
+        proxy = self._services.proxy
+        for question in common_questions(self._repository, wanted):
+            for each in proxy.resolver.flat_members(self._repository):
+                if each.type is not RepositoryType.PROXY or not each.active:
+                    continue
+                try:
+                    await proxy.documents.answer(each, question, Trace())
+                except PkgrepoError as error:
+                    self._refuse(question.name, question.key, error)
 
     async def _take_images(self, name: str, wanted: Sequence[Wanted], progress: Progress) -> None:
         keep = self._format.keep_image

@@ -9,22 +9,26 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.names import parse_file_name
+from pkgrepo.formats.conda.names import NOARCH, SUBDIRS, parse_file_name
+from pkgrepo.formats.conda.proxied.restoring import repodata_question
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.npm.names import is_readable
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.python.names import find_version, normalise
 from pkgrepo.formats.rubygems.names import check_name, full_name
 from pkgrepo.formats.rubygems.paths import gem_path
+from pkgrepo.formats.rubygems.proxied.upstream import versions_question
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.mirroring.locks.wanted import Wanted, differs
 from pkgrepo.model import Repository
+from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages
 
+PLATFORMS: Final = (NOARCH, "linux-64", "linux-aarch64", "osx-64", "osx-arm64", "win-64")
 METADATA: Final = ".metadata"  # of a wheel (PEP 658)
 
 
@@ -59,6 +63,20 @@ class _Listed:
 def document_keys(repository: Repository, wanted: Sequence[Wanted]) -> list[str]:
     """The keys of the documents that clients read before the files. :raises Invalid: no package has such a name"""
     return [key for each in wanted for key in _KEYS[repository.format](each)]
+
+
+def common_questions(repository: Repository, wanted: Sequence[Wanted]) -> list[DocumentRequest]:
+    """
+    The documents that clients read whatever they want: the list of all gems, and those of the folders of a channel.
+
+    Where only packages for every platform are wanted, clients ask for the folders of their own, too.
+    """
+    if repository.format == "ruby":
+        return [versions_question()]
+    if repository.format != "conda":
+        return []
+    subdirs = {each.file.partition("/")[0] for each in wanted} & {*SUBDIRS}
+    return [repodata_question(each) for each in sorted(subdirs | {NOARCH} if subdirs - {NOARCH} else {*PLATFORMS})]
 
 
 async def find_places(services: Services, repository: Repository, wanted: Sequence[Wanted]) -> list[Place]:

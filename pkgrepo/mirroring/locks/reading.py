@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
@@ -44,13 +45,50 @@ OTHERS: Final[Mapping[str, Read]] = {  # by the format, for a file with any othe
 }
 
 
+FOLDER_LIST: Final = "list of a local Maven repository"  # the name of the list that a command makes of a folder
+_OF_READERS: Final[Mapping[Read, frozenset[str]]] = {
+    others.read_conda_lock: frozenset({"conda", "python"}),
+    others.read_pixi: frozenset({"conda", "python"}),
+    others.read_gemfile: frozenset({"ruby"}),
+    others.read_maven: frozenset({"maven"}),
+    **dict.fromkeys((npm.read_package_lock, npm.read_yarn, npm.read_pnpm, npm.read_bun), frozenset({"npm"})),
+    **dict.fromkeys(
+        (python.read_uv, python.read_poetry, python.read_pylock, python.read_pipfile), frozenset({"python"})
+    ),
+}
+_SIGNS: Final = (  # of the text of a file with any other name, and of its name
+    (re.compile(r"^@EXPLICIT", re.MULTILINE), re.compile(r"(?!)"), "conda"),
+    (re.compile(r"\s*\{"), re.compile(r"(?!)"), "npm"),
+    (re.compile(r"^(GEM|CHECKSUMS)$", re.MULTILINE), re.compile(r"(?!)"), "ruby"),
+    (re.compile(r"(?!)"), re.compile(r"require|constrain|freeze"), "python"),
+    (re.compile(r"(?!)"), re.compile(r"image"), "docker"),
+    (re.compile(r"<project[\s>]|\[INFO\]"), re.compile(re.escape(FOLDER_LIST.casefold())), "maven"),
+)
+
+
+def find_formats(name: str, text: str) -> frozenset[str]:
+    """The formats of the repositories that a lock file may be for."""
+    base = _base(name)
+    read = next((read for pattern, read in NAMES.items() if fnmatchcase(base, pattern)), None)
+    if read is not None:
+        return _OF_READERS[read]
+    for in_text, in_name, format_name in _SIGNS:
+        if in_text.search(text) or in_name.search(base):
+            return frozenset({format_name})
+    return frozenset({"python", "maven", "docker"})
+
+
+def _base(name: str) -> str:
+    return name.replace("\\", "/").rpartition("/")[2].casefold()
+
+
 def read_lock(name: str, text: str, format_name: str) -> Lock:
     """
     What a lock file with a name has for repositories of a format, each file once.
 
     :raises Invalid: it cannot be read, or has nothing for such a repository
     """
-    base = name.replace("\\", "/").rpartition("/")[2].casefold()
+    base = _base(name)
     read = next((read for pattern, read in NAMES.items() if fnmatchcase(base, pattern)), OTHERS[format_name])
     try:
         lock = read(text.removeprefix("\ufeff"))

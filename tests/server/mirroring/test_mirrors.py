@@ -2,109 +2,27 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.model import TokenKind
-from tests.support.configurations import hosted, proxy, tokens, virtual
-from tests.support.first_publishes import NAME, Published, Publisher
-from tests.support.forked_programs import run_pkgrepo
+from tests.support.first_publishes import NAME
 from tests.support.http_client import HttpClient
 from tests.support.imports import static, write
+from tests.support.mirrored_sites import FORMATS, Sites, mirrored_sites
 from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
-from tests.support.server_process import ServerProcess, clean_environment, running
 
 pytestmark = pytest.mark.server
-
-FORMATS = {
-    "py": "python",
-    "node": "npm",
-    "java": "maven",
-    "gems": "ruby",
-    "channel": "conda",
-    "images": "docker",
-}
-TOKEN = make_token(TokenKind.CI)
-BLOCKED = '{ rules = [{ name = "no", action = "block", match = { packages = ["first"] } }] }'
-
-
-class Sites:
-    """A server with packages of all formats, a server with proxies of them, and one that is only given bundles."""
-
-    def __init__(self, upstream: ServerProcess, site: ServerProcess, far: ServerProcess, folder: Path) -> None:
-        self.upstream, self.folder = upstream, folder
-        self.site, self.far = (HttpClient(each.url, (USER, PASSWORD)) for each in (site, far))
-        self.published: dict[str, Published] = {}
-
-    def lock(self, name: str) -> tuple[str, str]:
-        """The lock file of the package of a repository."""
-        each = self.published[name]
-        sha256 = hashlib.sha256(each.data).hexdigest()
-        integrity = f"sha512-{base64.b64encode(hashlib.sha512(each.data).digest()).decode()}"
-        path = each.file.partition(f"/{name}/")[2]
-        packages = {f"node_modules/{NAME}": {"version": "1.0.0", "integrity": integrity}}
-        return {
-            "py": ("requirements.txt", f"{NAME}==1.0 --hash=sha256:{sha256}\n"),
-            "node": ("package-lock.json", json.dumps({"lockfileVersion": 3, "packages": packages})),
-            "java": ("list.txt", f"{sha256}  {path}\n"),
-            "gems": ("Gemfile.lock", f"GEM\n  remote: https://g.example/\n  specs:\n    {NAME} (1.0.0)\n"),
-            "channel": ("explicit.txt", f"@EXPLICIT\nhttps://c.example/{path}#sha256:{sha256}\n"),
-            "images": ("images.txt", f"r.example/{NAME}:v1\n"),
-        }[name]
-
-    def mirror(self, repository: str, *locks: tuple[str, str], status: int = 200, **more: Any) -> dict[str, Any]:
-        value = {"locks": [{"name": name, "text": text} for name, text in locks], **more}
-        reply = self.site.post_json(f"/api/repository/main%2F{repository}/mirror?wait=300", value)
-        assert reply.status == status, reply.text
-        return reply.json
-
-    def pkgrepo(self, url: str, *arguments: str, status: int = 0) -> str:
-        (self.folder / "token").write_text(TOKEN)
-        command = [*arguments, "--url", url, "--token-file", str(self.folder / "token")]
-        done = run_pkgrepo(*command, environ=clean_environment(), folder=self.folder)
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    folder = tmp_path_factory.mktemp("sites")
-    for each in ("upstream", "site", "far", "bundles"):
-        (folder / each).mkdir()
-    scope = tokens(USER, {"t": TOKEN}, {"t": ("*", ["read", "edit", "admin"], [])})
-    with running(folder / "upstream", hosted("npm", "unused")) as upstream:
-        sections = [
-            proxy(format_, name, f"{upstream.url}/repositories/main/{name}") for name, format_ in FORMATS.items()
-        ]
-        sections.append(proxy("npm", "strict", f"{upstream.url}/repositories/main/node", policy=BLOCKED))
-        sections += [hosted("npm", "own"), virtual("npm", "both", "main/own", "main/node")]
-        settings = 'proxy.allow_private = ["127.0.0.1"]\n'
-        far_settings = f'imports.folders = ["{folder / "bundles"}"]\nimports.keys = ["{folder / "key.pem"}"]\n'
-        far_sections = "".join(hosted(format_, name) for name, format_ in FORMATS.items())
-        with (
-            running(folder / "site", settings + "".join(sections) + scope) as site,
-            running(folder / "far", far_settings + far_sections + scope) as far,
-        ):
-            found = Sites(upstream, site, far, folder)
-            each: Any
-            for each, name in zip(Publisher(upstream.url, (USER, PASSWORD)).publish_all(), _order(), strict=True):
-                found.published[name] = each
-            (folder / "key.pem").write_text(found.site.get("/api/system/twin-key").json["key"])
-            yield found
-
-
-def _order() -> list[str]:
-    """The repositories in the order in which they are published to."""
-    return ["py", "node", "java", "gems", "channel", "images"]
+    with mirrored_sites(tmp_path_factory.mktemp("sites")) as found:
+        yield found
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -184,21 +102,14 @@ def test_a_bundle_is_carried_to_a_server_without_a_network(sites: Sites) -> None
     sites.pkgrepo(sites.site.url, "bundle", "write", str(bundle), *repositories)
     sites.pkgrepo(sites.site.url, "bundle", "write", str(bundle), *repositories, status=5)
     for name in FORMATS:
-        taken = _take(sites, bundle, name)
+        taken = sites.take(bundle, name)
         assert taken["left_out"] == [], name
         assert taken["files"] > 0, name
-        again = _take(sites, bundle, name)
+        again = sites.take(bundle, name)
         assert (again["files"], again["left_out"]) == (0, []), name
         each = sites.published[name]
         assert sites.far.get(f"/{each.file}").body == each.data
         assert NAME in sites.far.get(f"/{each.index}").text
-
-
-def _take(sites: Sites, bundle: Path, name: str, status: int = 200, **more: Any) -> dict[str, Any]:
-    value = {"kind": "bundle", "source": str(bundle), "into": f"main/{name}", "repositories": [f"main/{name}"], **more}
-    reply = sites.far.post_json("/api/import?wait=300", value)
-    assert reply.status == status, reply.text
-    return reply.json
 
 
 def test_a_bundle_since_the_last_one_has_what_is_new(sites: Sites) -> None:
@@ -222,11 +133,11 @@ def test_a_bundle_since_the_last_one_has_what_is_new(sites: Sites) -> None:
     )
     assert "grows 3.0.0" in told
 
-    taken = _take(sites, second, "node")
+    taken = sites.take(second, "node")
     assert taken["files"] == 1
-    _take(sites, second, "node", keys=[sites.site.get("/api/system/twin-key").json["key"]])
+    sites.take(second, "node", keys=[sites.site.get("/api/system/twin-key").json["key"]])
     other = sites.far.get("/api/system/twin-key").json["key"]
-    assert "none of the trusted keys" in _take(sites, second, "node", 503, keys=[other])["detail"]
+    assert "none of the trusted keys" in sites.take(second, "node", 503, keys=[other])["detail"]
     document = sites.far.get("/repositories/main/node/grows").json
     assert list(document["versions"]) == ["2.0.0"]
     assert document["time"]["2.0.0"] == npm.get("/grows").json["time"]["2.0.0"]
@@ -242,7 +153,7 @@ def test_a_changed_bundle_publishes_nothing(sites: Sites) -> None:
     data = bytearray(bundle.read_bytes())
     data[len(data) // 2] ^= 1
     bundle.write_bytes(data)
-    assert _take(sites, bundle, "node", 503)["detail"]
+    assert sites.take(bundle, "node", 503)["detail"]
     assert sites.far.get("/repositories/main/node/bad").status == 404
 
 

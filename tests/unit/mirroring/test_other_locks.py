@@ -7,7 +7,7 @@ import pytest
 from pkgrepo.errors import Invalid
 from pkgrepo.mirroring.locks import others
 from pkgrepo.mirroring.locks.choosing import Chosen
-from pkgrepo.mirroring.locks.reading import read_lock
+from pkgrepo.mirroring.locks.reading import find_formats, read_lock
 from pkgrepo.mirroring.locks.wanted import Lock, Wanted, differs
 
 HEX = "a" * 64
@@ -124,3 +124,22 @@ def test_what_is_named_is_chosen_by_its_place() -> None:
     assert not chosen.takes("a-b", "1.0", wheel, {"sha256": "b" * 64})
     assert not chosen.takes("a-b", "1.0", sdist, {"sha256": HEX})
     assert chosen.missing() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "formats"),
+    [
+        ("yarn.lock", "", "npm"),
+        ("x/uv.lock", "", "python"),
+        ("pixi.lock", "", "conda python"),
+        ("linux.txt", "# x\n@EXPLICIT\n", "conda"),
+        ("dev-requirements.txt", "a==1", "python"),
+        ("images.txt", "alpine", "docker"),
+        ("tree.txt", "[INFO] a:b:jar:1:compile", "maven"),
+        ("list of a local Maven repository", "a/b/1/b-1.jar", "maven"),
+        ("list.txt", "a", "docker maven python"),
+    ],
+    ids=range(9),
+)
+def test_the_formats_that_a_file_may_be_for(name: str, text: str, formats: str) -> None:
+    assert " ".join(sorted(find_formats(name, text))) == formats

@@ -16,9 +16,9 @@ from pkgrepo.commands.remote.printer import Printer
 from pkgrepo.commands.remote.session import Session, checked, remote
 from pkgrepo.commands.remote.transfers.files import sha256_of
 from pkgrepo.errors import Invalid
+from pkgrepo.mirroring.locks.reading import FOLDER_LIST
 from pkgrepo.web.rendering.filters import plural, size
 
-FOLDER_LIST: Final = "list of a local Maven repository"
 WORDS: Final = {
     "refused": "refused",
     "not_found": "not found",
