@@ -127,7 +127,8 @@ class Proxied:
     empty for a file of no package. It raises ``NotFound`` if no upstream is asked for it.
 
     ``rewind`` gives the parts of a hosted repository for a document in a form, without what came later, the tags and
-    states of another time; see L{pkgrepo.repositories.past}. A format that has neither needs none.
+    states of another time; see L{pkgrepo.repositories.past}. It raises ``NotFound`` if there was nothing yet. A format
+    that has neither needs none.
 
     ``version_of`` is the only version that a document is about, by its key; empty if it is about all. ``declares`` is
     where documents have the metadata of a version, such as its licence; None if none has any.

@@ -128,7 +128,7 @@ class Resolver:
             except NotFound as error:
                 missing = missing or error
             else:
-                if parts.hidden and _is_view(each) and not any(parts.fragments.values()):
+                if parts.hidden and not parts.versions and _is_view(each):
                     missing = missing or NotFound("package", self._package_key(each.repository, key))
                 else:
                     found.append(parts)

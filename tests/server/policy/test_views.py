@@ -13,6 +13,7 @@ from tests.server.policy.conftest import AUTH, World, settings
 from tests.support import dated
 from tests.support.dated import now_between
 from tests.support.http_client import HttpClient
+from tests.support.maven_files import make_pom
 
 pytestmark = pytest.mark.server
 
@@ -301,3 +302,25 @@ def test_an_alias_and_a_percent_sign_stand_for_a_view(world: World, times: Mappi
     setup = world.ok("GET", f"/repository/main%2Fconda-own/setup?at={times['between']}")
     assert any(f"conda-own%40{times['between']}" in each["text"] for each in setup)
     assert not any("Publish" in each["title"] for each in setup)
+
+
+def test_a_build_of_a_snapshot_is_shown_from_its_time_on(world: World, times: Mapping[str, str]) -> None:
+    own = world.at("maven-own")
+    metadata = "/com/example/built/1.0-SNAPSHOT/maven-metadata.xml"
+    before = now_between()
+    found = []
+    for build in ("20260101.000000-1", "20260102.000000-2"):
+        pom = make_pom("com.example", "built", "1.0-SNAPSHOT")
+        assert own.ask("PUT", f"/com/example/built/1.0-SNAPSHOT/built-1.0-{build}.pom", pom).status == 201
+        found.append(now_between())
+    assert own.get(metadata).text.count("<value>1.0-20260102.000000-2<") == 1
+    assert world.at(f"maven-own@{before}").get(metadata).status == 404
+    for then, build in zip(found, ("20260101.000000-1", "20260102.000000-2"), strict=True):
+        assert f"<value>1.0-{build}<" in world.at(f"maven-around@{then}").get(metadata).text
+
+
+def test_a_package_of_one_folder_of_a_channel_is_explained(world: World, times: Mapping[str, str]) -> None:
+    found = world.ok("GET", f"/explain?repository=main/conda-own@{times['between']}&package={NAME}&version=1.1.0")
+    assert (found["outcome"], found["version"]["hidden"]) == ("later", True)
+    found = world.ok("GET", f"/explain?repository=main/conda-fresh@{times['between']}&package={NAME}&version=1.0.0")
+    assert (found["outcome"], found["latest"]["version"]) == ("served", "1.0.0")

@@ -97,9 +97,15 @@ def read_parts(reader: Reader, repository_id: int, key: str, form: str) -> tuple
 
 
 def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
-    """The same parts without the versions that were yanked at a time, and with those that were yanked since."""
+    """
+    The same parts without the versions that were yanked at a time, and with those that were yanked since.
+
+    :raises NotFound: there was no build of a snapshot yet
+    """
     parts = evolve(parts, top={**parts.top, "last_updated_ms": min(parts.top["last_updated_ms"], at_ms)})
     if form == SNAPSHOT_FORM:
+        if not any(parts.fragments.values()):
+            raise NotFound("snapshot", package.key)
         return parts
     there = [each for each in versions.list_versions(reader, package.id) if each.text not in parts.hidden]
     past = package_past(reader, package.id, at_ms, present={each.key: (each.state, each.reason) for each in there})
