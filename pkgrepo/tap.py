@@ -143,9 +143,10 @@ def _make_master(options: Options, config: Config, count: int, file: IO[str] | N
         problem = sockets_problem(description)
         if problem is not None:
             sys.exit(f"pkgrepo: {problem}")
-    from pkgrepo.worker import run  # noqa: PLC0415 - as above
+    from pkgrepo.worker import preload, run  # noqa: PLC0415 - as above
 
     options.pin_file()
+    preload(config)
     settle()  # workers share what no collection writes to
     master: IService = Master(
         reactor,

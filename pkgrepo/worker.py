@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from twisted.internet import reactor as _reactor
@@ -78,6 +79,22 @@ class _Worker:
     def _fail(self, _: Failure | None = None) -> None:
         self.failed = True
         self.stop()
+
+
+def preload(config: Config) -> None:
+    """
+    Import what this configuration needs beside the server, in the master: workers share it.
+
+    A library that is not installed is found missing by the workers, which say so.
+    """
+    modules = []
+    if config.database_path is None:
+        modules.append("pkgrepo.storage.catalog.postgresql")
+    if any(each.type == "S3" for each in config.bootstrap.storages):
+        modules += ["botocore.auth", "botocore.session"]
+    with suppress(ImportError):
+        for each in modules:
+            import_module(each)
 
 
 def run(read: Callable[[], Config], sockets: int) -> int:

@@ -95,6 +95,20 @@ def test_a_start_imports_no_library_that_few_servers_need() -> None:
     assert not set(LAZY.split()) & set(loaded)
 
 
+def test_a_master_imports_what_its_configuration_needs() -> None:
+    program = (
+        "import sys; from pkgrepo.config import read_config; from pkgrepo.worker import preload;"
+        "preload(read_config(overrides={'database.url': sys.argv[1]})); print(*sys.modules)"
+    )
+
+    def loaded(url: str) -> set[str]:
+        done = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, check=True)
+        return {"psycopg", "botocore"} & set(done.stdout.split())
+
+    assert loaded("postgresql:///pkgrepo") == {"psycopg"}
+    assert loaded("sqlite:///pkgrepo.db") == set()
+
+
 def test_the_options_need_no_server() -> None:
     found = "import sys; import pkgrepo.tap; print(*(name for name in sys.modules if name.startswith('pkgrepo.')))"
     done = subprocess.run([sys.executable, "-c", found], capture_output=True, text=True, check=True)
