@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.commands.remote.twins.folder import verify
 from pkgrepo.model import TokenKind
-from tests.support.configurations import PRIVATE, hosted, tokens
+from tests.support.configurations import PRIVATE, hosted, tokens, virtual
 from tests.support.data_folder import wait_for
 from tests.support.forked_programs import run_pkgrepo
 from tests.support.http_client import HttpClient
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.server
 
 TOKENS = {name: make_token(TokenKind.CI) for name in ("admin", "reader")}
 SCOPES = {"admin": ("*", ["read", "admin"], []), "reader": ("main/npm", ["read"], [])}
-CONFIG = hosted("npm", "npm", secret=PRIVATE) + tokens(USER, TOKENS, SCOPES)
+CONFIG = hosted("npm", "npm", secret=PRIVATE) + virtual("npm", "all", "main/npm") + tokens(USER, TOKENS, SCOPES)
 
 
 def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None:
@@ -53,6 +54,8 @@ def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None
         publish("1.0.0")
         assert "is no address" not in export("main/secret", "reader", 3)
         assert not (twin / ".twin").exists()
+        assert "is virtual, and lists no packages: export its members" in export("main/all", status=2)
+        shutil.rmtree(twin)
         assert "3 files, of which 3 were written and 0 removed; the list is not signed" in export(token="reader")
         assert verify(twin, None)[1] == ["the list is not signed"]
         assert "3 files, of which 0 were written and 0 removed\n" in export()

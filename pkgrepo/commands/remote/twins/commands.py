@@ -99,9 +99,8 @@ async def export(
 
     TARGET is a folder, or a bucket as s3://bucket/prefix, whose credentials are in the environment (AWS_ACCESS_KEY_ID,
     AWS_SECRET_ACCESS_KEY). It is new, or has this twin: then only what has changed is written, and what is gone is
-    removed. It has what you may read, as the server shows it to you, also of proxies and virtual repositories as far as
-    their packages are listed. A list of all files with their digests is signed by the server if you have the action
-    admin there.
+    removed. It has what you may read, as the server shows it to you, of proxies as far as their packages are listed. A
+    list of all files with their digests is signed by the server if you have the action admin there.
     """
     record = await session.client.get("repository", repository)
     name = record["storage_name"] + "/" + record["name"]
@@ -176,6 +175,8 @@ async def _export_once(session: Session, record: Any, twin: Twin, base_url: str,
         if latest == seq:
             raise
         return latest  # what was listed is gone
+    if record["type"] == "Virtual" and not work.listed:
+        raise Invalid(f"{path} is virtual, and lists no packages: export its members")
     latest = await _last_event(session, record)
     if latest != seq:
         return latest  # a document may name a file that came after the files were read

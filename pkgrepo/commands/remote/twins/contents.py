@@ -67,9 +67,11 @@ class Export:
     twin: Twin
     files: dict[str, Listed] = field(factory=dict)
     withheld: int = 0
+    listed: int = 0  # files and images that the server lists
 
     async def file(self, path: str, sha256: str | None) -> None:
         """Fetch a stored file, unless the twin has it with this digest."""
+        self.listed += 1
         known = None if sha256 is None else self.twin.known(path, sha256)
         if known is not None:
             self.files[path] = known
@@ -203,6 +205,7 @@ async def export_images(export: Export) -> None:
 
     async def one(package: Any) -> None:
         image = str(package["key"])
+        export.listed += 1
         entries: list[dict[str, Any]] = []
         async for version in export.client.items("package", export.repository, image, "versions"):
             reference = str(version["version"])
