@@ -191,7 +191,7 @@ class Revalidation:
         """
         kept = await self.look(cached, revalidate=revalidate)
         if kept.content is not None and kept.state.suffices:
-            _recall(trace, cached.repository, kept)
+            recall(trace, cached.repository, kept)
             return as_kept(kept, kept.content)
         self.check_absent(cached, kept, trace)
         work = partial(self._ask, cached, kept)
@@ -296,7 +296,7 @@ def times_of(row: UpstreamDocument) -> dict[str, Any]:
     return {"route": row.route, "at_ms": row.checked_ms, "fetched_ms": row.fetched_ms}
 
 
-def _recall(trace: Trace, repository: Repository, kept: Kept[Any]) -> None:
+def recall(trace: Trace, repository: Repository, kept: Kept[Any]) -> None:
     """Add the steps that led to what is kept, and that it is used."""
     row = kept.row
     if row is None or kept.state is KeptState.STALE:

@@ -18,7 +18,7 @@ from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.addressed.walk import Context
 from pkgrepo.proxy.kept_states import KeptState, confirm, ttl_ms
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation, as_kept
+from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation, as_kept, recall
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
@@ -59,6 +59,7 @@ class MutableFiles:
         cached = _MutableFile(self, proxy, request, recorded)
         kept = await self._revalidation.look(cached)
         if kept.content is not None and kept.state.suffices:
+            recall(trace, proxy, kept)
             return as_kept(kept, kept.content)
         self._revalidation.check_absent(cached, kept, trace)
         return await self._revalidation.ask(cached, kept, trace)

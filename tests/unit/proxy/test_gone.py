@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -30,7 +30,7 @@ class Kind:
     """
     Something that clients ask for at a ``path``; ``default_s`` is its ``stale_if_gone`` if that is not set.
 
-    ``warns``: a stale answer has a warning.
+    ``warns``: a stale answer has a warning. ``query`` is that of its explanation.
     """
 
     format: str
@@ -39,6 +39,7 @@ class Kind:
     path: str
     default_s: int = 0
     warns: bool = True
+    query: Mapping[str, str] = {}
 
 
 def _push(upstream: ContainerUpstream) -> None:
@@ -49,8 +50,12 @@ KINDS = {
     "document": Kind(
         "npm", NpmUpstream, lambda up: up.add("demo", "1.0.0"), "/repositories/main/mirror/demo", warns=False
     ),
-    "file": Kind("maven", MavenUpstream, lambda up: up.add(JAR, b"jar"), f"/repositories/main/mirror/{JAR}"),
-    "tag": Kind("docker", ContainerUpstream, _push, "/v2/main/mirror/demo/manifests/1", 7 * DAY_S),
+    "file": Kind(
+        "maven", MavenUpstream, lambda up: up.add(JAR, b"jar"), f"/repositories/main/mirror/{JAR}", query={"file": JAR}
+    ),
+    "tag": Kind(
+        "docker", ContainerUpstream, _push, "/v2/main/mirror/demo/manifests/1", 7 * DAY_S, query={"version": "1"}
+    ),
     "list": Kind("docker", ContainerUpstream, _push, "/v2/main/mirror/demo/tags/list", 7 * DAY_S),
 }
 
@@ -193,15 +198,17 @@ async def test_a_route_that_is_not_asked_for_it_any_more_leaves_nothing_behind(s
     assert await scene.get() == (404, False)
 
 
-@pytest.mark.parametrize("server", ["document"], indirect=True)
+@each_kind
 async def test_explanations_tell_until_when_it_is_served(scene: Scene) -> None:
     await scene.build(stale_if_gone="1d")
     await scene.get()
     scene.advance(301)
     scene.behave(UNKNOWN)
-    query = urlencode({"repository": "main/mirror", "package": "demo"})
-    for steps in (["absent", "gone"], ["absent", "gone", "cached"]):
-        found = (await scene.stack.call("GET", f"/api/explain?{query}")).json
-        assert (found["outcome"], [each["step"] for each in found["steps"]]) == ("served", steps)
-        assert found["serving"][0]["stale"] is True
-        assert "has the package any more" in found["steps"][1]["sentence"]
+    query = {"repository": "main/mirror", "package": "com.example:lit" if scene.kind.format == "maven" else "demo"}
+    query |= scene.kind.query
+    for more in (set(), {"cached"}):
+        found = (await scene.stack.call("GET", f"/api/explain?{urlencode(query)}")).json
+        assert found["outcome"] == "served"
+        steps = {each["step"]: each["sentence"] for each in found["steps"]}
+        assert steps.keys() - {"file_kept"} == {"absent", "gone"} | more
+        assert "any more; what is kept of it is served until" in steps["gone"]
