@@ -57,7 +57,8 @@ MOST_TASKS: Final = 5000  # that wait: until some are done, no more events are r
 FEW_TASKS: Final = 500  # below which a comparison goes on
 STEP: Final = 200  # packages of a step of a comparison
 FIRST_PAUSE_S: Final = 1.0  # after a failure
-LONGEST_PAUSE_S: Final = 60.0
+LONGEST_PAUSE_S: Final = 15.0  # beside the pause of the circuit breaker, which is up to two minutes
+REFUSED_PAUSE_S: Final = 60.0  # many attempts with wrong credentials lock the account
 STEADY_S: Final = 0.2  # between pages without an event that means anything
 IDLE_S: Final = 5.0  # between two questions, to a server that does not wait for events
 LONGEST_RETRY_S: Final = 3600.0  # until a task that failed is tried again
@@ -132,8 +133,7 @@ class Follower:
                 failures = 0
                 continue
             pause_s = min(FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE_S)
-            if refused:  # many attempts with wrong credentials lock the account
-                pause_s = LONGEST_PAUSE_S
+            pause_s = max(pause_s, REFUSED_PAUSE_S if refused else 0)
             await deferLater(self._reactor, pause_s * (0.75 + 0.5 * self._jitter()))
 
     # Listening and comparing
