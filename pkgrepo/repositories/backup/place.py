@@ -68,7 +68,7 @@ class Destination:
         if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
             raise Invalid(f"{self.address!r} is no address such as s3://bucket/prefix")
         if not self.endpoint:
-            raise Invalid("a bucket needs the address of its server (endpoint)")
+            raise Invalid("a bucket needs the address of its server (--endpoint, or backup.endpoint)")
         prefix = parts.path.strip("/")
         return BucketPlace(
             endpoint=self.endpoint,
