@@ -12,8 +12,8 @@ files                  as now: a file has the same bytes at any time
 what was removed       nothing, as its bytes are gone
 =====================  ================================================================================================
 
-Versions that were imported or copied are as old as they were where they came from, and the log knows nothing of the
-time before they came.
+Versions that were imported are as old as they were where they came from, and the log knows nothing of the time before
+they came. Those that were promoted came then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.events import PackageEvent, package_history, removed_package
 from pkgrepo.untrusted.text import quoted
 
-_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}):?(\d{2})(?::?(\d{2})(?:\.(\d{3}))?)?Z?)?")
+_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}):?(\d{2})(?::?(\d{2})(?:\.(\d{3}))?)?Z?)?", re.ASCII)
 _DAY_MS: Final = 24 * 3600 * 1000
 _STATES: Final = {
     "yanked": VersionState.YANKED,

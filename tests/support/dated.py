@@ -29,6 +29,14 @@ def now_between() -> str:
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def now_exactly() -> str:
+    """The millisecond that is past now, for what is published here: times of the log are as exact."""
+    now_ms = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 <= now_ms:
+        pass
+    return f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}.{now_ms % 1000:03d}Z"
+
+
 def publish(format: str, client: HttpClient, name: str, version: str, tag: str = "latest") -> None:
     """Publish a small version as a client of the format does."""
     replies: list[Reply] = []

@@ -11,7 +11,7 @@ import pytest
 
 from tests.server.policy.conftest import AUTH, World, settings
 from tests.support import dated
-from tests.support.dated import now_between
+from tests.support.dated import now_between, now_exactly
 from tests.support.http_client import HttpClient
 from tests.support.maven_files import make_pom
 
@@ -110,7 +110,7 @@ def test_views_are_as_private_as_their_repository(world: World) -> None:
     for name in ("secret@2026-09-01", "nothing@2026-09-01", "nothing"):
         refused = HttpClient(f"{world.url}/repositories/main/{name}", None).get("/hidden")
         assert refused.status == 401
-    today = now_between()[:10]
+    today = now_exactly()[:10]
     found = world.at(f"secret@{today}").get("/hidden")
     assert (found.status, found.headers["cache-control"]) == (200, "private, no-cache")
 
@@ -139,7 +139,7 @@ def test_tags_and_states_are_those_of_then(world: World) -> None:
     dated.publish("npm", npm, "@scope/tagged", "1.0.0")
     dated.publish("npm", npm, "@scope/tagged", "2.0.0-rc.1", tag="next")
     dated.publish("python", python, "pulled", "1.0")
-    first = now_between()
+    first = now_exactly()
     json = {"Content-Type": "application/json"}
     dated.publish("npm", npm, "@scope/tagged", "1.1.0")
     assert npm.ask("PUT", "/-/package/@scope%2ftagged/dist-tags/old", b'"1.0.0"', json).status == 201
@@ -147,7 +147,7 @@ def test_tags_and_states_are_those_of_then(world: World) -> None:
     document["versions"]["1.0.0"]["deprecated"] = "use 1.1.0"
     assert npm.post_json("/@scope%2ftagged", document, "PUT").status == 201
     assert python.ask("POST", "/pypi/pulled/1.0/yank?reason=broken").status == 200
-    second = now_between()
+    second = now_exactly()
     for tag in ("old", "next"):
         assert npm.ask("DELETE", f"/-/package/@scope%2ftagged/dist-tags/{tag}").status == 200
     document = npm.get("/@scope%2ftagged?write=true").json
@@ -186,7 +186,7 @@ def test_explanations_tell_what_is_hidden_and_what_is_not_known(world: World, ti
     assert "unknown" in [each["step"] for each in hidden["steps"]]
     dated.publish("npm", world.at("npm-own"), "shrunk", "1.0.0")
     dated.publish("npm", world.at("npm-own"), "shrunk", "1.1.0")
-    then = now_between()
+    then = now_exactly()
     document = world.at("npm-own").get("/shrunk?write=true").json
     del document["versions"]["1.1.0"]
     assert world.at("npm-own").post_json(f"/shrunk/-rev/{document['_rev']}", document, "PUT").status == 200
@@ -200,7 +200,7 @@ def test_a_gem_that_was_yanked_then_is_hidden_then(world: World) -> None:
     for version in ("1.0.0", "2.0.0"):
         dated.publish("ruby", own, "pulled", version)
     assert own.ask("DELETE", "/api/v1/gems/yank?gem_name=pulled&version=2.0.0").status == 200
-    then = now_between()
+    then = now_exactly()
     assert own.ask("PUT", "/api/v1/gems/unyank?gem_name=pulled&version=2.0.0").status == 200
     dated.publish("ruby", own, "pulled", "3.0.0")
     dated.publish("ruby", own, "latecomer", "3.0.0")
@@ -227,7 +227,7 @@ def test_a_snapshot_tells_what_was_changed_since(world: World) -> None:
     npm = world.at("npm-moving")
     for name, version in (("left", "1.0.0"), ("left", "1.1.0"), ("right", "1.0.0"), ("same", "1.0.0")):
         dated.publish("npm", npm, name, version)
-    then = now_between()
+    then = now_exactly()
     path = f"/repository/main%2Fnpm-moving/snapshot?at={then}"
     assert world.ok("GET", path)["items"] == []
     dated.publish("npm", npm, "left", "2.0.0")
@@ -307,12 +307,12 @@ def test_an_alias_and_a_percent_sign_stand_for_a_view(world: World, times: Mappi
 def test_a_build_of_a_snapshot_is_shown_from_its_time_on(world: World, times: Mapping[str, str]) -> None:
     own = world.at("maven-own")
     metadata = "/com/example/built/1.0-SNAPSHOT/maven-metadata.xml"
-    before = now_between()
+    before = now_exactly()
     found = []
     for build in ("20260101.000000-1", "20260102.000000-2"):
         pom = make_pom("com.example", "built", "1.0-SNAPSHOT")
         assert own.ask("PUT", f"/com/example/built/1.0-SNAPSHOT/built-1.0-{build}.pom", pom).status == 201
-        found.append(now_between())
+        found.append(now_exactly())
     assert own.get(metadata).text.count("<value>1.0-20260102.000000-2<") == 1
     assert world.at(f"maven-own@{before}").get(metadata).status == 404
     for then, build in zip(found, ("20260101.000000-1", "20260102.000000-2"), strict=True):
