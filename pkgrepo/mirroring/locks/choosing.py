@@ -10,7 +10,7 @@ from attrs import Factory, define
 from pkgrepo.formats.conda.names import parse_file_name
 from pkgrepo.formats.python.names import find_version, normalise, split_companion
 
-from .others import CONDA, IMAGES, MAVEN
+from .others import CONDA, MAVEN
 from .python import PYTHON
 from .wanted import Lock, Wanted, differs
 
@@ -38,9 +38,11 @@ class Chosen:
     def takes(self, key: str, version: str, path: str, digests: Mapping[str, str]) -> bool:
         """Whether a file of a version is wanted, or with an empty path the version of an image."""
         name = path.rpartition("/")[2]
-        base = split_companion(name)[0] if self.format == PYTHON else name
+        base, companion = split_companion(name) if self.format == PYTHON else (name, "")
         mine = [
-            each for each in self._by_key.get(key, ()) if self._is(each, version, path, base, digests, name == base)
+            each
+            for each in self._by_key.get(key, ())
+            if self._names(each, version, path, base) and (companion or differs(each.digests, digests) is not True)
         ]
         self._found.update(mine)
         return bool(mine) and (not path or self._is_among(base))
@@ -53,34 +55,20 @@ class Chosen:
         """What is wanted and was not asked for, with the reason if there is one; and what no registry has."""
         every = (each for some in self._by_key.values() for each in some)
         absent = {
-            f"{each.name} {each.label}": "the repository does not keep it" for each in every if not self._has(each)
+            f"{each.name} {each.label}": "the repository does not keep it" for each in every if each not in self._found
         }
         return [f"{name}: {reason}" for name, reason in {**absent, **self._reasons}.items()]
 
-    def _has(self, wanted: Wanted) -> bool:
-        return wanted in self._found
-
-    def _is(
-        self,
-        wanted: Wanted,
-        version: str,
-        path: str,
-        base: str,
-        digests: Mapping[str, str],
-        itself: bool,
-    ) -> bool:
+    def _names(self, wanted: Wanted, version: str, path: str, base: str) -> bool:
+        """Whether a file of a version is wanted; ``base`` is its name, or that of the file whose companion it is."""
         if self.format in (CONDA, MAVEN):
             return wanted.file == path
-        if self.format == IMAGES or self.format != PYTHON:
-            return wanted.version == version
         if wanted.file:
             return wanted.file == base
-        same = (
-            find_version(wanted.version) == find_version(version)
-            if find_version(version)
-            else wanted.version == version
-        )
-        return same and (not itself or differs(wanted.digests, digests) is not True)
+        if self.format != PYTHON:
+            return wanted.version == version
+        parsed = find_version(version)
+        return wanted.version == version if parsed is None else find_version(wanted.version) == parsed
 
     def _key(self, wanted: Wanted) -> str:
         if self.format == PYTHON:

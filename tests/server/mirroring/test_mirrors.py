@@ -97,10 +97,10 @@ def test_a_bundle_is_carried_to_a_server_without_a_network(sites: Sites) -> None
         file, text = sites.lock(name)
         (sites.folder / name).mkdir(exist_ok=True)
         (sites.folder / name / file).write_text(text)
-        locks += ["--lock", str(sites.folder / name / file)]
+        locks += ["--lock", f"main/{name}={sites.folder / name / file}"]
     repositories = [f"main/{name}" for name in FORMATS]
-    sites.pkgrepo(sites.site.url, "bundle", "write", str(bundle), *repositories)
-    sites.pkgrepo(sites.site.url, "bundle", "write", str(bundle), *repositories, status=5)
+    sites.pkgrepo(sites.site.url, "bundle", "write", str(bundle), *repositories, *locks)
+    sites.pkgrepo(sites.site.url, "bundle", "write", str(bundle), *repositories, status=5)  # it is there already
     for name in FORMATS:
         taken = sites.take(bundle, name)
         assert taken["left_out"] == [], name

@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final, Self, cast
+from typing import IO, Any, Final, cast
 from urllib.parse import quote
 
 import click
 import msgspec
-from attrs import define, field, frozen
+from attrs import define, field
 
 from pkgrepo.commands.http import Failed
 from pkgrepo.commands.offline import Unsound
@@ -26,7 +26,7 @@ from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.session import Session, checked, remote
 from pkgrepo.commands.remote.transfers.files import Draft
 from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
-from pkgrepo.commands.remote.transfers.mirror import read_given
+from pkgrepo.commands.remote.transfers.mirror import GivenLock, assign_locks
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
 from pkgrepo.importing.bundle_file import (
@@ -42,7 +42,7 @@ from pkgrepo.importing.bundle_file import (
     read_whole,
 )
 from pkgrepo.mirroring.locks.choosing import Chosen
-from pkgrepo.mirroring.locks.reading import find_formats, read_lock
+from pkgrepo.mirroring.locks.reading import read_lock
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 from pkgrepo.web.rendering.filters import plural, size
 
@@ -145,13 +145,13 @@ async def write(
     Of proxies and virtual repositories that is what they keep. Carry the file to another server, and take it in there
     with "bundle read". The server's key (GET /api/system/twin-key) is to be carried there by another way.
     """
-    given = checked(lambda: [_Given.read(each, repositories) for each in locks])
+    given = checked(lambda: [GivenLock.read(each, repositories) for each in locks])
     last = {} if since is None else await _read_last(session, since)
     report: dict[str, Any] = {"repositories": []}
     with checked(lambda: Draft(file, replace=force)) as draft:
         writer = Writer(cast("IO[bytes]", draft))
         records = {name: await session.client.get("repository", name) for name in repositories}
-        chosen_locks = _assign(given, {name: str(record["format"]) for name, record in records.items()})
+        chosen_locks = assign_locks(given, {name: str(record["format"]) for name, record in records.items()})
         for number, (name, record) in enumerate(records.items()):
             chosen = None if not locks else await _mirror(session, record, chosen_locks[name], only)
             report["repositories"].append(await _write_repository(session, writer, number, record, chosen, last))
@@ -177,44 +177,7 @@ async def _read_last(session: Session, path: Path) -> dict[str, Content]:
         reading.close()
 
 
-@frozen
-class _Given:
-    """A lock file with its name and text; ``repository`` is the one that it is for, empty if that is not said."""
-
-    repository: str
-    name: str
-    text: str
-
-    @classmethod
-    def read(cls, given: str, repositories: Sequence[str]) -> Self:
-        """
-        A lock file that is given as FILE or REPOSITORY=FILE.
-
-        :raises Invalid: there is none, or it is no text; :raises OSError: it cannot be read
-        """
-        before, equals, after = given.partition("=")
-        repository, place = (before, after) if equals and before in repositories else ("", given)
-        if not Path(place).exists():
-            raise Invalid(f"there is no lock file {place}")
-        return cls(repository, *read_given(Path(place)))
-
-
-def _assign(given: Sequence[_Given], formats: Mapping[str, str]) -> dict[str, list[_Given]]:
-    """The lock files that are for each repository. :raises Invalid: one is for none, or it is not clear for which"""
-    found: dict[str, list[_Given]] = {name: [] for name in formats}
-    for each in given:
-        possible = find_formats(each.name, each.text)
-        fitting = [each.repository] if each.repository else [name for name in formats if formats[name] in possible]
-        if not fitting:
-            raise Invalid(f"none of these repositories has the format of {each.name}")
-        if not each.repository and len({formats[name] for name in fitting}) > 1 and len(possible) > 2:
-            raise Invalid(f"say for which repository {each.name} is: --lock {fitting[0]}={each.name}")
-        for name in fitting:
-            found[name].append(each)
-    return found
-
-
-async def _mirror(session: Session, record: Any, given: Sequence[_Given], only: Sequence[str]) -> Chosen:
+async def _mirror(session: Session, record: Any, given: Sequence[GivenLock], only: Sequence[str]) -> Chosen:
     """Have a repository fetch what lock files name. Returns what they name."""
     chosen = Chosen(record["format"], only)
     for each in given:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import click
+from attrs import frozen
 
 from pkgrepo.commands.offline import Unsound
 from pkgrepo.commands.remote.client import at
@@ -16,7 +17,7 @@ from pkgrepo.commands.remote.printer import Printer
 from pkgrepo.commands.remote.session import Session, checked, remote
 from pkgrepo.commands.remote.transfers.files import sha256_of
 from pkgrepo.errors import Invalid
-from pkgrepo.mirroring.locks.reading import FOLDER_LIST
+from pkgrepo.mirroring.locks.reading import FOLDER_LIST, find_formats
 from pkgrepo.web.rendering.filters import plural, size
 
 WORDS: Final = {
@@ -80,6 +81,43 @@ def show_mirrored(printer: Printer, found: dict[str, Any]) -> None:
         printer.note(f"and {more} more")
     if found["problems_count"]:
         raise Unsound(found["problems_count"])
+
+
+@frozen
+class GivenLock:
+    """A lock file with its name and text; ``repository`` is the one that it is for, empty if that is not said."""
+
+    repository: str
+    name: str
+    text: str
+
+    @classmethod
+    def read(cls, given: str, repositories: Sequence[str]) -> Self:
+        """
+        A lock file that is given as FILE or REPOSITORY=FILE.
+
+        :raises Invalid: there is none, or it is no text; :raises OSError: it cannot be read
+        """
+        before, equals, after = given.partition("=")
+        repository, place = (before, after) if equals and before in repositories else ("", given)
+        if not Path(place).exists():
+            raise Invalid(f"there is no lock file {place}")
+        return cls(repository, *read_given(Path(place)))
+
+
+def assign_locks(given: Sequence[GivenLock], formats: Mapping[str, str]) -> dict[str, list[GivenLock]]:
+    """The lock files that are for each repository. :raises Invalid: one is for none, or it is not clear for which"""
+    found: dict[str, list[GivenLock]] = {name: [] for name in formats}
+    for each in given:
+        possible = find_formats(each.name, each.text)
+        fitting = [each.repository] if each.repository else [name for name in formats if formats[name] in possible]
+        if not fitting:
+            raise Invalid(f"none of these repositories has the format of {each.name}")
+        if not each.repository and len({formats[name] for name in fitting}) > 1 and len(possible) > 2:
+            raise Invalid(f"say for which repository {each.name} is: --lock {fitting[0]}={each.name}")
+        for name in fitting:
+            found[name].append(each)
+    return found
 
 
 def read_given(path: Path) -> tuple[str, str]:
