@@ -23,6 +23,7 @@ from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from pkgrepo.storage.catalog.server.policy import add_counts
+from pkgrepo.storage.catalog.server.replicas import ensure_replica, note_state
 from tests.support.certificates import write_certificate
 from tests.support.inprocess_server import until
 from tests.support.memory_server import Stack
@@ -167,12 +168,15 @@ async def test_file_systems_are_not_read_in_the_reactor_thread(stack: Stack, mon
 
 
 async def test_every_metric_is_documented_and_dashboard_and_alerts_use_no_others(encrypted: Stack) -> None:
-    proxy = {"type": "Proxy", "proxy": {"routes": ["http://127.0.0.1:1"]}}  # where no upstream may be
+    routes = ["http://127.0.0.1:1/repositories/main/b"]  # where no upstream may be
+    proxy = {"type": "Proxy", "proxy": {"routes": routes}, "replicate": {}}
     await encrypted.add_repository("mirror", format="npm", config=proxy)
     await encrypted.call("GET", "/repositories/main/mirror/demo")
     await encrypted.assembly._proxies.counters.flush()
     mirror = encrypted.assembly.core.registry.find_path("main/mirror")
     assert mirror is not None
+    await encrypted.assembly.core.catalog.write(ensure_replica, mirror.id, "http://127.0.0.1:1 main/b")
+    await encrypted.assembly.core.catalog.write(note_state, mirror.id, "", 1, current=True)
     await encrypted.assembly.core.catalog.write(add_counts, {("main/mirror", "young", mirror.id, 1): 1})
     await read_metrics(encrypted)
     reply = await encrypted.call("GET", "/metrics")
