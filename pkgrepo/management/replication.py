@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.format import Format
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS, SYSTEM_MANAGERS
@@ -18,6 +19,7 @@ from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.management.repositories.stored import validated, whole
+from pkgrepo.model import Action
 from pkgrepo.replication.promotion import JOB, find_missing, hosted_settings, prepare, promote
 from pkgrepo.replication.status import ReplicaStatus, read_status
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -129,6 +131,8 @@ async def promote_replica(call: Call) -> PromotedReplica | Response:
     fetched any more. The configuration of the upstream is in the audit log afterwards, without its secrets.
     """
     repository, dry = await call.fresh_repository(), call.flag("dry_run")
+    if not await call.may(Action.READ, repository):  # a token for the server alone learns nothing of its content
+        raise unknown(call.identity, repository.path)
     check_independent(repository)
     await _find(call)
     if call.query("confirm") not in (repository.name, repository.path) and not dry:
