@@ -52,7 +52,8 @@ class Owners:
 
     ``members`` are all repositories behind it, in order, and ``serials`` the ``ownership`` of the hosted ones by id.
     ``config_serial`` is that of the server's configuration, from before they were read. With ``merges`` the versions of
-    hosted members and of upstreams are joined.
+    hosted members and of upstreams are joined. ``hosted`` are the hosted repositories, and ``owning`` those that have
+    the name, in order, also those that are off.
     """
 
     repository: Repository
@@ -63,22 +64,18 @@ class Owners:
     serials: Mapping[int, int | None]
     merges: bool = False
     what: str = "package"
+    hosted: list[FlatMember] = field(init=False)
+    owning: list[FlatMember] = field(init=False)
     _reserved: NameReserved | None = field(default=None, init=False)
 
-    @property
-    def hosted(self) -> list[FlatMember]:
-        """The hosted repositories, in order, also those that are off."""
-        return [each for each in self.members if each.repository.type is RepositoryType.HOSTED]
+    def __attrs_post_init__(self) -> None:
+        self.hosted = [each for each in self.members if each.repository.type is RepositoryType.HOSTED]
+        self.owning = [each for each in self.hosted if self.serials.get(each.repository.id) not in (None, RETIRED)]
 
     @property
     def proxies(self) -> list[FlatMember]:
         """The proxies, in order, also those that are not asked."""
         return [each for each in self.members if each.repository.type is RepositoryType.PROXY]
-
-    @property
-    def owning(self) -> list[FlatMember]:
-        """The hosted repositories that have the name, in order, also those that are off."""
-        return [each for each in self.hosted if self.serials.get(each.repository.id) not in (None, RETIRED)]
 
     @property
     def is_taken(self) -> bool:
