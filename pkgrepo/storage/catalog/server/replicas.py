@@ -90,8 +90,10 @@ def backlog_of(r: Reader, repository_id: int) -> Backlog:
     """What remains to be done."""
     sql = "SELECT COUNT(*), COALESCE(SUM(CASE WHEN attempts > 0 THEN 1 ELSE 0 END), 0) FROM replica_task"
     tasks, failed = only_row(r, f"{sql} WHERE repository_id = ?", (repository_id,))
-    sql = "SELECT error FROM replica_task WHERE repository_id = ? AND attempts > 0 ORDER BY attempts DESC LIMIT 1"
-    row = r.one(sql, (repository_id,)) if failed else None
+    row = None
+    if failed:
+        worst = "SELECT error FROM replica_task WHERE repository_id = ? AND attempts > 0 ORDER BY attempts DESC LIMIT 1"
+        row = r.one(worst, (repository_id,))
     return Backlog(int(tasks), int(failed), row[0] if row is not None else "")
 
 

@@ -19,6 +19,7 @@ from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
 from pkgrepo.errors import StorageFailed
+from pkgrepo.repositories.upkeep.twins import TwinPlan, TwinState, put_state
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Entry
@@ -177,6 +178,9 @@ async def test_every_metric_is_documented_and_dashboard_and_alerts_use_no_others
     assert mirror is not None
     await encrypted.assembly.core.catalog.write(ensure_replica, mirror.id, "http://127.0.0.1:1 main/b")
     await encrypted.assembly.core.catalog.write(note_state, mirror.id, "", 1, current=True)
+    twins = encrypted.assembly._twins
+    twins.plans["web"] = TwinPlan(name="web", repository="main/py", target="/srv/web", every_s=60.0)
+    await encrypted.assembly.core.catalog.write(put_state, "web", TwinState(written_ms=1, files=2))
     await encrypted.assembly.core.catalog.write(add_counts, {("main/mirror", "young", mirror.id, 1): 1})
     await read_metrics(encrypted)
     reply = await encrypted.call("GET", "/metrics")
