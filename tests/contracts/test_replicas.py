@@ -1,0 +1,58 @@
+"""What remains to be done for replicas, on every engine."""
+
+from pkgrepo.storage.catalog.packages.events import events_after
+from pkgrepo.storage.catalog.server import replicas
+from pkgrepo.storage.catalog.server.replicas import ALL, ANNOUNCED_MS, KEPT, NEW, Backlog
+from tests.support.catalogs import add_repository
+
+SOURCE = "https://b.example main/b"
+
+
+async def test_tasks_come_with_the_position_and_go_when_they_are_done(catalog):
+    repository = await catalog.write(add_repository)
+    place = repository.id
+    await catalog.write(replicas.ensure_replica, place, SOURCE)
+    assert (await catalog.look(replicas.find_replica, place)).walk == NEW
+    assert await catalog.write(replicas.compare_again, place, 1) is False
+    assert await catalog.write(replicas.begin_comparison, place, SOURCE, "evt_1_1", "first", 1) == []
+    await catalog.write(replicas.walk_on, place, KEPT, "b", [("a", ALL), ("b", ALL)], 2)
+    items = [("b", "1.0"), ("b", "1.0"), ("c", "")]
+    assert await catalog.write(replicas.take_events, place, "evt_1_1", "evt_9_1", 3, items, 3) == []
+    assert await catalog.write(replicas.take_events, place, "evt_1_1", "evt_8_1", 0, items, 3) is None
+    found = await catalog.look(replicas.find_replica, place)
+    assert (found.position, found.walk, found.walked, found.events_left) == ("evt_9_1", KEPT, "b", 3)
+    due = await catalog.look(replicas.due_tasks, place, 5, 10)
+    assert [(each.package_key, each.version) for each in due] == [("b", "1.0"), ("c", ""), ("a", ALL), ("b", ALL)]
+    await catalog.write(replicas.add_tasks, place, [("b", "1.0")], 4)  # while it is being done
+    await catalog.write(replicas.end_task, place, due[0])
+    await catalog.write(replicas.fail_task, place, due[1], "it is away", 100)
+    await catalog.write(replicas.end_task, place, due[2])
+    assert await catalog.look(replicas.count_tasks, place) == 3
+    assert await catalog.look(replicas.backlog_of, place) == Backlog(3, 1, "it is away")
+    assert len(await catalog.look(replicas.due_tasks, place, 5, 10)) == 2
+    assert await catalog.write(replicas.compare_again, place, 6) is True
+    assert len(await catalog.look(replicas.due_tasks, place, 6, 10)) == 3
+    await catalog.write(replicas.ensure_replica, place, "https://c.example main/c")
+    assert await catalog.look(replicas.count_tasks, place) == 0
+
+
+async def test_a_failure_is_told_after_a_minute_and_when_it_is_over(catalog):
+    repository = await catalog.write(add_repository)
+    place = repository.id
+    await catalog.write(replicas.ensure_replica, place, SOURCE)
+
+    async def kinds():
+        return [each.kind for each in await catalog.look(events_after, 0, 10, place) if "replication" in each.kind]
+
+    await catalog.write(replicas.note_state, place, "it is away", 1, current=False)
+    await catalog.write(replicas.note_state, place, "", 2, current=True)
+    assert await kinds() == []
+    for now_ms in (10, 10 + ANNOUNCED_MS, 11 + ANNOUNCED_MS):
+        await catalog.write(replicas.note_state, place, "it is away", now_ms, current=False)
+    assert await kinds() == ["replication.failed"]
+    found = await catalog.look(replicas.find_replica, place)
+    assert (found.error, found.failing_since.timestamp(), found.current_at.timestamp()) == ("it is away", 0.01, 0.002)
+    await catalog.write(replicas.note_state, place, "", 100_000, current=False)
+    assert await kinds() == ["replication.failed", "replication.recovered"]
+    await catalog.write(replicas.forget_replica, place)
+    assert await catalog.look(replicas.find_replica, place) is None
