@@ -9,7 +9,8 @@ of the master    in the fork
 ===============  =====================================================================================================
 descriptors      Twisted closes all but those of the worker. The objects that own them stay referenced to the end, which
                  is ``os._exit``: they would close descriptors of the worker that have the same numbers
-signal handlers  the default ones until the worker sets its own; a signal that arrives before them waits
+signal handlers  the default ones until the worker sets its own; a signal that arrives before them waits. What Python
+                 ignores stays ignored: a client that closes its connection early sends SIGPIPE
 reactor          the same object, which modules hold, initialised again: it has a poll object of its own
 log              no observers; standard output is that of the process
 other workers    they are not waited for
@@ -67,6 +68,9 @@ class Fork(process.Process):
 
     def _trySpawnInsteadOfFork(self, *_: object) -> bool:
         return False
+
+    def _resetSignalDisposition(self) -> None:
+        """Leave ignored what Python ignores: no other program begins, and SIGPIPE would end the process."""
 
     def _execChild(self, *_: object) -> NoReturn:
         status = 1

@@ -25,9 +25,16 @@ def run():
     reactor.callLater(0, reactor.stop)
     reactor.run()
     Logger().info("nobody reads this")
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        os.write(write, b"x")
+    except BrokenPipeError as error:
+        unread = error.strerror
     print(json.dumps({
         "blocked": blocked,
         "null": [each for each in range(32) if os.path.realpath(f"/proc/self/fd/{each}") == os.devnull],
+        "unread": unread,
         "name": open("/proc/self/comm").read(),
         "notify": "NOTIFY_SOCKET" in os.environ,
         "told": os.environ["TOLD"],
@@ -73,6 +80,7 @@ def test_a_fork_has_its_own_descriptors_reactor_and_log(reactor: str) -> None:
     found = json.loads(line)
     assert found["status"] == 7
     assert (found["blocked"], found["blocked by master"]) == (0, 0)
+    assert found["unread"] == "Broken pipe"  # an error, and not the end of the process by SIGPIPE
     assert found["name"] == "pkgrepo-worker\n"
     assert found["told"] == "yes"
     assert not found["notify"]
