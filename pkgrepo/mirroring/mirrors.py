@@ -79,8 +79,9 @@ def _read_all(locks: Sequence[LockFile], format_name: str) -> Lock:
     for index, each in enumerate(locks):
         try:
             lock = read_lock(each.name, each.text, format_name)
+            for some in lock.wanted:
+                found.want(some)
         except Invalid as error:
             raise evolve(error, pointer=f"/locks/{index}/text") from None
-        found.wanted += lock.wanted
         found.left_out += lock.left_out
     return found

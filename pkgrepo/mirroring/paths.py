@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.names import NOARCH, SUBDIRS, parse_file_name
+from pkgrepo.formats.conda.names import NOARCH, SUBDIRS, check_subdir, parse_file_name
 from pkgrepo.formats.conda.proxied.restoring import repodata_question
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.npm.names import is_readable
@@ -117,7 +117,7 @@ def _conda_places(wanted: Wanted) -> Iterator[Place]:
 
 def _conda_keys(wanted: Wanted) -> Iterator[str]:
     subdir, _, file = wanted.file.partition("/")
-    yield f"{subdir}/{parse_file_name(file).name}"
+    yield f"{check_subdir(subdir)}/{parse_file_name(file).name}"
 
 
 def _maven_places(wanted: Wanted) -> Iterator[Place]:

@@ -47,9 +47,12 @@ async def find_wanted(services: Services, format_: Format, repository: Repositor
         if kept is None:
             kept = await services.catalog.scan(_names, repository.id)
         names.update(dict.fromkeys(name for name in kept if fnmatchcase(name.casefold(), each.casefold())))
+    if len(names) > MOST_NAMES:
+        lock.leave_out(f"{len(names) - MOST_NAMES} packages", f"a pattern is for {MOST_NAMES} packages at most")
     for name in list(names)[:MOST_NAMES]:
         try:
-            lock.wanted += await _versions_of(services, format_, repository, name, pattern.versions)
+            for wanted in await _versions_of(services, format_, repository, name, pattern.versions):
+                lock.want(wanted)
         except (StorageFailed, RepositoryInactive):
             raise
         except PkgrepoError as error:

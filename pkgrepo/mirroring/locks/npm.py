@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from pkgrepo.errors import Invalid
 
-from .wanted import Digests, Lock, Wanted, parse_integrity, read_yaml, table_of, text_of
+from .wanted import Digests, Lock, Wanted, parse_integrity, path_of, read_yaml, table_of, text_of
 
 NPM: Final = "npm"
 MOST_DEPTH: Final = 100  # of the dependencies in a file of version 1
@@ -21,7 +20,7 @@ _MODULES: Final = "node_modules/"
 _KEY: Final = re.compile(r"(@?[^@]+)@(.+)", re.DOTALL)
 _FIELD: Final = re.compile(r"  (version|resolved|integrity) \"?([^\"]*)\"?")
 _TRAILING: Final = re.compile(r",(\s*[}\]])")
-_VERSION: Final = re.compile(r"\d+\.\d+\.\d+[0-9A-Za-z.+-]*")
+_VERSION: Final = re.compile(r"\d++\.\d++\.\d++[0-9A-Za-z.+-]*+")  # which goes back nowhere: texts are long
 _OLDER: Final = re.compile(r"/(@[^/@]+/[^/@]+|[^/@]+)/(\d+\.\d+\.\d+[0-9A-Za-z.+-]*)")
 _SHA1: Final = re.compile(r"[0-9a-f]{40}")
 
@@ -123,7 +122,7 @@ def _add(lock: Lock, name: str, version: object, resolved: object, integrity: ob
     fragment = origin.rpartition("#")[2]
     if not digests and _SHA1.fullmatch(fragment):
         digests = frozenset({("sha1", fragment)})
-    lock.wanted.append(Wanted(format=NPM, name=name, version=text, digests=digests))
+    lock.want(Wanted(format=NPM, name=name, version=text, digests=digests))
 
 
 def _is_tarball_of(origin: str, name: str, version: str) -> bool:
@@ -132,7 +131,7 @@ def _is_tarball_of(origin: str, name: str, version: str) -> bool:
         return True
     if not origin.startswith(("http://", "https://")):
         return False
-    file = unquote(urlsplit(origin).path).rpartition("/")[2]
+    file = path_of(origin).rpartition("/")[2]
     base = name.rpartition("/")[2]
     # Some registries serve tarballs at addresses without a name.
     return not file.endswith((".tgz", ".tar.gz")) or file.startswith(f"{base}-{version.partition('+')[0]}")

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from pkgrepo.errors import Invalid
 
-from .wanted import Lock, Wanted, parse_hashes, read_yaml, table_of, tables_of, text_of
+from .wanted import Lock, Wanted, parse_hashes, path_of, read_yaml, table_of, tables_of, text_of
 
 RUBY: Final = "ruby"
 CONDA: Final = "conda"
 MAVEN: Final = "maven"
 IMAGES: Final = "docker"
+LONGEST_LINE: Final = 2000  # of a list of artifacts
 _GEM: Final = re.compile(r"    ([^\s(]+) \(([^)]+)\)")
 _CHECKSUM: Final = re.compile(r"  ([^\s(]+) \(([^)]+)\) (sha256=[0-9a-f]{64})")
 _PART: Final = r"[A-Za-z0-9_.$-]+"
-_COORDINATES: Final = re.compile(rf"(?<![^\s|+\\-])({_PART}(?::{_PART}){{2,5}})(?=[\s=,)]|$)")
+_COORDINATES: Final = re.compile(rf"(?<![^\s|+\\-])({_PART}+(?::{_PART}+){{2,5}}+)(?=[\s=,)]|$)")
 _SCOPES: Final = frozenset({"compile", "runtime", "provided", "test", "system", "import"})
 _LISTED: Final = re.compile(r"(?:([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\s+[*]?)?([A-Za-z0-9_.+-]+(?:/[^\s/]+)+)")
 _BY_LENGTH: Final = {32: "md5", 40: "sha1", 64: "sha256"}
@@ -55,7 +55,7 @@ def read_gemfile(text: str) -> Lock:
             lock.leave_out(f"{name} {version}", "it does not come from a gem server")
         elif section == "GEM":
             digests = parse_hashes([sums.get((name, version))])
-            lock.wanted.append(Wanted(format=RUBY, name=name, version=version, digests=digests))
+            lock.want(Wanted(format=RUBY, name=name, version=version, digests=digests))
     return lock
 
 
@@ -117,6 +117,9 @@ def read_maven(text: str) -> Lock:
     lock, coordinates = Lock(), list[list[str]]()
     for line in text.splitlines():
         stripped = line.strip()
+        if len(stripped) > LONGEST_LINE:
+            lock.leave_out(stripped, "the line is too long")
+            continue
         listed = _LISTED.fullmatch(stripped)
         if stripped.startswith("#"):
             continue
@@ -124,7 +127,7 @@ def read_maven(text: str) -> Lock:
             digests = parse_hashes([f"{_BY_LENGTH[len(listed[1])]}:{listed[1]}" if listed[1] else None])
             parts = listed[2].split("/")
             name = f"{'.'.join(parts[:-3])}:{parts[-3]}" if len(parts) > 3 else listed[2]
-            lock.wanted.append(Wanted(format=MAVEN, name=name, file=listed[2], digests=digests))
+            lock.want(Wanted(format=MAVEN, name=name, file=listed[2], digests=digests))
         elif found := _COORDINATES.search(stripped.replace("[INFO]", "")):
             coordinates.append(found[1].split(":"))
     scoped = any(parts[-1] in _SCOPES for parts in coordinates)
@@ -154,24 +157,24 @@ def read_images(text: str) -> Lock:
             continue
         platforms = tuple(each for each in re.split(r"[,\s]+", rest.strip()) if each)
         for version in [each for each in (tag, digest) if each] or ["latest"]:
-            lock.wanted.append(Wanted(format=IMAGES, name=name, version=version, platforms=platforms))
+            lock.want(Wanted(format=IMAGES, name=name, version=version, platforms=platforms))
     return lock
 
 
 def _add_conda(lock: Lock, url: str, hashes: list[str]) -> None:
-    subdir, _, file = unquote(urlsplit(url).path).rpartition("/")
+    subdir, _, file = path_of(url).rpartition("/")
     subdir = subdir.rpartition("/")[2]
     if not subdir or not file:
         lock.leave_out(url, "it is no address of a conda package")
         return
     name = file.rsplit("-", 2)[0]
-    lock.wanted.append(Wanted(format=CONDA, name=name, file=f"{subdir}/{file}", digests=parse_hashes(hashes)))
+    lock.want(Wanted(format=CONDA, name=name, file=f"{subdir}/{file}", digests=parse_hashes(hashes)))
 
 
 def _add_wheel(lock: Lock, name: str, version: str, url: str, hashes: list[str]) -> None:
-    file = unquote(urlsplit(url).path).rpartition("/")[2]
+    file = path_of(url).rpartition("/")[2]
     name = name or (file.partition("-")[0] if file.endswith(".whl") else file.rpartition("-")[0])
-    lock.wanted.append(Wanted(format="python", name=name, version=version, file=file, digests=parse_hashes(hashes)))
+    lock.want(Wanted(format="python", name=name, version=version, file=file, digests=parse_hashes(hashes)))
 
 
 def _add_artifact(lock: Lock, parts: list[str]) -> None:
@@ -184,10 +187,10 @@ def _add_artifact(lock: Lock, parts: list[str]) -> None:
     classifier = parts[3] if len(parts) == 5 else _CLASSIFIERS.get(kind, "")
     stem = artifact_stem(group, artifact, version)
     name = f"{group}:{artifact}"
-    lock.wanted.append(Wanted(format=MAVEN, name=name, version=version, file=f"{stem}.pom"))
+    lock.want(Wanted(format=MAVEN, name=name, version=version, file=f"{stem}.pom"))
     if kind != "pom":
         ending = f"{'-' + classifier if classifier else ''}.{_ENDINGS.get(kind, kind)}"
-        lock.wanted.append(Wanted(format=MAVEN, name=name, version=version, file=stem + ending))
+        lock.want(Wanted(format=MAVEN, name=name, version=version, file=stem + ending))
 
 
 def artifact_stem(group: str, artifact: str, version: str) -> str:

@@ -6,19 +6,20 @@ import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from pkgrepo.errors import Invalid
 
-from .wanted import Digests, Lock, Wanted, parse_hashes, table_of, tables_of, text_of
+from .wanted import Digests, Lock, Wanted, parse_hashes, path_of, table_of, tables_of, text_of
 
 PYTHON: Final = "python"
 NO_INDEX: Final = "it does not come from an index"
 ELSEWHERE: Final = ("git", "url", "vcs", "archive", "hg", "svn")  # of what is fetched past an index
 HERE: Final = ("editable", "virtual", "directory", "path", "file", "workspace")  # of what is a part of the project
+LONGEST_REQUIREMENT: Final = 2000  # characters, without its hashes
+_LONG_KEY: Final = re.compile(r"(?:\.[^.=\n]*+){100}")
 _HASH: Final = re.compile(r"--hash[= ]\s*(\S+)")
 _OPTION: Final = re.compile(r"\s--?[A-Za-z].*", re.DOTALL)
 _COMMENT: Final = re.compile(r"(^|\s)#.*")
@@ -45,9 +46,10 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _add_requirement(lock: Lock, line: str) -> None:
+    text = _OPTION.sub("", line)
     try:
-        requirement = Requirement(_OPTION.sub("", line))
-    except InvalidRequirement:
+        requirement = Requirement(text if len(text) <= LONGEST_REQUIREMENT else "")
+    except (InvalidRequirement, RecursionError):
         lock.leave_out(line, "it is no requirement" if "://" not in line else NO_INDEX)
         return
     pins = [each.version for each in requirement.specifier if each.operator in ("==", "===")]
@@ -57,7 +59,7 @@ def _add_requirement(lock: Lock, line: str) -> None:
         lock.leave_out(line, "it is not pinned with == to one version")
     else:
         digests = parse_hashes(_HASH.findall(line))
-        lock.wanted.append(Wanted(format=PYTHON, name=requirement.name, version=pins[0], digests=digests))
+        lock.want(Wanted(format=PYTHON, name=requirement.name, version=pins[0], digests=digests))
 
 
 def read_uv(text: str) -> Lock:
@@ -113,16 +115,18 @@ def read_pipfile(text: str) -> Lock:
             if version.startswith("=="):
                 digests = parse_hashes(entry.get("hashes") or ())
                 pin = version.lstrip("=")
-                lock.wanted.append(Wanted(format=PYTHON, name=name, version=pin, digests=digests))
+                lock.want(Wanted(format=PYTHON, name=name, version=pin, digests=digests))
             elif not any(kind in table_of(entry) for kind in HERE):
                 lock.leave_out(name, NO_INDEX)
     return lock
 
 
 def _toml(text: str) -> dict[str, Any]:
+    if _LONG_KEY.search(text):  # for which tomllib takes the square of its parts
+        raise Invalid("it has a key of too many parts")
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise Invalid(f"it is no TOML document: {str(error)[:200]}") from None
 
 
@@ -138,7 +142,7 @@ def _add_files(lock: Lock, entry: dict[str, Any], listed: list[Any]) -> None:
         lock.leave_out(_title(entry) or "a package", "it has no name or no version")
         return
     for file, digests in files or [("", frozenset[tuple[str, str]]())]:
-        lock.wanted.append(Wanted(format=PYTHON, name=name, version=version, file=file, digests=digests))
+        lock.want(Wanted(format=PYTHON, name=name, version=version, file=file, digests=digests))
 
 
 def _file(value: object) -> tuple[str, Digests]:
@@ -146,6 +150,6 @@ def _file(value: object) -> tuple[str, Digests]:
     table = table_of(value)
     name = text_of(table.get("file")) or text_of(table.get("name")) or text_of(table.get("filename"))
     if not name:
-        name = unquote(urlsplit(text_of(table.get("url"))).path).rpartition("/")[2]
+        name = path_of(text_of(table.get("url"))).rpartition("/")[2]
     hashes = [f"{algorithm}:{text}" for algorithm, text in table_of(table.get("hashes")).items()]
     return name, parse_hashes([table.get("hash"), *hashes])

@@ -13,7 +13,6 @@ from . import npm, others, python
 from .wanted import Lock, Wanted
 
 Read = Callable[[str], Lock]
-MOST_WANTED: Final = 200_000  # of one file
 
 NAMES: Final[Mapping[str, Read]] = {
     "package-lock*.json": npm.read_package_lock,
@@ -95,8 +94,6 @@ def read_lock(name: str, text: str, format_name: str) -> Lock:
     except Invalid as error:
         raise Invalid(f"{name[:200]}: {error.message}") from None
     mine = list(dict.fromkeys(each for each in lock.wanted if each.format == format_name))
-    if len(mine) > MOST_WANTED:
-        raise Invalid(f"{name[:200]} names more than {MOST_WANTED} files")
     if not mine and not (lock.left_out or not lock.wanted):
         raise Invalid(f"{name[:200]} has nothing for a repository of the format {format_name}")
     return Lock(_merged(mine), list(dict.fromkeys(lock.left_out)))

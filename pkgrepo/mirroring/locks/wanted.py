@@ -7,6 +7,7 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from attrs import Factory, define, frozen
 
@@ -15,6 +16,7 @@ from pkgrepo.errors import Invalid
 STRENGTH: Final = ("sha512", "sha384", "sha256", "sha224", "sha1", "md5")  # the first is compared that both sides have
 MOST_DEPTH: Final = 50  # of YAML
 MOST_EVENTS: Final = 4_000_000
+MOST_WANTED: Final = 200_000  # of one file, and of all files together
 LONGEST: Final = 500  # characters of what a file names
 
 Digests = frozenset[tuple[str, str]]
@@ -22,6 +24,11 @@ Digests = frozenset[tuple[str, str]]
 
 _HASH: Final = re.compile(r"(md5|sha1|sha224|sha256|sha384|sha512)[:=]([0-9a-fA-F]+)")
 _INTEGRITY: Final = re.compile(r"(sha1|sha256|sha384|sha512)-([A-Za-z0-9+/]+={0,2})")
+_SECRETS: Final = (  # in addresses: names and passwords, tokens in paths of channels, signatures
+    (re.compile(r"://[^/\s@]*@"), "://"),
+    (re.compile(r"/t/[^/\s]+/"), "/t/.../"),
+    (re.compile(r"(://[^\s?#]*)\?[^\s#]*"), r"\1"),
+)
 _NULLS: Final = ("", "~", "null")
 _COLLECTIONS: Final[Mapping[str, Callable[[], Any]]] = {"MappingStartEvent": dict, "SequenceStartEvent": list}
 
@@ -58,9 +65,20 @@ class Lock:
     wanted: list[Wanted] = Factory(list)
     left_out: list[tuple[str, str]] = Factory(list)
 
+    def want(self, wanted: Wanted) -> None:
+        """Add something. :raises Invalid: it is too much"""
+        if len(self.wanted) >= MOST_WANTED:
+            raise Invalid(f"it names more than {MOST_WANTED} files")
+        self.wanted.append(wanted)
+
     def leave_out(self, item: object, reason: str) -> None:
-        """Note that something is not fetched."""
-        self.left_out.append((str(item)[:LONGEST], reason))
+        """Note that something is not fetched, without the secrets in its address. :raises Invalid: it is too much"""
+        if len(self.left_out) >= MOST_WANTED:
+            raise Invalid(f"it names more than {MOST_WANTED} things that no registry has")
+        text = str(item)
+        for pattern, instead in _SECRETS:
+            text = pattern.sub(instead, text)
+        self.left_out.append((text[:LONGEST], reason))
 
 
 def parse_hashes(texts: Iterable[object]) -> Digests:
@@ -87,6 +105,14 @@ def differs(digests: Digests, known: Mapping[str, str]) -> bool | None:
         if wanted and algorithm in known:
             return known[algorithm] not in wanted
     return None if digests else False
+
+
+def path_of(url: str) -> str:
+    """The path in a URL, without escapes; empty if it is none."""
+    try:
+        return unquote(urlsplit(url).path)
+    except ValueError:
+        return ""
 
 
 def text_of(value: object) -> str:
