@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from attrs import field, frozen
+from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.gateway.access import Access
@@ -36,6 +37,7 @@ from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.storage.pools import Pools
 
 from .image_addresses import ImageAddresses
+from .view_turns import ViewTurns
 
 C_co = TypeVar("C_co", covariant=True)
 
@@ -80,6 +82,11 @@ class Services:
     advisories: KnownAdvisories
     max_upload: int
     public_url: str = ""
+    view_turns: ViewTurns = field(init=False, eq=False)
+
+    @view_turns.default
+    def _make_turns(self) -> ViewTurns:
+        return ViewTurns(cast("IReactorTime", self.pools.reactor))
 
     def base_url(self, request: Request) -> str:
         """

@@ -91,7 +91,7 @@ class FilesystemBlobStore:
         """
         self.uid = await self._on_disk(self.paths.prepare, self._durability, self.uid, create=create)
         self._unnamed = await self._on_disk(self.paths.supports_unnamed_files)
-        await self._on_disk(self._durability.prepare, self.paths.root)
+        await self._on_disk(self._durability.prepare, self.paths.uploads)  # it may be a link to another disk
 
     def begin(
         self, expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None

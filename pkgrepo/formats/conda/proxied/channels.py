@@ -106,16 +106,19 @@ class MemberChannels:
 
         :raises NotFound: it is not there in this coding, since it is too large
         :raises UpstreamFailed: what an upstream has was lost here, and it failed when it was asked again
+        :raises Refusal: too many documents of views of the past are made at the same time
         """
         place = _place_of(repository, form.subdir, form.document)
         kept = self._cache_of(place).get(place)
         if kept is not None and not kept.suffices(state.stamp, services.clock.now_ms()):
             kept = None
         while kept is None or kept.stamp != state.stamp:  # else it is that of another request, which began before
-            kept = await self._in_flight.run(place, partial(self._update, services, repository, state, place))
+            update = partial(self._update, services, repository, state, place)
+            kept = await self._in_flight.run(place, partial(services.view_turns.make, repository, update))
         document = kept.forms.get(form.coding)
         if document is None:
-            document = await kept.in_flight.run(form.coding, partial(self._make_form, services, kept, form))
+            make = partial(self._make_form, services, kept, form)
+            document = await kept.in_flight.run(form.coding, partial(services.view_turns.make, repository, make))
         return document, kept.opens_ms
 
     def ready(self, repository: Repository, state: ChannelState, form: Form) -> StoredDocument | None:

@@ -129,7 +129,8 @@ class MergedLists:
             return await self._make(services, repository, kind, members)
 
         if repository.view is not None:
-            return await self._of_views.get((repository.id, kind, repository.view.at_ms), stamp, make)
+            key = (repository.id, kind, repository.view.at_ms)
+            return await self._of_views.get(key, stamp, lambda: services.view_turns.make(repository, make))
         return await self._kept.get((repository.id, kind), stamp, make)
 
     async def _member(self, services: Services, member: Repository, *, revalidate: bool) -> _Member:

@@ -239,7 +239,7 @@ class MergedLists:
         of_upstreams = [each.named for each in upstreams if each.named is not None]
         state = MergedState(begins, appended, (), upstreams, [*of_upstreams, *rules.values()])
         join = partial(self._join, services, repository, begins, upstreams, hosted)
-        begun = await self._cached(repository, "upstreams", state, join)
+        begun = await self._cached(services, repository, "upstreams", state, join)
         if not hosted:
             return state, begun
         states = tuple([(each.id, await services.catalog.look(index_documents.find_list, each.id)) for each in hosted])
@@ -247,14 +247,18 @@ class MergedLists:
         state = evolve(state, hosted=states)
         at_ms = None if repository.view is None else repository.view.at_ms
         whole = await self._cached(
-            repository, "versions", state, lambda: services.catalog.scan(_add_hosted, begun, active, rules, at_ms)
+            services,
+            repository,
+            "versions",
+            state,
+            lambda: services.catalog.scan(_add_hosted, begun, active, rules, at_ms),
         )
         return state, whole
 
     async def names(self, services: Services, repository: Repository, *, revalidate: bool) -> ListFile:
         """``/names`` of a repository: gems with live versions. It raises what ``versions`` raises."""
         stamp, listed = await self.versions(services, repository, revalidate=revalidate)
-        return await self._cached(repository, "names", stamp, lambda: services.pools.cpu(write_names, listed))
+        return await self._cached(services, repository, "names", stamp, lambda: services.pools.cpu(write_names, listed))
 
     async def joined_specs(
         self, services: Services, repository: Repository, file: str, *, revalidate: bool
@@ -268,7 +272,9 @@ class MergedLists:
         stamp, listed = await self.versions(services, repository, revalidate=revalidate)
         if listed.size > LONG_LIST:
             stamp = evolve(stamp, appended=(services.clock.now_ms() // LONG_LIST_MS,))
-        return await self._cached(repository, file, stamp, lambda: services.pools.cpu(write_specs, listed, file))
+        return await self._cached(
+            services, repository, file, stamp, lambda: services.pools.cpu(write_specs, listed, file)
+        )
 
     async def specs(self, services: Services, proxy: Repository, file: str, *, revalidate: bool) -> ListFile:
         """
@@ -279,13 +285,19 @@ class MergedLists:
         question = specs_question(file)
         held = await services.proxy.documents.get(proxy, question, Trace(), revalidate=revalidate)
         make = partial(services.proxy.documents.read, proxy, question, held, _write_pieces)
-        return await self._cached(proxy, file, held.document.fetched_ms, make)
+        return await self._cached(services, proxy, file, held.document.fetched_ms, make)
 
     async def _cached(
-        self, repository: Repository, name: str, stamp: Hashable, make: Callable[[], Awaitable[ListFile]]
+        self,
+        services: Services,
+        repository: Repository,
+        name: str,
+        stamp: Hashable,
+        make: Callable[[], Awaitable[ListFile]],
     ) -> ListFile:
         if repository.view is not None:
-            return await self._of_views.get((repository.id, name, repository.view.at_ms), stamp, make)
+            key = (repository.id, name, repository.view.at_ms)
+            return await self._of_views.get(key, stamp, lambda: services.view_turns.make(repository, make))
         return await self._kept.get((repository.id, name), stamp, make)
 
     async def _ask(

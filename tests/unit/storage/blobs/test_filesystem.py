@@ -10,7 +10,7 @@ import pytest_twisted
 from twisted.internet import reactor
 
 from pkgrepo.errors import Conflict, StorageFailed, StorageFull
-from pkgrepo.storage.blobs import filesystem
+from pkgrepo.storage.blobs import durability, filesystem
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.pools import Pools
 
@@ -275,3 +275,16 @@ async def test_an_empty_folder_of_an_upload_is_swept_and_foreign_files_stay(tmp_
     (tmp_path / "uploads" / "notes.txt").write_text("of the administrator")
     assert await store.sweep_uploads(datetime(2200, 1, 1, tzinfo=UTC), ()) == 1
     assert [each.name for each in (tmp_path / "uploads").iterdir()] == ["notes.txt"]
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_file_system_that_is_synced_is_that_of_the_uploads(tmp_path, monkeypatch, pools):
+    elsewhere, asked = tmp_path / "other disk", []
+    for name in ("blobs", "uploads"):
+        (elsewhere / name).mkdir(parents=True)
+        (tmp_path / "store" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "store" / name).symlink_to(elsewhere / name)
+    monkeypatch.setattr(durability, "has_quick_syncfs", lambda folder: not asked.append(folder.resolve()))
+    store = FilesystemBlobStore(tmp_path / "store", name="main", pools=pools)
+    await store.start(create=True)
+    assert asked == [elsewhere / "uploads"]
