@@ -11,12 +11,12 @@ from pkgrepo.composition.shared_news import (
     ABSENT,
     DOCUMENTS,
     FILES,
-    NO_FILE,
     make_chosen_routes,
     make_mistrusted,
     make_throttle,
     receive_absent,
     receive_purges,
+    tell_no_file,
 )
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.process.workers.messages import Message, Published
@@ -79,9 +79,9 @@ def test_what_no_upstream_has_the_others_know() -> None:
     files: Any = SimpleNamespace(add=lambda *what: found.append(what))
     receive_absent(workers.other, kept, files)
     ABSENT.publish(workers.one, (3, document))
-    NO_FILE.publish(workers.one, (4, "a/b.jar", 9))
+    tell_no_file(workers.one, 4, "a/b.jar", 9, [{"kind": "absent"}])
     [(repository_id, told), file] = found  # type: ignore[misc]
-    assert (repository_id, file) == (3, (4, "a/b.jar", 9))
+    assert (repository_id, file) == (3, (4, "a/b.jar", 9, [{"kind": "absent"}]))
     assert (told.key, told.found, list(told.trace)) == ("left", False, [{"kind": "absent"}])
     assert (told.fetched_ms, told.checked_ms, told.fresh_until_ms) == (1, 2, 3)
 
