@@ -157,6 +157,7 @@ class Follower:
             page = await self._source.events(replica.position or BEGIN, wait=waits)
         except PositionLost as error:
             await self._begin(str(error))
+            await deferLater(self._reactor, WAKE_S)
             return
         if page.position != replica.position:
             await self._take(replica, page)
@@ -169,8 +170,8 @@ class Follower:
             await deferLater(self._reactor, 0 if page.items else STEADY_S)
         elif waits and self._reactor.seconds() - started_s < WAKE_S:
             await deferLater(self._reactor, IDLE_S)
-        elif not comparing and waiting:
-            await deferLater(self._reactor, WAKE_S)
+        elif not comparing and (waiting or not self._current):
+            await deferLater(self._reactor, WAKE_S if waiting else STEADY_S)
 
     async def _find(self) -> Replica | None:
         """What is known of the replica, if it is still that of the source."""
@@ -291,6 +292,8 @@ class Follower:
     async def _apply_version(self, package: str, name: str) -> None:
         found = await self._source.version(package, name)
         if found is None:
+            # one who may not read the repository any more gets the same answer as of what is gone
+            await self._source.check(self._repository.format)
             await self._copies.drop(self._repository, package, name)
         else:
             await self._copies.keep(self._repository, package, found)

@@ -160,6 +160,8 @@ class Source:
         if not _POSITION.fullmatch(after) or not (left.isascii() and left.isdigit() and len(left) < 10):
             raise self._failed("what it sends are not the events of a pkgrepo")
         lines = body.splitlines()
+        if lines and after == position:
+            raise self._failed("it sends events, and the position before them")
         if len(lines) > MOST_EVENTS:
             raise self._failed(f"it sends {len(lines)} events, where {MOST_EVENTS} were asked for")
         return Page(
@@ -171,13 +173,16 @@ class Source:
     async def packages(self, cursor: str) -> tuple[list[str], str | None]:
         """The keys of some packages, and the cursor of the next ones; None after the last."""
         page = await self._page(f"repository/{self._repository}/packages", cursor, _Package)
+        if page is None:
+            raise self._failed(f"it has no repository {self.followed.repository}, or none that may be read")
         return [each.key for each in page[0]], page[1]
 
     async def versions(self, package: str) -> AsyncIterator[list[str]]:
         """Iterate over the versions of a package, in pages; none if there is no such package."""
         cursor: str | None = ""
         for _ in range(MOST_PAGES):
-            page, cursor = await self._page(f"{self._package(package)}/versions", cursor or "", _Listed)
+            found = await self._page(f"{self._package(package)}/versions", cursor or "", _Listed)
+            page, cursor = ([], None) if found is None else found
             yield [each.version for each in page]
             if cursor is None:
                 return
@@ -194,11 +199,12 @@ class Source:
     def _package(self, package: str) -> str:
         return f"package/{self._repository}/{quote(package, safe='')}"
 
-    async def _page(self, path: str, cursor: str, kind: type[T]) -> tuple[list[T], str | None]:
+    async def _page(self, path: str, cursor: str, kind: type[T]) -> tuple[list[T], str | None] | None:
+        """A page of a list, and the cursor of the next one; None if there is nothing at this path."""
         query = {"limit": str(PAGE)} | ({"cursor": cursor} if cursor else {})
         page = await self._get(f"{path}?{urlencode(query)}", _Page)
         if page is None:
-            return [], None
+            return None
         if len(page.items) > PAGE or page.next == cursor:
             raise self._failed("it sends a list that is none")
         try:

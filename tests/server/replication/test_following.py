@@ -25,8 +25,9 @@ def paths(sites: Sites, name: str, package: str = "demo") -> list[str]:
     if reply.status != 200:
         return []
     versions = [each["version"] for each in reply.json["items"]]
-    of = (f"/package/main%2F{name}/{package}/versions/{each}/files" for each in versions)
-    return sorted(file["path"] for each in of for file in sites.here.api("GET", each)["items"])
+    of = (f"/api/package/main%2F{name}/{package}/versions/{each}/files" for each in versions)
+    replies = [sites.here.client.get(each) for each in of]  # a version may go meanwhile
+    return sorted(file["path"] for each in replies if each.status == 200 for file in each.json["items"])
 
 
 def image(version: str) -> bytes:

@@ -95,6 +95,7 @@ GARBAGE = {
     "depth": evolve(page(), body=b"[" * 100_000 + b"\n"),
     "a long name": page(event("package.published", package="a" * 1001)),
     "another type": page(event("package.published", package=["demo"])),
+    "a position that stays": page(event("package.changed", package="a"), after="evt_1_1"),
     "too many": page(*[event("package.changed", package="a")] * (MOST_EVENTS + 1)),
     "no page": Answer(500, b"it fails"),
     "not found": Answer(404, b"{}"),
@@ -140,6 +141,8 @@ async def test_versions_come_in_pages(server: ScriptedUpstream, source: Source) 
     assert [each async for each in source.versions("demo")] == [["1.0"], ["2.0"]]
     assert [each async for each in source.versions("none")] == [[]]
     assert await source.version("demo", "3.0") is None
+    with pytest.raises(UpstreamFailed, match="none that may be read"):
+        await source.packages("")
 
 
 @pytest.mark.parametrize(
