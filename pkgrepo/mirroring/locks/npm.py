@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
-
 from pkgrepo.errors import Invalid
 
-from .wanted import Digests, Lock, Wanted, parse_integrity, path_of, read_yaml, table_of, text_of
+from .wanted import Digests, Lock, Wanted, parse_integrity, path_of, read_json, read_yaml, table_of, text_of
 
 NPM: Final = "npm"
 MOST_DEPTH: Final = 100  # of the dependencies in a file of version 1
@@ -27,7 +25,7 @@ _SHA1: Final = re.compile(r"[0-9a-f]{40}")
 
 def read_package_lock(text: str) -> Lock:
     """``package-lock.json`` and ``npm-shrinkwrap.json``, versions 1 to 3. :raises Invalid: it is none"""
-    document, lock = _json(text), Lock()
+    document, lock = read_json(text), Lock()
     if "packages" in document:
         for place, entry in table_of(document["packages"]).items():
             if _MODULES in place and isinstance(entry, dict):
@@ -81,7 +79,7 @@ def read_pnpm(text: str) -> Lock:
 
 def read_bun(text: str) -> Lock:
     """``bun.lock``, which is JSON with commas at the end of lists. :raises Invalid: it is none"""
-    document, lock = _json(_TRAILING.sub(r"\1", text)), Lock()
+    document, lock = read_json(_TRAILING.sub(r"\1", text)), Lock()
     for entry in table_of(document.get("packages")).values():
         if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
             continue
@@ -90,13 +88,6 @@ def read_bun(text: str) -> Lock:
             continue
         _add(lock, found[1], found[2], "", entry[-1])
     return lock
-
-
-def _json(text: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Invalid("it is no JSON object") from None
 
 
 def _each_dependency(node: dict[str, Any], depth: int) -> Iterator[tuple[str, dict[str, Any]]]:

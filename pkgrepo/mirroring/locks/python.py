@@ -7,12 +7,11 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from pkgrepo.errors import Invalid
 
-from .wanted import Digests, Lock, Wanted, parse_hashes, path_of, table_of, tables_of, text_of
+from .wanted import Digests, Lock, Wanted, parse_hashes, path_of, read_json, table_of, tables_of, text_of
 
 PYTHON: Final = "python"
 NO_INDEX: Final = "it does not come from an index"
@@ -102,10 +101,7 @@ def read_pylock(text: str) -> Lock:
 
 def read_pipfile(text: str) -> Lock:
     """``Pipfile.lock``. :raises Invalid: it is none"""
-    try:
-        document = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Invalid("it is no JSON object") from None
+    document = read_json(text)
     if "_meta" not in document:
         raise Invalid("it has no _meta: is it a Pipfile.lock?")
     lock = Lock()

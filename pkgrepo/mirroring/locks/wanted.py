@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from attrs import Factory, define, frozen
 
 from pkgrepo.errors import Invalid
@@ -16,6 +17,7 @@ from pkgrepo.errors import Invalid
 STRENGTH: Final = ("sha512", "sha384", "sha256", "sha224", "sha1", "md5")  # the first is compared that both sides have
 MOST_DEPTH: Final = 50  # of YAML
 MOST_EVENTS: Final = 4_000_000
+MOST_COLLECTIONS: Final = 1_000_000  # of JSON; one takes 200 ns
 MOST_WANTED: Final = 200_000  # of one file, and of all files together
 LONGEST: Final = 500  # characters of what a file names
 
@@ -128,6 +130,16 @@ def table_of(value: object) -> dict[str, Any]:
 def tables_of(value: object) -> list[dict[str, Any]]:
     """The objects in a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """A JSON object. :raises Invalid: it is none, or has more values than any lock file: other threads wait for it"""
+    if text.count("{") + text.count("[") > MOST_COLLECTIONS:
+        raise Invalid("it has too many values")
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Invalid("it is no JSON object") from None
 
 
 def read_yaml(text: str) -> Any:

@@ -47,6 +47,13 @@ def test_toml_is_refused(text: str) -> None:
         python.read_uv(text)
 
 
+def test_json_of_too_many_values_is_refused() -> None:
+    text = '{"packages": {}, "x": [' + "{}," * 1_000_000 + "{}]}"
+    for read in (npm.read_package_lock, python.read_pipfile):
+        with pytest.raises(Invalid, match="too many values"):
+            read(text)
+
+
 def test_deep_markers_of_requirements_are_left_out() -> None:
     deep = "(" * 900
     lock = python.read_requirements(f"a==1; {deep}\nb==1{'0' * LONG}\nc==1.0\n")
