@@ -7,6 +7,7 @@ the settings: a twin has what this token may read, and no hashing or compressing
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,7 @@ from .children import Child
 from .core import Core
 
 LISTEN: Final = "tcp:0:interface=127.0.0.1"
+SCRATCH: Final = "twin-scratch"  # folder in the data folder, of what is on its way to a bucket
 
 
 def make_twins(core: Core, config: Config, factory: IProtocolFactory) -> Twins:
@@ -57,6 +59,11 @@ def _plan(name: str, twin: Twin) -> TwinPlan:
 
 async def _write(core: Core, factory: IProtocolFactory, plan: TwinPlan, progress: Progress) -> Exported:
     """Write a twin. :raises PkgrepoError: it cannot be written"""
+    folder, disk = core.config.data.dir.absolute() / SCRATCH / plan.mark, core.pools.disk
+    try:
+        await disk(partial(_make_empty, folder))  # of what a process has left that was killed with the server
+    except OSError as error:
+        raise PkgrepoError(f"{folder} cannot be made: {error.strerror}") from error
     port = await serverFromString(core.reactor, LISTEN).listen(factory)
     progress.begin(f"{plan.repository} to {plan.target}", 0)
     try:
@@ -65,11 +72,13 @@ async def _write(core: Core, factory: IProtocolFactory, plan: TwinPlan, progress
             ["export", plan.repository, plan.target, "--json", *plan.arguments],
             {
                 "PKGREPO_URL": f"http://127.0.0.1:{port.getHost().port}",
-                "PKGREPO_PROFILES": str(Path(core.config.data.dir) / "no-profiles"),
+                "PKGREPO_PROFILES": str(core.config.data.dir / "no-profiles"),
+                "TMPDIR": str(folder),
             },
         )
     finally:
         await maybeDeferred(port.stopListening)
+        await disk(partial(shutil.rmtree, folder, ignore_errors=True))
     progress.end()
     if code:
         raise PkgrepoError(reason)
@@ -77,3 +86,8 @@ async def _write(core: Core, factory: IProtocolFactory, plan: TwinPlan, progress
         return msgspec.json.decode(output, type=Exported)
     except msgspec.MsgspecError:
         raise PkgrepoError(f"its process printed no result: {reason}") from None
+
+
+def _make_empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
