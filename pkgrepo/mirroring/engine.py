@@ -124,7 +124,7 @@ class MirrorRun:
         self._repository = repository
         self._format = format_
         self._report = Report()
-        self._unmeasured: list[str] = []  # paths of files whose size is known when they are kept
+        self._arrived: dict[str, tuple[str, str]] = {}  # package and label by path, of files that are being recorded
 
     async def run(self, lock: Lock, progress: Progress) -> Mapping[str, Any]:
         """Fetch everything that is missing. :raises PkgrepoError: the server cannot go on"""
@@ -147,7 +147,14 @@ class MirrorRun:
 
         await _all([worker() for _ in range(PACKAGES)])
         await self._services.proxy.settle()
-        report.size += await self._services.catalog.scan(_sizes, self._members, self._unmeasured)
+        sizes = await self._services.catalog.scan(_sizes, self._members, [*self._arrived])
+        report.size += sum(sizes.values())
+        for path, (name, label) in self._arrived.items():
+            if path not in sizes:
+                report.fetched -= 1
+                report.add(
+                    FAILED, name, label, "it was fetched, and could not be kept; the server's log has the reason"
+                )
         progress.end()
         return report.to_json()
 
@@ -225,6 +232,8 @@ class MirrorRun:
         report.fetched += fetched.is_new
         report.present += not fetched.is_new
         report.size += fetched.size if fetched.is_new else 0
+        if fetched.is_new and fetched.file is None:
+            self._arrived[place.path] = name, wanted.label
         if other:
             report.add(DIFFERS, name, wanted.label, "the repository has another file than the lock names")
 
@@ -233,7 +242,6 @@ class MirrorRun:
         kept = await self._services.catalog.look(_is_kept, self._members, path)
         file = await self._find(key, path)
         if isinstance(file, RemoteFile) and file.source.digests and self._is_addressed:
-            self._unmeasured.append(path)
             return _Fetched(None, 0, file.source.digests, not kept)
         if isinstance(file, RemoteFile):
             try:
@@ -312,7 +320,7 @@ def _is_kept(r: Reader, repository_ids: Sequence[int], path: str) -> bool:
     return any(files.find_file(r, each, path) is not None for each in repository_ids)
 
 
-def _sizes(r: Reader, repository_ids: Sequence[int], paths: Sequence[str]) -> int:
-    """The size of the files at these paths together, in bytes."""
+def _sizes(r: Reader, repository_ids: Sequence[int], paths: Sequence[str]) -> dict[str, int]:
+    """The sizes in bytes of those files at these paths that are kept."""
     found = (release_batches.find_files(r, each, paths) for each in repository_ids)
-    return sum(file.size for some in found for file in some.values())
+    return {path: file.size for some in found for path, file in some.items()}
