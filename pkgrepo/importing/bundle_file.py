@@ -42,7 +42,7 @@ BLOCK: Final = 512  # bytes; of the archive
 PIECE: Final = 1024 * 1024  # bytes that are read at a time
 MOST_MEMBERS: Final = 5_000_000
 MOST_REPOSITORIES: Final = 1000
-LARGEST_LIST: Final = 1024 * 1024 * 1024  # bytes
+LARGEST_LIST: Final = 1024 * 1024 * 1024  # bytes, and of all lists with their manifests, which are held in memory
 LARGEST_FACTS: Final = 1024 * 1024 * 1024
 LARGEST_MANIFEST: Final = 64 * 1024
 
@@ -178,6 +178,7 @@ class Reading:
     _name: str = field(default="", init=False)
     _left: int = field(default=0, init=False)
     _pieces: list[bytes] = field(factory=list, init=False)
+    _held: int = field(default=0, init=False)
 
     def open(self) -> None:
         """:raises Invalid: it is no regular file; :raises OSError: it cannot be read"""
@@ -253,6 +254,9 @@ class Reading:
         largest = LARGEST_MANIFEST if self._name.endswith(".json") else LARGEST_LIST
         if document is None or len(self._documents) >= 2 * MOST_REPOSITORIES or self._left > largest:
             raise Invalid("the bundle has something that no bundle has")
+        self._held += self._left
+        if self._held > LARGEST_LIST:
+            raise Invalid("the lists of the bundle are too large")
         self._digest, self._pieces = None, []
 
     def _end(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -35,10 +35,11 @@ server_table = Table("server")
 
 
 class TwinList(Body):
-    """The list of a twin: its sha256 in hex, and how many files it has."""
+    """The list of a twin: its sha256 in hex, and how many files it has; or that of a repository in a bundle (of)."""
 
     list_sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     files: Annotated[int, Meta(ge=0, le=10**12)]
+    of: Literal["twin", "bundle"] = "twin"
 
 
 class TwinSignature(Record):
@@ -65,7 +66,7 @@ async def sign_twin(call: Call, body: TwinList) -> TwinSignature:
     """
     private = await _private_key(call)
     statement = (
-        f"pkgrepo twin 1\nrepository {call.repository.path}\nlist sha256:{body.list_sha256}\nfiles {body.files}\n"
+        f"pkgrepo {body.of} 1\nrepository {call.repository.path}\nlist sha256:{body.list_sha256}\nfiles {body.files}\n"
         f"signed {format_time(from_ms(call.now_ms))}\n"
     )
     call.object = call.repository.path

@@ -31,7 +31,8 @@ class Listed:
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """
-    What a list is: of which ``repository``, its digest, and how many files it has. ``form`` is that of what has it.
+    What a list is: of which ``repository``, its digest, and how many files it has. ``form`` is that of what has it,
+    with which the statement begins.
 
     ``statement`` is the text that was signed, ``signature`` its Ed25519 signature in Base64, and ``key`` the public key
     in PEM; all are empty if the list is not signed.
@@ -76,6 +77,8 @@ def find_problem(manifest: Manifest, pem: bytes) -> str:
     if not _is_signed(manifest, pem):
         return "the signature of the list is wrong, or by another key"
     lines = manifest.statement.splitlines()
+    if lines[:1] != [manifest.form]:  # the list of a twin is none of a bundle
+        return "the signature is of something else"
     if f"list sha256:{manifest.list_sha256}" not in lines or f"repository {manifest.repository}" not in lines:
         return "the signature is of another list"
     return ""

@@ -34,6 +34,7 @@ def make(
     key: Ed25519PrivateKey | None = KEY,
     listed: Mapping[str, Listed] | None = None,
     more: Callable[[Writer], object] = lambda _: None,
+    form: str = FORM,
 ) -> bytes:
     """A bundle of one repository; ``listed`` are further lines of its list, ``more`` adds members."""
     out = io.BytesIO()
@@ -43,7 +44,7 @@ def make(
     found[BEFORE] = writer.add_blob(b"")
     text = render_list({**found, **(listed or {})})
     digest = hashlib.sha256(text).hexdigest()
-    statement = f"pkgrepo twin 1\nrepository main/py\nlist sha256:{digest}\nfiles {len(found)}\n"
+    statement = f"{form}\nrepository main/py\nlist sha256:{digest}\nfiles {len(found)}\n"
     signature = "" if key is None else base64.b64encode(key.sign(statement.encode())).decode()
     manifest = Manifest(
         form=FORM,
@@ -115,6 +116,7 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
     [
         (make({}, key=None), "not signed"),
         (make({}, key=OTHER), "none of the trusted keys"),
+        (make({}, form="pkgrepo twin 1"), "none of the trusted keys"),
         (make({}, listed={"../x": Listed(0, "0" * 64)}), "no file can have"),
         (make({}, listed={"/x": Listed(0, "0" * 64)}), "no file can have"),
         (make({}, listed={"a//x": Listed(0, "0" * 64)}), "no file can have"),
@@ -129,7 +131,7 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
         (b"", "truncated"),
         (b"\x1f\x8b" + bytes(BLOCK), "malformed"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_others_are_refused_with_the_reason(tmp_path: Path, data: bytes, sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
@@ -148,6 +150,13 @@ def test_counts_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(bundle_file, "MOST_MEMBERS", 3)
     with pytest.raises(Invalid, match="more than 3 files"):
         read(tmp_path, GOOD)
+
+
+def test_lists_are_held_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make({}, more=lambda writer: writer.add("repositories/1.list", bytes(2000)))
+    monkeypatch.setattr(bundle_file, "LARGEST_LIST", 2500)
+    with pytest.raises(Invalid, match="are too large"):
+        read(tmp_path, data)
 
 
 def test_links_and_other_kinds_of_members_are_refused(tmp_path: Path) -> None:

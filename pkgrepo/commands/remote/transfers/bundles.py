@@ -213,7 +213,7 @@ async def _write_repository(
     text = render_list(work.files)
     digest, count = hashlib.sha256(text).hexdigest(), len(work.files)
     signed = await session.client.change(
-        "POST", "repository", path, "twin", body={"list_sha256": digest, "files": count}
+        "POST", "repository", path, "twin", body={"list_sha256": digest, "files": count, "of": "bundle"}
     )
     manifest = Manifest(
         form=FORM,
