@@ -164,8 +164,8 @@ def _show(printer: Printer, found: dict[str, Any]) -> None:
     files, packages = plural(found["files"], "file"), plural(found["packages"], "package")
     printer.done(
         f"{verb} {files} ({size(found['size_bytes'])}) of {packages}, of which {found['unchanged']} have not changed "
-        f"since the last run; {plural(found['present'], 'file')} there already, {found['facts']} yanks, deprecations "
-        "and tags set",
+        f"since the last run; {plural(found['present'], 'file')} there already, {found['facts']} yanks, "
+        "deprecations, tags and download counts set",
         found,
     )
     for each in found["left_out"]:

@@ -2,7 +2,8 @@
 A repository of Artifactory, by the address of the server (with ``/artifactory``, if it has that).
 
 Its API lists all files with their checksums (``api/storage/REPOSITORY?list&deep=1``), and clients' protocols are below
-``api/pypi``, ``api/npm`` and so on. Written from its documentation.
+``api/pypi``, ``api/npm`` and so on. That list has no downloads: one query in its own language (AQL) has those of all
+files. Written from its documentation.
 """
 
 from __future__ import annotations
@@ -11,9 +12,21 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 from urllib.parse import quote
 
-from pkgrepo.errors import Invalid
+import msgspec
+from twisted.logger import Logger
+
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.importing.described import PROTOCOLS, Described, Once, digests_of, objects_of, text_of, time_ms
+from pkgrepo.importing.described import (
+    PROTOCOLS,
+    Described,
+    Once,
+    count_of,
+    digests_of,
+    objects_of,
+    text_of,
+    time_ms,
+)
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Fact, Facts, Source
 from pkgrepo.importing.maven import MavenAssets
@@ -22,6 +35,8 @@ from pkgrepo.importing.places import Site
 from pkgrepo.importing.registry import Registry
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
+log = Logger()
+
 SUMS: Final = {"sha1": "sha1", "sha2": "sha256", "md5": "md5"}
 PROTOCOL: Final = {"conda": "conda", "npm": "npm", "python": "pypi", "ruby": "gems", "docker": "docker"}
 LIST: Final = "?list&deep=1&listFolders=0&mdTimestamps=1"
@@ -29,8 +44,8 @@ LIST: Final = "?list&deep=1&listFolders=0&mdTimestamps=1"
 
 def open_artifactory(format_name: str, site: Site, request: ImportRequest) -> Source:
     """The packages of one repository."""
+    files = _Files(site, request.repositories[0], format_name)
     repository = quote(request.repositories[0])
-    files = _Files(site, repository, format_name)
     if format_name == "maven":
         return MavenAssets(site.at(f"{site.url}/{repository}"), files.paths)
     inner = site.at(f"{site.url}/api/{PROTOCOL[format_name]}/{repository}")
@@ -63,9 +78,28 @@ class _Files:
 
     async def paths(self) -> AsyncIterator[tuple[str, Fact]]:
         """The paths of all files, and what the list says of each."""
-        listed = await self._site.json(f"{self._site.url}/api/storage/{self._repository}{LIST}")
+        counts = await self._count()
+        listed = await self._site.json(f"{self._site.url}/api/storage/{quote(self._repository)}{LIST}")
         for each in objects_of(listed.get("files") if isinstance(listed, dict) else None):
-            yield text_of(each.get("uri")).lstrip("/"), _fact(each)
+            path = text_of(each.get("uri")).lstrip("/")
+            yield path, _fact(each, counts.get(path, 0))
+
+    async def _count(self) -> Mapping[str, int]:
+        """The downloads of the files that were downloaded, by path; none if these credentials may not query them."""
+        criteria = msgspec.json.encode({"repo": self._repository, "stat.downloads": {"$gt": 0}})
+        query = b"items.find(" + criteria + b').include("repo","path","name","stat.downloads")'
+        url = f"{self._site.url}/api/search/aql"
+        try:
+            listed = await self._site.json(url, body=query, body_type="text/plain")
+        except (NotFound, UpstreamFailed) as error:
+            log.warn("downloads at {url} are not known: {error}", url=url, error=error)
+            return {}
+        found: dict[str, int] = {}
+        for each in objects_of(listed.get("results") if isinstance(listed, dict) else None):
+            folder, name = text_of(each.get("path")), text_of(each.get("name"))
+            path = name if folder == "." else f"{folder}/{name}"
+            found[path] = sum(count_of(stat.get("downloads")) for stat in objects_of(each.get("stats")))
+        return found
 
     async def _read(self) -> Mapping[str, dict[str, Fact]]:
         """The facts of all files, by package and name; under an empty name those whose path tells no package."""
@@ -89,5 +123,5 @@ class _Files:
         return ""
 
 
-def _fact(file: Mapping[str, object]) -> Fact:
-    return Fact(published_ms=time_ms(file.get("lastModified")), digests=digests_of(file, SUMS))
+def _fact(file: Mapping[str, object], downloads: int) -> Fact:
+    return Fact(published_ms=time_ms(file.get("lastModified")), digests=digests_of(file, SUMS), downloads=downloads)

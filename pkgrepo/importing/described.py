@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve
 from twisted.internet.defer import DeferredLock
 
 from pkgrepo.importing.conda import Channel
-from pkgrepo.importing.items import Bundle, Facts, Item, Source
+from pkgrepo.importing.items import Bundle, Facts, Item, Source, downloads_of
 from pkgrepo.importing.maven import MavenSite
 from pkgrepo.importing.npm import NpmRegistry
 from pkgrepo.importing.places import Site
@@ -19,6 +19,8 @@ from pkgrepo.importing.python import PythonIndex
 from pkgrepo.importing.ruby import GemServer
 
 T = TypeVar("T")
+
+MOST: Final = 2**53  # that a count may be: more is no number of JSON for many programs
 
 PROTOCOLS: Mapping[str, Callable[[Site], Source]] = {  # by the format; the address is that of the repository
     "conda": Channel,
@@ -96,12 +98,13 @@ class Described:
         bundle, facts = await self._inner.bundle(name), await self._facts(name)
         found = {each.version: facts[each.version] for each in bundle.items if each.version in facts}
         states = {text: fact.state for text, fact in found.items() if fact.state is not None}
-        said = f"{bundle.fingerprint} {sorted((text, repr(fact)) for text, fact in facts.items())}"
+        said = f"{bundle.fingerprint} {sorted((text, repr(fact)) for text, fact in facts.items() if text)}"
         return evolve(
             bundle,
             items=[_with_fact(each, facts) for each in bundle.items],
             states={**bundle.states, **states},
             fingerprint=hashlib.sha256(said.encode()).hexdigest(),
+            downloads=downloads_of(bundle.items, facts),
         )
 
 
@@ -131,6 +134,11 @@ def time_ms(text: Any) -> int | None:
 def text_of(value: Any) -> str:
     """A text of an API; empty for anything else."""
     return value if isinstance(value, str) else ""
+
+
+def count_of(value: Any) -> int:
+    """A count of an API; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST else 0
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:

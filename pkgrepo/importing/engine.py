@@ -9,7 +9,8 @@ compare  what the source says of a package, by its fingerprint with the   nothin
          journal, and by paths and digests with the catalog
 fetch    some missing files, with the digests that the source announced   nothing; their bytes are swept
 publish  these files, in one transaction                                  all of them or none: the next run compares
-facts    yanks, deprecations and tags of the package, in another one      the next run sets them
+facts    yanks, deprecations and tags of the package, in another one,     the next run sets them
+         and its download counts
 note     the package in the journal, and what was left out                the next run compares the package again
 =======  ===============================================================  ===========================================
 
@@ -48,6 +49,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.context import reason_of
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.storage.catalog.imported_downloads import keep_downloads
 from pkgrepo.storage.catalog.server import imports
 from pkgrepo.storage.catalog.server.imports import LeftOut
 from pkgrepo.storage.pools import Pools
@@ -71,7 +73,7 @@ class Report:
     What an import has done: the numbers of packages and files, and ``size`` in bytes.
 
     ``unchanged`` are packages of which the source says what it said when they were taken in. ``facts`` are yanks,
-    deprecations and tags that were set. ``left_out`` lists the first ``LISTED`` of ``left_out_count``.
+    deprecations, tags and download counts that were set. ``left_out`` lists the first ``LISTED`` of ``left_out_count``.
     """
 
     packages: int = 0
@@ -273,6 +275,10 @@ class Import:
             for item, reason in bundle.left_out:
                 taken.leave_out(item, reason)
             await self._take(bundle, taken)
+            if bundle.downloads is not None and not self._order.dry_run:
+                taken.report.facts += await self._catalog.write(
+                    keep_downloads, self._order.repository.id, bundle.key, bundle.downloads
+                )
             mark = "" if taken.passing else bundle.fingerprint  # no package has an empty one
             noted, files = f"{mark} {msgspec.json.encode(bundle.tags).decode()}", len(bundle.items)
         except Exception as error:  # noqa: BLE001 - one bad package does not stop the others

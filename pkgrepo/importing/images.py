@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from attrs import Factory, define, evolve, frozen
@@ -24,6 +24,7 @@ from pkgrepo.repositories.images.push import Push, Quarantine, Reference
 from pkgrepo.repositories.images.quarantine import window_ms
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest, find_tagged
+from pkgrepo.storage.catalog.imported_downloads import Downloads
 
 MOST_LEVELS: Final = 5  # of indexes in indexes, and of what refers to what refers to an image
 ALGORITHMS: Final = ("sha512",)
@@ -51,11 +52,19 @@ class ImageStore(Protocol):
 class ImageSource:
     """
     The images of a store. ``renamed`` are pairs of the beginning of names there and of names here; ``names`` are those
-    of images that are taken although the store lists none.
+    of images that are taken although the store lists none. ``find_pulls`` are those of an image, as far as they are
+    known.
     """
 
-    def __init__(self, store: ImageStore, renamed: Mapping[str, str], names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        store: ImageStore,
+        renamed: Mapping[str, str],
+        names: Sequence[str] = (),
+        find_pulls: Callable[[str], Awaitable[Downloads | None]] | None = None,
+    ) -> None:
         self.store = store
+        self._find_pulls = find_pulls
         self._renamed = renamed
         self._names = names
 
@@ -83,6 +92,7 @@ class ImageSource:
             items=(),
             tags=tags,
             left_out=[(tag[:200], "it is no tag") for tag in listed if tag not in tags],
+            downloads=None if self._find_pulls is None else await self._find_pulls(name),
         )
 
     def _rename(self, name: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from attrs import Factory, frozen
+from attrs import Factory, field, frozen
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.imported_downloads import Downloads
 from pkgrepo.storage.pools import Pools
 
 MARK: Final = "imported"  # the attribute of a file that was taken in: where it came from
@@ -60,7 +61,8 @@ class Bundle:
 
     ``fingerprint`` is a text that differs once the source says something else. ``tags`` are texts of versions by tag,
     ``states`` are those of versions that are not live, by text. ``left_out`` are names of files that are not taken,
-    with the reason. ``meta`` is set on the package.
+    with the reason. ``meta`` is set on the package. ``downloads`` are None if they are not known; they are in no
+    fingerprint, since each download changes them, also those of an import.
     """
 
     name: str
@@ -71,19 +73,38 @@ class Bundle:
     states: Mapping[str, State] = Factory(dict)
     left_out: Sequence[tuple[str, str]] = ()
     meta: Mapping[str, Any] = Factory(dict)
+    downloads: Downloads | None = None
 
 
 @frozen
 class Fact:
-    """What an API says of a version or of a file; None where it does not say it. ``digests`` are as in L{Item}."""
+    """
+    What an API says of a version or of a file; None where it does not say it. ``digests`` are as in L{Item}.
+
+    ``downloads`` are not in its text, of which fingerprints are made; see L{Bundle}.
+    """
 
     published_ms: int | None = None
     publisher: str | None = None
     state: State | None = None
     digests: Mapping[str, str] = Factory(dict)
+    downloads: int = field(default=0, repr=False)
 
 
-Facts = Mapping[str, Fact]  # by the text of the version, or by the name of the file
+Facts = Mapping[str, Fact]  # by the text of the version, or by the name of the file; of the package by an empty one
+NOTHING: Final = Fact()
+
+
+def downloads_of(items: Sequence[Item], facts: Facts) -> Downloads | None:
+    """The downloads of a package, and of the versions of these files; None if there are no counts."""
+    versions: dict[str, int] = {}
+    for item in items:
+        if item.version and (count := facts.get(item.name, NOTHING).downloads):
+            versions[item.version] = versions.get(item.version, 0) + count
+    versions |= {text: facts[text].downloads for text in {each.version for each in items} & facts.keys() if text}
+    versions = {text: count for text, count in versions.items() if count}
+    total = facts.get("", NOTHING).downloads
+    return Downloads(total, versions) if total or versions else None
 
 
 class Take(Protocol):

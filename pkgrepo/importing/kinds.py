@@ -53,6 +53,11 @@ class Kind:
         return sorted({*self.addresses, *self.folders, *self.files})
 
 
+def _open_harbor(site: Site, request: ImportRequest) -> Source:
+    harbor = Harbor(site, request.repositories)
+    return ImageSource(harbor, request.renamed, request.names, harbor.pulls)
+
+
 TAKINGS: Final[Mapping[str, Taking]] = {
     "conda": conda.TAKING,
     "npm": npm.TAKING,
@@ -118,11 +123,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "harbor": Kind(
         about="The images of Harbor; of some projects with --repository.",
-        addresses={
-            CONTAINER: lambda site, request: ImageSource(
-                Harbor(site, request.repositories), request.renamed, request.names
-            )
-        },
+        addresses={CONTAINER: _open_harbor},
         folders={},
     ),
     "pkgrepo": Kind(

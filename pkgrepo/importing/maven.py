@@ -29,7 +29,7 @@ from pkgrepo.formats.maven.paths import (
     parse_text,
 )
 from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
-from pkgrepo.importing.items import Bundle, Fact, Item, Place
+from pkgrepo.importing.items import Bundle, Fact, Item, Place, downloads_of
 from pkgrepo.importing.maven_folder import SourceDirectory, walk
 from pkgrepo.importing.places import Folder, LocalPlace, Site
 from pkgrepo.outbound.urls import parse_url, resolve_reference
@@ -235,8 +235,14 @@ class MavenAssets:
                 item = item_of(target, place, fact.digests, at_ms=fact.published_ms)
                 items.append(evolve(item, publisher=fact.publisher))
         items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
-        fingerprint = hashlib.sha256(repr(found).encode()).hexdigest()
-        return Bundle(name=name, key=key_of(items), fingerprint=fingerprint, items=items, left_out=left_out)
+        return Bundle(
+            name=name,
+            key=key_of(items),
+            fingerprint=hashlib.sha256(repr(found).encode()).hexdigest(),
+            items=items,
+            left_out=left_out,
+            downloads=downloads_of(items, dict(found)),
+        )
 
 
 class _Links(HTMLParser):

@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from pkgrepo.errors import Invalid
-from pkgrepo.importing.described import PROTOCOLS, Described, objects_of, text_of, time_ms
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.importing.described import PROTOCOLS, Described, count_of, objects_of, text_of, time_ms
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Fact, Facts, Source
 from pkgrepo.importing.places import Site
 from pkgrepo.importing.registry import Registry
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
+from pkgrepo.storage.catalog.imported_downloads import Downloads
 
 PAGE: Final = 500
 PLACE: Final = "/repositories/"
@@ -25,12 +26,12 @@ def open_repository(format_name: str, site: Site, request: ImportRequest) -> Sou
     path = unquote(path.strip("/"))
     if not place or path.count("/") != 1:
         raise Invalid("the address of a repository is https://host/repositories/STORAGE/REPOSITORY", "/source")
+    api = _Api(site.at(root), path, format_name)
     if format_name == "docker":
-        return ImageSource(Registry(site.at(f"{root}/v2/{path}")), request.renamed, request.names)
+        return ImageSource(Registry(site.at(f"{root}/v2/{path}")), request.renamed, request.names, api.pulls)
     inner = PROTOCOLS[format_name](site)
     if format_name == "maven":
-        return inner
-    api = _Api(site.at(root), path, format_name)
+        return Described(inner, api.facts_of_directory)
     if format_name == "conda":  # whose packages have their names in several folders
         return Described(inner, lambda name: api.facts(name.partition("/")[2]))
     return Described(inner, api.facts, api.names)
@@ -43,32 +44,62 @@ class _Api:
         self._site = site
         self._path = quote(path, safe="")
         self._states = format_name != "npm"  # whose documents have the deprecations
+        self._totals: dict[str, int] = {}  # the downloads of packages that were listed
 
     async def names(self) -> AsyncIterator[str]:
         """The names of all packages."""
         async for each in self._items(f"/api/repository/{self._path}/packages"):
-            yield text_of(each.get("key")) or text_of(each.get("name"))
+            name = text_of(each.get("key")) or text_of(each.get("name"))
+            self._totals[name] = count_of(each.get("downloads"))
+            yield name
 
-    async def facts(self, name: str) -> Facts:
-        """What the API says of the versions of a package."""
-        found: dict[str, Fact] = {}
-        async for each in self._items(f"/api/package/{self._path}/{quote(name, safe='')}/versions"):
-            said, state = text_of(each.get("state")), None
+    async def pulls(self, name: str) -> Downloads | None:
+        """The pulls of an image, and of its manifests; None if the API does not show it."""
+        path = f"/api/package/{self._path}/{quote(name, safe='')}"
+        try:
+            record = await self._site.json(f"{self._site.url}{path}")
+            versions = [each async for each in self._items(f"{path}/versions")]
+        except NotFound:
+            return None
+        total = count_of(record.get("downloads")) if isinstance(record, dict) else 0
+        counts = {text_of(each.get("digest")): count_of(each.get("downloads")) for each in versions}
+        return Downloads(total, manifests={digest: count for digest, count in counts.items() if count})
+
+    async def facts_of_directory(self, name: str) -> Facts:
+        """What the API says of the version whose files are in a directory of a Maven repository."""
+        group, _, version = name.rpartition("/")
+        group, _, artifact = group.rpartition("/")
+        if not group:
+            return {}
+        try:
+            return await self.facts(f"{group.replace('/', '.')}:{artifact}", version)
+        except NotFound:  # it is no directory of a version
+            return {}
+
+    async def facts(self, name: str, version: str = "") -> Facts:
+        """What the API says of a package and its versions, or only of one with this text."""
+        found = {"": Fact(downloads=self._totals.pop(name, 0))}
+        path = f"/api/package/{self._path}/{quote(name, safe='')}/versions"
+        async for each in self._items(path, f"&q={quote(version, safe='')}" if version else ""):
+            text, said, state = text_of(each.get("version")), text_of(each.get("state")), None
+            if version and text != version:  # which only has that text in its own
+                continue
             if self._states and said in (VersionState.YANKED, VersionState.DEPRECATED):
                 state = VersionState(said), text_of(each.get("reason"))
-            found[text_of(each.get("version"))] = Fact(
+            found[text] = Fact(
                 published_ms=time_ms(each.get("published_at")),
                 publisher=text_of(each.get("publisher")) or None,
                 state=state,
+                downloads=count_of(each.get("downloads")),
             )
         return found
 
-    async def _items(self, path: str) -> AsyncIterator[dict[str, Any]]:
+    async def _items(self, path: str, query: str = "") -> AsyncIterator[dict[str, Any]]:
         """The items of a list, page by page."""
         cursor = ""
         while True:
             more = f"&cursor={quote(cursor, safe='')}" if cursor else ""
-            page = await self._site.json(f"{self._site.url}{path}?limit={PAGE}{more}")
+            page = await self._site.json(f"{self._site.url}{path}?limit={PAGE}{query}{more}")
             for each in objects_of(page.get("items") if isinstance(page, dict) else None):
                 yield each
             cursor = text_of(page.get("next")) if isinstance(page, dict) else ""

@@ -75,19 +75,35 @@ class Site:
         return self.upstream.url
 
     async def read(
-        self, url: str, accept: str = "*/*", *, largest: int = LARGEST_LIST, body: bytes | None = None
+        self,
+        url: str,
+        accept: str = "*/*",
+        *,
+        largest: int = LARGEST_LIST,
+        body: bytes | None = None,
+        body_type: str = JSON,
     ) -> tuple[bytes, str]:
         """
         A document and its final address; ``url`` is absolute, or a path below the address of the source.
 
         :raises NotFound: there is none; :raises UpstreamFailed: the source fails
         """
-        async with self.open(url, accept, ReadLimits(largest, None), decode=True, body=body) as response:
+        async with self.open(
+            url, accept, ReadLimits(largest, None), decode=True, body=body, body_type=body_type
+        ) as response:
             return await response.read(), response.url
 
-    async def json(self, url: str, accept: str = JSON, *, largest: int = LARGEST_LIST) -> Any:
+    async def json(
+        self,
+        url: str,
+        accept: str = JSON,
+        *,
+        largest: int = LARGEST_LIST,
+        body: bytes | None = None,
+        body_type: str = JSON,
+    ) -> Any:
         """A JSON document. :raises UpstreamFailed: it is none; otherwise as ``read``"""
-        content, _ = await self.read(url, accept, largest=largest)
+        content, _ = await self.read(url, accept, largest=largest, body=body, body_type=body_type)
         try:
             return await self.pools.cpu(msgspec.json.decode, content)
         except ERRORS:
@@ -102,6 +118,7 @@ class Site:
         *,
         decode: bool = False,
         body: bytes | None = None,
+        body_type: str = JSON,
     ) -> AsyncIterator[UpstreamResponse]:
         """
         A response with status 200; a source that does not answer is asked again after a while.
@@ -110,7 +127,7 @@ class Site:
         """
         limits = limits or ReadLimits(self.largest, None)
         method = "GET" if body is None else "POST"
-        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": JSON}
+        headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": body_type}
         for tries in range(1, MOST_TRIES + 1):
             opened = self.upstream.open(method, url, headers, limits=limits, decode=decode, body=body, subject=url)
             async with AsyncExitStack() as stack:

@@ -17,8 +17,10 @@ from pkgrepo.formats.container.proxied.holders import Place
 from pkgrepo.formats.container.proxied.lists import ACCEPT_LISTS
 from pkgrepo.formats.container.proxied.manifests import ACCEPT
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, api_of, next_page
+from pkgrepo.importing.described import count_of
 from pkgrepo.importing.places import Site
 from pkgrepo.model import ReadLimits
+from pkgrepo.storage.catalog.imported_downloads import Downloads
 
 PAGE: Final = 1000
 HARBOR_PAGE: Final = 100  # the most that it allows
@@ -168,6 +170,7 @@ class Harbor(Registry):
     def __init__(self, site: Site, projects: Sequence[str]) -> None:
         super().__init__(site)
         self._projects = projects
+        self._pulls: dict[str, int] = {}
 
     async def names(self) -> AsyncIterator[str]:
         """The names of the images, which begin with those of their projects."""
@@ -180,6 +183,12 @@ class Harbor(Registry):
                 for each in some:
                     name = each.get("name") if isinstance(each, dict) else None
                     if isinstance(name, str):
+                        self._pulls[name] = count_of(each.get("pull_count"))
                         yield name
                 if len(some) < HARBOR_PAGE:
                     break
+
+    async def pulls(self, name: str) -> Downloads | None:
+        """The pulls of an image that was listed; the API has none of its tags."""
+        count = self._pulls.pop(name, 0)
+        return Downloads(count) if count else None

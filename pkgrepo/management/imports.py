@@ -72,8 +72,8 @@ class Imported(Record):
     What was taken in, or would be with dry_run.
 
     packages were looked at, of which unchanged were taken in before and are the same at the source. files were taken
-    in, size_bytes together; present were there already. facts are yanks, deprecations and tags that were set. left_out
-    lists what was not taken in, up to 1000 of left_out_count.
+    in, size_bytes together; present were there already. facts are yanks, deprecations, tags and download
+    counts that were set. left_out lists what was not taken in, up to 1000 of left_out_count.
     """
 
     job_id: str

@@ -69,12 +69,13 @@ def stub(answers: Mapping[str, Any], *, secret: str = "") -> Iterator[str]:
     """
     Serve a table of paths, with queries, and return its address. JSON values may have ``{url}`` in their texts.
 
-    Bytes are sent as they are, and pairs are header fields and bytes. With a ``secret`` every request needs it.
+    Bytes are sent as they are, and pairs are header fields and bytes. With a ``secret`` every request needs it. A POST
+    has the answer of its path and its body, with a space between.
     """
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = answers.get(self.path)
+        def do_GET(self, question: str = "") -> None:
+            found = answers.get(self.path + question)
             if secret and self.headers.get("Authorization") != secret:
                 self.send_error(401)
                 return
@@ -88,8 +89,11 @@ def stub(answers: Mapping[str, Any], *, secret: str = "") -> Iterator[str]:
             for name, value in {**fields, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)
             self.end_headers()
-            if self.command == "GET":
+            if self.command != "HEAD":
                 self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.do_GET(f" {self.rfile.read(int(self.headers['Content-Length'])).decode()}")
 
         do_HEAD = do_GET
 

@@ -128,7 +128,9 @@ class _Rule:
         self._version = _version_test(rule.match.versions, kinds, pointer)
         keep = rule.keep
         self._newer_ms = None if keep.newer_than_days is None else now_ms - keep.newer_than_days * DAY_MS
-        self.used_day = None if keep.downloaded_within_days is None else now_ms // DAY_MS - keep.downloaded_within_days
+        days = keep.downloaded_within_days
+        # imported downloads, which are counted before the epoch, are none of the last days, however many these are
+        self.used_day = None if days is None else max(0, now_ms // DAY_MS - days)
         # what a dist-tag of a hosted repository stands for goes only by a rule that is about tags
         about_tags = self._tags is not None or rule.match.tagged is not None
         self._keeps_tagged = kinds is not None and not cached and not about_tags

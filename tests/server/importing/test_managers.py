@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.configurations import hosted
 from tests.support.http_client import HttpClient
-from tests.support.images import digest_of, make_image
+from tests.support.images import Image, digest_of, make_image
 from tests.support.imports import counts, stub, take
 from tests.support.npm_packages import make_manifest, make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER, PythonIndex
@@ -88,8 +88,18 @@ def artifactory_answers() -> dict[str, Any]:
         said = {"uri": f"/{path}", "size": len(data), "lastModified": AT, "folder": False}
         return {"files": [{**said, **sums(data, sha1="sha1", sha2="sha256")}]}
 
+    def asked(repository: str, path: str) -> dict[str, Any]:
+        folder, _, name = path.rpartition("/")
+        found = {"repo": repository, "path": folder, "name": name, "stats": [{"downloads": 40}]}
+        criteria = f'{{"repo":"{repository}","stat.downloads":{{"$gt":0}}}}'
+        query = f'items.find({criteria}).include("repo","path","name","stat.downloads")'
+        return {f"/artifactory/api/search/aql {query}": {"results": [found]}}
+
     rest = "?list&deep=1&listFolders=0&mdTimestamps=1"
     return {
+        **asked("mvn", JAR_PATH),
+        **asked("py", f"team-lib/1.0/{WHEEL}"),
+        **asked("npm", "@team/util/-/@team/util-1.2.0.tgz"),
         f"/artifactory/api/storage/mvn{rest}": listed(JAR_PATH, JAR),
         f"/artifactory/mvn/{JAR_PATH}": JAR,
         f"/artifactory/api/storage/py{rest}": listed(f"team-lib/1.0/{WHEEL}", WHEEL_DATA),
@@ -133,8 +143,10 @@ MANAGERS = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     settings = 'proxy.allow_private = ["127.0.0.1"]\n'
     for format_name in ("python", "npm", "maven"):
-        settings += hosted(format_name, *(f"{each}-{format_name}" for each in (*MANAGERS, "there", "here")))
-    with running(tmp_path_factory.mktemp("server"), settings + hosted("docker", "harbor")) as started:
+        names = (*MANAGERS, "there", "here", "counted", "moved")
+        settings += hosted(format_name, *(f"{each}-{format_name}" for each in names))
+    settings += hosted("docker", "harbor", "counted-docker", "moved-docker")
+    with running(tmp_path_factory.mktemp("server"), settings) as started:
         yield started
 
 
@@ -167,17 +179,20 @@ def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
     assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
 
 
-def test_the_images_of_projects_of_harbor_are_taken_in(client) -> None:
-    image = make_image("harbor")
+def harbor_answers(image: Image) -> dict[str, Any]:
     fields = {"Content-Type": image.media_type, "Docker-Content-Digest": image.digest}
-    answers: dict[str, Any] = {
-        "/api/v2.0/projects/lib/repositories?page=1&page_size=100": [{"name": "lib/app"}],
+    return {
+        "/api/v2.0/projects/lib/repositories?page=1&page_size=100": [{"name": "lib/app", "pull_count": 40}],
         "/v2/lib/app/tags/list?n=1000": {"name": "lib/app", "tags": ["1.0"]},
         "/v2/lib/app/manifests/1.0": (fields, image.manifest),
         f"/v2/lib/app/manifests/{image.digest}": (fields, image.manifest),
         **{f"/v2/lib/app/blobs/{digest_of(blob)}": bytes(blob) for blob in image.blobs},
     }
-    with stub(answers) as url:
+
+
+def test_the_images_of_projects_of_harbor_are_taken_in(client) -> None:
+    image = make_image("harbor")
+    with stub(harbor_answers(image)) as url:
         assert counts(take(client, "harbor", url, "main/harbor", repositories=["lib"])) == (1, 0, 0)
         assert counts(take(client, "harbor", url, "main/harbor", repositories=["lib"])) == (0, 0, 0)
     assert client.get("/v2/main/harbor/lib/app/manifests/1.0", accept=image.media_type).body == image.manifest
@@ -205,6 +220,45 @@ def test_another_pkgrepo_is_taken_in_with_its_yanks_and_publishers(client, serve
     )
     keys = ("version", "state", "reason", "published_at", "publisher", "size")
     assert [[each[key] for key in keys] for each in here] == [[each[key] for key in keys] for each in there]
+
+
+@pytest.mark.parametrize("format_name", ["python", "npm", "maven", "docker"])
+def test_downloads_come_along_from_one_server_to_the_next(format_name, client, server) -> None:
+    package = {"python": "team-lib", "npm": "%40team%2Futil", "maven": "com.example:app", "docker": "lib%2Fapp"}
+    version = {"npm": "1.2.0"}.get(format_name, "1.0")
+
+    def figures(repository: str) -> tuple[Any, ...]:
+        where = f"main%2F{repository}-{format_name}"
+        api = f"/api/package/{where}/{package[format_name]}"
+        shown, days = client.get(api).json["downloads"], client.get(f"{api}/downloads").json
+        listed = client.get(f"/api/repository/{where}/packages?sort=-downloads").json["items"]
+        versions = {each["version"]: each["downloads"] for each in client.get(f"{api}/versions").json["items"]}
+        total = client.get(f"/api/repository/{where}/stats").json["downloads"]
+        recent = [each["count"] for each in days["days"] if each["count"]], days["versions"]
+        assert (days["total"], listed[0]["downloads"], total["total"], total["month"]) == (shown, shown, shown, 0)
+        return shown, versions[version], *recent
+
+    answers = harbor_answers(make_image("counted")) if format_name == "docker" else artifactory_answers()
+    kind, path = ("harbor", "") if format_name == "docker" else ("artifactory", "/artifactory")
+    named = {"python": "py", "npm": "npm", "maven": "mvn", "docker": "lib"}[format_name]
+    expected = 40, 0 if format_name == "docker" else 40, [], []  # Harbor counts the pulls of an image
+    counted = f"{server.url}/repositories/main/counted-{format_name}"
+    with stub(answers) as url:
+        given = {"repositories": [named]}
+        into = f"main/counted-{format_name}"
+        assert take(client, kind, f"{url}{path}", into, dry_run=True, **given)["facts"] == 0
+        assert client.get(f"/api/package/main%2Fcounted-{format_name}/{package[format_name]}").status == 404
+        take(client, kind, f"{url}{path}", into, **given)
+        assert figures("counted") == expected
+        assert take(client, kind, f"{url}{path}", into, again=True, **given)["facts"] == 0
+    silent = {path: said for path, said in answers.items() if "aql" not in path}  # may not be queried
+    with stub(silent) as url:
+        again = take(client, kind, f"{url}{path}", into, **given)
+        assert (counts(again), figures("counted")) == ((0, 1, 0), expected)
+    given = {"credentials": {"username": USER, "password": PASSWORD}}
+    take(client, "pkgrepo", counted, f"main/moved-{format_name}", **given)
+    take(client, "pkgrepo", counted, f"main/moved-{format_name}", **given)
+    assert (figures("counted"), figures("moved")) == (expected, expected)
 
 
 def test_credentials_go_to_the_host_of_the_source_alone(client) -> None:

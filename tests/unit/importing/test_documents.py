@@ -10,13 +10,14 @@ import pytest
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import parse_filename, parse_upload
 from pkgrepo.importing.conda import _bundle, _read_records
-from pkgrepo.importing.described import digests_of, time_ms
+from pkgrepo.importing.described import count_of, digests_of, time_ms
 from pkgrepo.importing.devpi import DevpiExport
 from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Item
+from pkgrepo.importing.items import Fact, Item, downloads_of
 from pkgrepo.importing.npm import _names_in, read_packument
 from pkgrepo.importing.python import About, _states
 from pkgrepo.model import VersionState
+from pkgrepo.storage.catalog.imported_downloads import Downloads
 
 SHA1 = "0" * 40
 
@@ -133,6 +134,18 @@ async def test_images_are_renamed_by_the_longest_beginning() -> None:
     for name in ("bad", "../../etc", "team/"):
         with pytest.raises(Invalid):
             await source.bundle(name)
+
+
+def test_downloads_are_summed_for_versions_and_in_no_text_of_a_fact() -> None:
+    items = [
+        Item(name=f"demo-{each}", path=each, place=Nowhere(), version=each[:1]) for each in ("1.whl", "1.tar", "2")
+    ]
+    facts = {"demo-1.whl": Fact(downloads=3), "demo-1.tar": Fact(downloads=4), "2": Fact(downloads=5)}
+    assert downloads_of(items, facts) == Downloads(0, {"1": 7, "2": 5})
+    assert downloads_of(items, {"": Fact(downloads=9), "3": Fact(downloads=2)}) == Downloads(9)
+    assert downloads_of(items, {"1": Fact()}) is None
+    assert repr(Fact(downloads=3)) == repr(Fact())
+    assert [count_of(each) for each in (3, 0, -3, True, "3", 3.0, None, 2**60)] == [3, 0, 0, 0, 0, 0, 0, 0]
 
 
 def test_digests_and_times_of_apis_are_read_or_left_out() -> None:

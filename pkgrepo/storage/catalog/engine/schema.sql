@@ -957,7 +957,7 @@ CREATE INDEX webhook_delivery_pending ON webhook_delivery (webhook_id, thread, i
 CREATE INDEX webhook_delivery_age ON webhook_delivery (created_at) WHERE state <> 'pending';
 
 ---------------------------------------------------------------------------------------------------------------------
--- Counts. Days are numbered since the epoch.
+-- Counts. Days are numbered since the epoch. Day and week -1 have what was downloaded at the sources of imports.
 ---------------------------------------------------------------------------------------------------------------------
 
 CREATE TABLE download_count (

@@ -117,9 +117,9 @@ def tags_of_manifest(r: Reader, package_id: int, digest: str) -> list[str]:
 
 
 def pulls_of_manifest(r: Reader, package_id: int, digest: str) -> tuple[int, int | None]:
-    """How often a manifest was pulled, by whatever tag, and the last day since the epoch; None if it never was."""
+    """How often a manifest was pulled, by whatever tag, and the last day since the epoch; None if it never was here."""
     sql = """
-        SELECT COALESCE(SUM(d.count), 0), MAX(d.day) FROM manifest m
+        SELECT COALESCE(SUM(d.count), 0), MAX(CASE WHEN d.day >= 0 THEN d.day END) FROM manifest m
         JOIN download_count d ON d.kind = 'manifest' AND d.item_id = m.id
         WHERE m.package_id = ? AND m.digest = ?
     """

@@ -9,6 +9,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.blobs.gc import unreferenced
 from pkgrepo.storage.catalog.blobs.uploads import unfinished_uploads
+from pkgrepo.storage.catalog.imported_downloads import imported_downloads
 from pkgrepo.storage.catalog.packages.events import last_activity
 from pkgrepo.storage.catalog.rows import number, only_row
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
@@ -35,7 +36,8 @@ class Figures:
     ``stored`` counts each blob once, ``logical`` once for each reference; ``shared`` are the blobs that other
     repositories refer to as well. ``unreferenced`` is what garbage collection may free later: blobs of the storage
     without any reference, and blobs of images without a manifest that refers to them. ``downloads`` are the counts of
-    all time, of today (UTC), of 7 days and of 30 days; ``uploads`` the counts of all time and of the last 24 hours.
+    all time, also before an import, of today (UTC), of 7 days and of 30 days; ``uploads`` the counts of all time and of
+    the last 24 hours.
     """
 
     packages: int
@@ -84,7 +86,7 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
         pending_uploads=unfinished_uploads(r, repository_id, now_ms)[0],
         last_activity=last_activity(r, repository_id),
         downloads=(
-            _downloads(r, repository_id, 0),
+            _downloads(r, repository_id, 0) + imported_downloads(r, repository_id),
             _downloads(r, repository_id, today),
             _downloads(r, repository_id, today - 6),
             _downloads(r, repository_id, today - 29),
