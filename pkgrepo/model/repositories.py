@@ -138,8 +138,8 @@ class Repository:
 
     @property
     def authority(self) -> Repository:
-        """The repository whose visibility, grants, tokens and projects apply: the parent, or itself without one."""
-        return self if self.parent is None else self.parent
+        """The repository whose visibility, grants, tokens and projects apply: the parent, or itself as it is now."""
+        return self.live if self.parent is None else self.parent
 
     @property
     def addressed(self) -> bool:
