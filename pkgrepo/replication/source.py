@@ -33,7 +33,8 @@ ENDS_S: Final = 60.0  # seconds for a response, beside the time that it may wait
 BEGIN: Final = "evt_0_0"  # the position before all events
 
 Digests = Mapping[str, str]  # hexadecimal, by algorithm
-Name = Annotated[str, Meta(max_length=1000)]
+NO_NUL: Final = r"\A[^\0]*\Z"  # which PostgreSQL does not store
+Name = Annotated[str, Meta(max_length=1000, pattern=NO_NUL)]
 T = TypeVar("T")
 
 _NEXT: Final = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
@@ -67,7 +68,7 @@ class _Listed(msgspec.Struct):
 
 class _Page(msgspec.Struct):
     items: list[Any]
-    next: Annotated[str, Meta(max_length=4096)] | None = None
+    next: Annotated[str, Meta(max_length=4096, pattern=NO_NUL)] | None = None
 
 
 class RemotePath(msgspec.Struct):
@@ -88,7 +89,7 @@ class RemoteVersion(msgspec.Struct):
     version: Name
     files: list[RemotePath]
     state: Name = "live"
-    reason: Annotated[str, Meta(max_length=65_536)] = ""
+    reason: Annotated[str, Meta(max_length=65_536, pattern=NO_NUL)] = ""
     tags: list[Name] = []
     digest: Name | None = None
 

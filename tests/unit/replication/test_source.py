@@ -94,6 +94,7 @@ GARBAGE = {
     "no json": evolve(page(), body=b"{\n"),
     "depth": evolve(page(), body=b"[" * 100_000 + b"\n"),
     "a long name": page(event("package.published", package="a" * 1001)),
+    "a version with NUL": page(event("package.published", package="demo", version="1\0")),
     "another type": page(event("package.published", package=["demo"])),
     "a position that stays": page(event("package.changed", package="a"), after="evt_1_1"),
     "too many": page(*[event("package.changed", package="a")] * (MOST_EVENTS + 1)),
