@@ -39,7 +39,7 @@ def configuration(old):
     scopes = {"reader": ("main/*", ["read"], [])}
     return (
         f'imports.folders = ["{old}"]\naliases = {{ "/channels/old/" = "main/moved" }}\n'
-        + hosted("conda", ch="", dated="", private=PRIVATE, moved="")
+        + hosted("conda", ch="", twinned="", dated="", private=PRIVATE, moved="")
         + virtual("conda", "all", "main/ch")
         + tokens(ADMIN[0], {"reader": TOKEN}, scopes)
     )
@@ -133,9 +133,9 @@ def test_an_explicit_lock_of_before_the_move_is_installed(conda, server, old, tm
 
 
 def test_a_twin_is_a_channel(conda, server, tmp_path):
-    put(server, "ch")
+    put(server, "twinned")
     done = run_pkgrepo(
-        *("export", "main/ch", str(tmp_path / "twin"), "--url", server.url),
+        *("export", "main/twinned", str(tmp_path / "twin"), "--url", server.url),
         environ=client_environment(tmp_path / "cli"),
         folder=tmp_path,
     )

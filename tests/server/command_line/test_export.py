@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -69,7 +68,7 @@ def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None
         (tmp_path / "token").write_text(TOKENS["admin"])
         watching = command("main/npm", "--watch", "--interval", "0.1", "--token-file", str(tmp_path / "token"))
         environ = clean_environment(PYTHONPATH=str(ROOT))
-        program = [sys.executable, "-c", "from pkgrepo.cli import main; main()", *watching]
+        program = [sys.executable, "-X", "faulthandler", "-c", "from pkgrepo.cli import main; main()", *watching]
         with subprocess.Popen(program, env=environ, cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
             try:
                 publish("3.0.0")
@@ -78,7 +77,12 @@ def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None
                 assert http.delete("/package/main%2Fnpm/demo/versions/1.0.0").status in (200, 204)
                 wait_for(lambda: not (twin / "demo/-/demo-1.0.0.tgz").exists(), server)
             finally:
-                os.kill(child.pid, signal.SIGINT)
+                child.send_signal(signal.SIGINT)
+                try:
+                    child.wait(60)
+                except subprocess.TimeoutExpired:
+                    child.send_signal(signal.SIGABRT)  # it prints what its threads do
+                    raise
         assert verify(twin, None)[1] == []
         assert b"1.0.0" not in (twin / "demo/index.json").read_bytes()
 

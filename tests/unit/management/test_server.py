@@ -58,6 +58,7 @@ async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
         "readable layout": "ok",
         "webhooks": "ok",
         "advisories": "ok",
+        "twins": "ok",
         "backup": "ok",
     }
 
