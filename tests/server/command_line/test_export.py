@@ -77,7 +77,7 @@ def test_a_twin_has_what_the_caller_may_read_and_follows(tmp_path: Path) -> None
                 assert http.delete("/package/main%2Fnpm/demo/versions/1.0.0").status in (200, 204)
                 wait_for(lambda: not (twin / "demo/-/demo-1.0.0.tgz").exists(), server)
             finally:
-                child.send_signal(signal.SIGINT)
+                child.send_signal(signal.SIGTERM)  # SIGINT is ignored below a shell in the background
                 try:
                     child.wait(60)
                 except subprocess.TimeoutExpired:

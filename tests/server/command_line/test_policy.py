@@ -40,5 +40,5 @@ def test_versions_are_blocked_and_approved(admin, write):
         assert "denied" in download(5).stderr
         assert "look" in admin("rules", "counts")
     finally:
-        admin("rules", "set", "main/py", write("none.toml", b"rules = []"))
+        admin("rules", "set", "main/py", write("no-rules.toml", b"rules = []"))
     assert admin.json("rules", "show", "server") == {"rules": []}
