@@ -109,7 +109,8 @@ async def show_snapshot(call: Call) -> Snapshot:
     if repository.type is RepositoryType.VIRTUAL:
         members = [each for each in members if await call.may(Action.READ, each)]
     limit, after = call.integer("limit", 50, 1, MOST_PACKAGES), call.page_request.after("")
-    keys, found = await call.catalog.scan(partial(_read, kinds=kinds), members, view, after, limit)
+    read = partial(call.catalog.scan, partial(_read, kinds=kinds), members, view, after, limit)
+    keys, found = await call.shared.view_turns.make(shown, read)
     upstreams = any(each.type is RepositoryType.PROXY for each in members)
     return Snapshot(
         repository=shown.address,
