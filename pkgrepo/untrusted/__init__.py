@@ -1,1 +1,4 @@
-"""Text and JSON from outside: read strictly, within limits, and quoted in messages without control characters."""
+"""
+What comes from outside: text and JSON that are read strictly and within limits, and quoted in messages without control
+characters; and the networks of clients, for which they are counted.
+"""

@@ -56,6 +56,16 @@ async def test_only_so_many_logins_of_programs_wait_for_an_address(catalog, requ
     assert await catalog.write(login_requests.add_login_request, **later, expires_ms=NOW_MS + 9), "the rest has expired"
 
 
+async def test_logins_of_programs_are_counted_for_a_network_of_ipv6(catalog, request_of):
+    end = NOW_MS + 1
+    for number in range(login_requests.MOST_OF_ADDRESS):
+        values = request_of(number, f"2001:db8:0:1::{number:x}")
+        assert await catalog.write(login_requests.add_login_request, **values, expires_ms=end)
+    mate, neighbour = request_of(900, "2001:db8:0:1:ffff::1"), request_of(901, "2001:db8:0:2::1")
+    assert not await catalog.write(login_requests.add_login_request, **mate, expires_ms=end)
+    assert await catalog.write(login_requests.add_login_request, **neighbour, expires_ms=end)
+
+
 async def test_a_link_sets_a_password_once(catalog):
     user = await catalog.write(add_user, username="ann", now_ms=NOW_MS)
     await catalog.write(one_time_links.add_link, user.id, b"first", now_ms=NOW_MS, expires_ms=NOW_MS + 1)

@@ -1,9 +1,9 @@
 """
 Rate limit of password guesses.
 
-Failures are counted per address and per account. A key may have a few failures within a window. The next failure blocks
-it for the length of the window, and each further block is twice as long, up to a limit. An hour without failures resets
-the key.
+Failures are counted per address (of IPv6: per network of 64 bits) and per account. A key may have a few failures within
+a window. The next failure blocks it for the length of the window, and each further block is twice as long, up to a
+limit. An hour without failures resets the key.
 
 An attempt in progress counts as a possible failure: a key never has more attempts in progress than failures left.
 
@@ -20,14 +20,13 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
-from ipaddress import IPv4Address, ip_address, ip_network
 
 from attrs import Factory, define, frozen
 
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.storage.catalog.people.logins import LoginUnlock, unlocks_after
+from pkgrepo.untrusted.networks import client_network, networks_of
 
 WINDOW_S = 60.0
 MAX_BLOCK_S = 900.0  # seconds; guessing is hopeless, and the owner of the account can still wait
@@ -35,11 +34,6 @@ FORGET_S = 3600.0
 TRUST_S = 24 * 3600.0  # seconds after a login for which the address is trusted for the account
 MAX_KEYS = 50_000  # at most about 10 MB, from however many addresses
 IN_PROGRESS_S = 1  # seconds, for Retry-After when attempts in progress use up the failures left
-
-# Networks share the queue fairly at each of these prefix lengths; failures are counted for the last one. An IPv6
-# customer has at least 2**64 addresses (RFC 6177), often 2**80; a small provider has 2**96.
-IPV4_PREFIXES = (16, 24, 32)
-IPV6_PREFIXES = (32, 48, 64)
 
 Key = tuple[str, str]
 
@@ -150,7 +144,7 @@ class Throttle:
         Trusted addresses alternate with all other addresses together, so that they wait for at most one attempt of the
         others, however many there are. Networks alternate with networks.
         """
-        return self._trusts(account, address), *_networks(address), account
+        return self._trusts(account, address), *networks_of(address), account
 
     def succeeded(self, account: str, address: str) -> None:
         """
@@ -204,7 +198,7 @@ class Throttle:
 
     def _unlock(self, unlock: LoginUnlock) -> None:
         """Forget the failures of an account at every address, and those of an address with every account."""
-        network = str(_networks(unlock.address)[-1]) if unlock.address else None
+        network = client_network(unlock.address) if unlock.address else None
         for key in list(self._records):
             account, address = key
             of_account = bool(unlock.account) and account == unlock.account
@@ -238,24 +232,11 @@ class Throttle:
             return ((account, address),)
         if not address:  # unknown: a Unix socket behind a proxy that is not trusted
             return ((account, ""),)
-        return ("", str(_networks(address)[-1])), (account, "")
+        return ("", client_network(address)), (account, "")
 
     def _trusts(self, account: str, address: str) -> bool:
         login = self._trusted.get((account, address))
         return login is not None and self._clock() - login < TRUST_S
-
-
-@lru_cache(maxsize=1024)
-def _networks(address: str) -> tuple[Hashable, ...]:
-    """The networks of an address, the largest first; text that is no address is its own network."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return (address,)
-    if not isinstance(found, IPv4Address):
-        found = found.ipv4_mapped or found
-    prefixes = IPV4_PREFIXES if isinstance(found, IPv4Address) else IPV6_PREFIXES
-    return tuple(ip_network((found, prefix), strict=False) for prefix in prefixes)
 
 
 def _recent(record: _Record, now: float) -> list[float]:

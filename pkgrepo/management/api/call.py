@@ -21,6 +21,7 @@ from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.people.users import identity_serial
 from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial, find_repository
+from pkgrepo.untrusted.networks import client_network
 
 from .pages import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest
 from .route import DRY_RUN, Route
@@ -115,6 +116,11 @@ class Call:
     def actor(self) -> Actor:
         """The caller, for events and the audit log."""
         return Actor.of(self.identity, address=self.request.client_address, request_id=self.request.request_id)
+
+    @property
+    def counted_as(self) -> str:
+        """The caller for limits of what one may have at a time: the id of a user, or the network of the address."""
+        return str(self.identity.user_id or client_network(self.request.client_address))
 
     @property
     def base_url(self) -> str:

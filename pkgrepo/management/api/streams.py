@@ -31,7 +31,7 @@ def wants_stream(call: Call) -> bool:
 
 def event_stream(call: Call, pieces: Callable[[], AsyncIterator[bytes]]) -> Response:
     """A stream of what ``pieces`` yields: whole events. A caller who has too many streams gets 429."""
-    feed, who = call.services.feed, str(call.identity.user_id or call.request.client_address)
+    feed, who = call.services.feed, call.counted_as
 
     async def begun() -> AsyncIterator[bytes]:
         yield b"retry: %d\n\n" % RETRY_MS

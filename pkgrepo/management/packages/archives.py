@@ -38,6 +38,7 @@ from pkgrepo.model import File, Package, Version
 from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
 from pkgrepo.storage.catalog.packages.text_index import license_of
 from pkgrepo.storage.catalog.packages.versions import find_by_keys
+from pkgrepo.untrusted.networks import networks_of
 
 MOST_WAITING: Final = 32  # requests that wait for their turn
 CACHE_SIZE: Final = 8 * 1024 * 1024  # bytes
@@ -283,7 +284,7 @@ class Contents:
     async def _read(self, call: Call, file: File, look: Callable[[int | bytes], T]) -> T:
         shared = self._shared
         try:
-            async with self._turns.hold((call.request.client_address,)):
+            async with self._turns.hold(networks_of(call.request.client_address)):
                 return await shared.files.inspect(shared.pools.cpu, file.storage_id, file, look)
         except QueueFull:
             raise Refusal(503, "too many archives are looked into at the same time; try again", "busy") from None

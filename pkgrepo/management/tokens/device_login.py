@@ -126,7 +126,11 @@ class DevicePending(Record):
 
 @table.post("/user/login/device", PUBLIC, "Begin a login of a program", audit="login.begin")
 async def begin_login(call: Call, body: DeviceLogin) -> DeviceLoginBegun:
-    """The program shows the person the user code and the page (RFC 8628). At most 30 wait for one address (429)."""
+    """
+    The program shows the person the user code and the page (RFC 8628).
+
+    At most 30 wait for one address, or one IPv6 network of 64 bits (429).
+    """
     call.audited = True  # nothing has changed yet
     await _limits(call, body.scopes, body.expires_in_days)
     device_code, user_code = secrets.token_urlsafe(32), "".join(secrets.choice(LETTERS) for _ in range(LENGTH))

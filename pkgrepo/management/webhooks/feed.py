@@ -128,7 +128,7 @@ async def _after(
 ) -> Found:
     """The events after one; if there are none yet, those that come while the caller waits."""
     feed, site = call.services.feed, call.request.site
-    ends, who = site.reactor.seconds() + call.integer("wait", 0, 0, LONGEST_WAIT_S), _caller(call)
+    ends, who = site.reactor.seconds() + call.integer("wait", 0, 0, LONGEST_WAIT_S), call.counted_as
     found = await feed.after(call.identity, seq, limit, wanted, repository)
     if found.items or found.more or site.reactor.seconds() >= ends or not feed.enter(who):
         return found
@@ -146,10 +146,6 @@ async def _after(
     finally:
         feed.leave(who)
     return found
-
-
-def _caller(call: Call) -> str:
-    return str(call.identity.user_id or call.request.client_address)
 
 
 async def _stream(call: Call, wanted: Callable[[str], bool], repository: Repository | None) -> Response:

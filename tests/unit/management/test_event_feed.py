@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList
 
 from pkgrepo.storage.catalog.people.tokens import DAY_MS, announce_expiring
 from pkgrepo.storage.catalog.server.upstream_states import note_upstream
-from tests.support.memory_server import WITHOUT_CONDA, Stack
+from pkgrepo.webhooks.feed import MOST_OF_CALLER
+from tests.support.memory_server import WITHOUT_CONDA, Stack, running_stacks
 
 
 async def feed(stack: Stack, query: str = "", who: str | None = "admin") -> tuple[list[Any], str]:
@@ -132,3 +134,22 @@ async def test_a_caller_waits_for_an_event(stack: Stack) -> None:
     await stack.publish("main/py", "demo", "1.0")
     assert subjects([json.loads(line) for line in (await waiting).body.splitlines()]) == ["main/py/demo@1.0"]
     assert (await stack.api("GET", f"{link}&wait=31")).status == 422
+
+
+async def test_waits_without_credentials_are_counted_for_a_network_of_ipv6(tmp_path: Path) -> None:
+    async with running_stacks(tmp_path) as make:
+        stack = await make(server__trusted_proxies=["192.168.0.0/16"])  # where connections in memory come from
+        await stack.add_repository("py", visibility="public", config=WITHOUT_CONDA)
+        _, link = await feed(stack, "?repository=main/py", None)
+
+        def wait_from(address: str) -> Deferred[Any]:
+            headers = {"X-Forwarded-For": address}
+            return Deferred.fromCoroutine(stack.api("GET", f"{link}&wait=30", who=None, headers=headers))
+
+        mates = [wait_from(f"2001:db8:0:1::{number:x}") for number in range(MOST_OF_CALLER + 1)]
+        neighbour = wait_from("2001:db8:0:2::1")
+        refused, at = await DeferredList(mates, fireOnOneCallback=True)
+        assert refused.body == b"", "one of them more than may wait is answered at once"
+        await stack.publish("main/py", "demo", "1.0")
+        for each in (*mates[:at], *mates[at + 1 :], neighbour):
+            assert b"main/py/demo@1.0" in (await each).body

@@ -36,6 +36,7 @@ from pkgrepo.model import Action, Identity, RepositoryType
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
 from pkgrepo.repositories.search_index import Query, SearchIndex, facet, facet_with
+from pkgrepo.untrusted.networks import networks_of
 
 DEFAULT_SIZE: Final = 20
 MOST_SIZE: Final = 250
@@ -212,7 +213,7 @@ async def _keys(context: Context[object], request: Request, identity: Identity, 
 
 async def work(context: Context[object], request: Request, query: Callable[..., T], *args: Any) -> T:
     """The result of a query of the index, run in a thread under a semaphore shared by all clients."""
-    async with context.services.searches.semaphore.hold((request.client_address,)):
+    async with context.services.searches.semaphore.hold(networks_of(request.client_address)):
         return await context.services.pools.cpu(query, *args)
 
 

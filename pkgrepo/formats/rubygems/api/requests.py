@@ -35,6 +35,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, RepositoryType
 from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.repositories.search_index import Query, facet
+from pkgrepo.untrusted.networks import networks_of
 
 Row = Mapping[str, Any]
 Handler = Callable[..., Awaitable[Response]]  # of the context and the request
@@ -203,7 +204,7 @@ def _latest_of(listed: Sequence[Release]) -> Release | None:
 async def _search(context: Context[object], request: Request, query: Query, start: int, count: int) -> Response:
     searches = context.services.searches
     index = await searches.get(context.repository, ROW, read_entry)
-    async with searches.semaphore.hold((request.client_address,)):
+    async with searches.semaphore.hold(networks_of(request.client_address)):
         found = await context.services.pools.cpu(index.find, query, start, count)
     names = [key for key, _ in found.keys]
     proxy, repository = context.services.proxy, context.repository

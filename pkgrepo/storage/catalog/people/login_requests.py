@@ -22,10 +22,11 @@ from attrs import frozen
 
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import dump, find, insert, load, number, rows
+from pkgrepo.storage.catalog.rows import column, dump, find, insert, load, rows
+from pkgrepo.untrusted.networks import client_network
 
 MOST: Final = 1000  # at a time
-MOST_OF_ADDRESS: Final = 30  # at a time, from one address, which an office may share
+MOST_OF_ADDRESS: Final = 30  # at a time, from one address or network of IPv6, which an office may share
 
 State = Literal["pending", "approved", "denied"]
 
@@ -72,9 +73,8 @@ def add_login_request(
 ) -> bool:
     """Write command: add a pending login; False if there are too many, or (hardly ever) one with this user code."""
     tx.execute("DELETE FROM login_request WHERE expires_at <= ?", (now_ms,))
-    if number(tx, "SELECT COUNT(*) FROM login_request") >= MOST:
-        return False
-    if number(tx, "SELECT COUNT(*) FROM login_request WHERE address = ?", (address,)) >= MOST_OF_ADDRESS:
+    network, waiting = client_network(address), column(tx, "SELECT address FROM login_request", ())
+    if len(waiting) >= MOST or sum(client_network(each) == network for each in waiting) >= MOST_OF_ADDRESS:
         return False
     if tx.one("SELECT 1 FROM login_request WHERE user_hash = ?", (user_hash,)) is not None:
         return False
