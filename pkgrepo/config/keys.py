@@ -76,6 +76,7 @@ def keys_of(owner: type[Section]) -> dict[str, Key]:
     return found
 
 
+@cache
 def sections_of(owner: type[Section]) -> dict[str, type[Section]]:
     """The sections of a section, by name."""
     fields = msgspec.structs.fields(owner)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import argon2
 import pytest
 from twisted.internet import reactor
 
@@ -27,8 +26,8 @@ from pkgrepo.storage.catalog.people.tokens import add_token
 from pkgrepo.storage.catalog.people.users import add_user, identity_snapshot
 from pkgrepo.storage.secret_box import SecretBox
 from tests.support.catalog import MemoryCatalog, add_repository
+from tests.support.quick_starts import FAST
 
-FAST = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 PASSWORD = "quite a long secret"
 START = 1_800_000_000.0
 HOME = "192.0.2.1"  # the address of a client

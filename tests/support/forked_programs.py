@@ -28,6 +28,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from tests.support.quick_starts import compile_routes, quicken
 from tests.support.timeouts import TIMEOUT_S
 
 LARGEST_REQUEST = 128 * 1024  # bytes
@@ -177,6 +178,8 @@ def main() -> None:
     """Fork a process for each request through the socket whose number is the first argument; patches follow it."""
     control = socket.socket(fileno=int(sys.argv[1]))
     _import_programs()
+    quicken()
+    compile_routes()
     if sys.argv[2:]:
         from tests.support.patched_twistd import patch
 

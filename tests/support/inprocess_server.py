@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import LogEvent, globalLogPublisher
 
 from pkgrepo.config import Config, read_config
+from tests.support.quick_starts import quicken
 
 reactor: Any = _reactor
 PASSWORD = "correct horse battery"
@@ -39,6 +40,7 @@ class RunningServer:
     def __init__(self, config: Config) -> None:
         from pkgrepo.service import make_service  # imports the whole program, which collecting tests does not need
 
+        quicken()
         self.config = config
         self.service: Any = make_service(config, reactor)
         self.admin = (config.bootstrap.admin.user, PASSWORD)

@@ -13,7 +13,6 @@ from typing import Any
 from unittest.mock import MagicMock
 from urllib.parse import quote
 
-import werkzeug.routing
 from attrs import frozen
 from msgspec.structs import replace
 from twisted.internet import reactor as _reactor
@@ -26,30 +25,17 @@ from pkgrepo.assembly import Assembly
 from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.config.settings import Bootstrap
 from pkgrepo.management.app import ManagementApp
-from tests.support.auth import FAST
 from tests.support.inprocess_server import PASSWORD, no_failures, server_config
 from tests.support.memory_connection import parse_answers
 from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.quick_starts import FAST, quicken
 
 reactor: Any = _reactor
 ADMIN = ("admin", PASSWORD)
 # The configuration of a Python repository in whose storage nothing appears but what a test publishes.
 WITHOUT_CONDA = {"type": "Hosted", "conda": {"from_wheels": False}}
 OTHER_PASSWORD = "a horse of another colour"
-
-
-def _compile_once(rule: Any, compile: Callable[[Any], None] = werkzeug.routing.Rule.compile) -> None:
-    """Compile a route as an earlier server has compiled that of the same text, which takes 40 ms per server."""
-    text = (rule.rule, rule.subdomain, rule.host, rule.merge_slashes)
-    if text not in _compiled:
-        compile(rule)
-        _compiled[text] = {name: getattr(rule, name) for name in _MADE}
-    vars(rule).update(_compiled[text])
-
-
-_compiled: dict[Any, dict[str, Any]] = {}
-_MADE = ("_parts", "_trace", "_converters", "arguments", "_build", "_build_unknown")
-werkzeug.routing.Rule.compile = _compile_once  # type: ignore[method-assign]
+quicken()
 
 
 @frozen

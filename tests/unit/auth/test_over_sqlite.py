@@ -19,8 +19,9 @@ from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, remove_project
 from pkgrepo.storage.catalog.people.tokens import add_token, get_token, revoke_token
 from pkgrepo.storage.catalog.people.users import add_user, list_users, remove_user, set_permission
-from tests.support.auth import FAST, PASSWORD, InlineThreads, basic, make_factors, make_repository
+from tests.support.auth import PASSWORD, InlineThreads, basic, make_factors, make_repository
 from tests.support.catalog import insert_repository
+from tests.support.quick_starts import FAST
 
 HOME = "192.0.2.1"
 

@@ -13,7 +13,8 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import TokenLimits
 from pkgrepo.storage.catalog.people.tokens import find_token_by_hash
 from pkgrepo.storage.catalog.people.users import find_user, password_hash
-from tests.support.auth import FAST, PASSWORD, basic
+from tests.support.auth import PASSWORD, basic
+from tests.support.quick_starts import FAST
 
 HOME = "192.0.2.1"
 

@@ -10,7 +10,8 @@ from pkgrepo.interfaces import IAuthenticator
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.catalog.people.groups import add_group
 from pkgrepo.storage.catalog.people.users import find_user, remove_user, set_password, update_user
-from tests.support.auth import FAST, HOME, PASSWORD, at, basic, fails
+from tests.support.auth import HOME, PASSWORD, at, basic, fails
+from tests.support.quick_starts import FAST
 
 
 def test_the_interface_is_kept(scene):

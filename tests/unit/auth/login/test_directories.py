@@ -9,7 +9,8 @@ from pkgrepo.model import UserKind
 from pkgrepo.storage.catalog.people.groups import add_group, is_member
 from pkgrepo.storage.catalog.people.linked_identities import find_linked
 from pkgrepo.storage.catalog.people.users import find_user, find_user_by_name, set_password, update_user
-from tests.support.auth import FAST, HOME, PASSWORD, AuthServices, basic, fails
+from tests.support.auth import HOME, PASSWORD, AuthServices, basic, fails
+from tests.support.quick_starts import FAST
 
 THERE = "the password at the directory"
 

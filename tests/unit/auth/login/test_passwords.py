@@ -30,7 +30,8 @@ from pkgrepo.auth.login.passwords import (
 )
 from pkgrepo.errors import Invalid, TooManyAttempts
 from pkgrepo.storage.pools import Pool
-from tests.support.auth import FAST, PASSWORD, InlineThreads
+from tests.support.auth import PASSWORD, InlineThreads
+from tests.support.quick_starts import FAST
 from tests.support.timeouts import TIMEOUT_S
 
 reactor: Any = _reactor
