@@ -8,10 +8,10 @@ from typing import Any
 from attrs import frozen
 from OpenSSL import SSL
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import connectProtocol, wrapClientTLS
+from twisted.internet.endpoints import wrapClientTLS
 from twisted.internet.error import ConnectionClosed
 from twisted.internet.interfaces import IConsumer, IHandshakeListener, IStreamClientEndpoint
-from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IBodyProducer, IPolicyForHTTPS, IResponse
@@ -116,7 +116,7 @@ class OutboundAgent:
             raise AddressRefused
         handshake = _Handshake(has_tls=target.scheme == "https")
         try:
-            await connectProtocol(self._endpoint(target, proxy), handshake)
+            await self._endpoint(target, proxy).connect(_QuietFactory.forProtocol(lambda: handshake))
             await handshake.done
         finally:
             if handshake.transport is not None:
@@ -191,6 +191,10 @@ class _Handshake(Protocol):
         """Fail if nothing came before."""
         if not self.done.called:
             self.done.errback(reason)
+
+
+class _QuietFactory(Factory):
+    noisy = False  # else the log has two lines for each connection
 
 
 def _render(way: _Way, method: bytes, lines: bytes) -> bytes:

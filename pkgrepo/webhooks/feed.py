@@ -22,10 +22,10 @@ from pkgrepo.model import Action, Identity, Repository, Visibility
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages.events import (
     Event,
-    count_after,
     events_after,
     events_before,
     find_event,
+    kinds_after,
     last_seq,
     last_seq_of_repository,
 )
@@ -37,7 +37,7 @@ MOST_READ: Final = 10_000  # events that are looked at for one page: a caller ma
 LOOK_S: Final = 0.25  # seconds between two looks at the generation of the catalog
 MOST_STREAMS: Final = 200  # of one process
 MOST_OF_CALLER: Final = 10  # of them, of one user, or one address or network of IPv6
-MOST_COUNTED: Final = 10_000  # events that are left
+MOST_COUNTED: Final = 10_000  # events after a page that are looked at
 BEGIN: Final = "evt_0_0"  # the position before all events
 _POSITION: Final = re.compile(r"evt_([0-9]{1,18})_([0-9a-f]{1,16})", re.ASCII)
 
@@ -143,10 +143,11 @@ class EventFeed:
     def _of(self, event: Event) -> Repository | None:
         return self._registry.find_id(event.repository_id)
 
-    async def left(self, repository: Repository, seq: int) -> int:
-        """The number of events of a repository after one; ``MOST_COUNTED`` at most."""
-        found: int = await self._catalog.look(count_after, repository.id, seq, MOST_COUNTED)
-        return found
+    async def left(self, identity: Identity, repository: Repository, seq: int, wanted: Callable[[str], bool]) -> int:
+        """How many of the ``MOST_COUNTED`` events of a repository after one the caller may see and are ``wanted``."""
+        found: list[tuple[Event, int]] = await self._catalog.scan(kinds_after, repository.id, seq, MOST_COUNTED)
+        seen = await self._seen(identity, [each for each, _ in found], wanted, named=repository.id)
+        return sum(found[each.seq][1] for each in seen)
 
     def enter(self, caller: str) -> bool:
         """Count a stream of a caller, until L{leave}. Returns False if there are too many."""

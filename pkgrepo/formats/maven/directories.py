@@ -7,7 +7,7 @@ is one level, without duplicates. Beside the stored files stand the names of wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from datetime import datetime
 from heapq import merge
 from itertools import groupby, islice
@@ -41,12 +41,20 @@ class Member:
     A repository whose entries are listed.
 
     Of a repository that is not the ``owner`` of the package that the directory belongs to, nothing of the package is
-    listed. ``owns_version`` is the same for the package of which the directory is a version.
+    listed. ``owns_version`` is the same for the package of which the directory is a version. What rules hide are the
+    names of ``hidden_folders``, and the paths of ``hidden_files``.
     """
 
     repository_id: int
     owner: bool = True
     owns_version: bool = True
+    hidden_folders: Set[str] = frozenset()
+    hidden_files: Set[str] = frozenset()
+
+    def shows(self, file: File) -> bool:
+        """Whether no rule hides a file, or the one that it belongs to."""
+        main = file.path if file.role is None else file.path.removesuffix(file.role)
+        return main not in self.hidden_files
 
 
 @frozen
@@ -147,7 +155,8 @@ def _folders(r: Reader, directory: Directory, member: Member, after: str, limit:
     found: list[str] = []
     while len(found) < limit:
         names = list_folders(r, member.repository_id, directory.path, after, limit)
-        found += [name for name in names if member.owner or not _is_version_of(r, directory, member, name)]
+        names_shown = [name for name in names if name not in member.hidden_folders]
+        found += [name for name in names_shown if member.owner or not _is_version_of(r, directory, member, name)]
         if len(names) < limit:
             break
         after = names[-1]
@@ -159,9 +168,17 @@ def _is_version_of(r: Reader, directory: Directory, member: Member, name: str) -
 
 
 def _files(r: Reader, directory: Directory, member: Member, after: str, limit: int) -> list[File]:
+    """The next files of one repository, as in L{_folders}."""
     # Only the directory of a version has files of packages; elsewhere those below need not be read.
     of_packages = directory.is_version and member.owns_version
-    return list_files(r, member.repository_id, directory.path, after, limit, of_packages=of_packages)
+    found: list[File] = []
+    while len(found) < limit:
+        some = list_files(r, member.repository_id, directory.path, after, limit, of_packages=of_packages)
+        found += [each for each in some if member.shows(each)]
+        if len(some) < limit:
+            break
+        after = some[-1].path.rpartition("/")[2]
+    return found[:limit]
 
 
 def _first(limit: int, lists: Sequence[Sequence[T]], key: Callable[[T], str]) -> list[T]:

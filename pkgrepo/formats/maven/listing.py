@@ -12,19 +12,19 @@ changed meanwhile, the connection is aborted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import Final
 from urllib.parse import quote
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.caches import ListingTurns, MavenContext
-from pkgrepo.formats.maven.directories import Cursor, Directory, Entry, find_directory, read_page
+from pkgrepo.formats.maven.directories import Cursor, Directory, Entry, Member, find_directory, read_page
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
 from pkgrepo.gateway.content import document_cache_control
 from pkgrepo.gateway.long_bodies import deliver_pieces
@@ -34,6 +34,10 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Refusal, Response
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
+from pkgrepo.repositories.policy.rules import Verdict
+from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.tree import file_or_folder
 
 HTML: Final = b"text/html"
@@ -49,7 +53,11 @@ async def list_directory(context: MavenContext, request: Request, target: Direct
     :raises NotFound: there is no such directory; :raises Refusal: too many listings are asked for at the same time
     """
     await _admit(context, request, target.path)
-    directory = await find_listed(context.services, context.repository, target.path)
+    try:
+        async with context.caches.listing_turns.whole.hold():
+            directory = await find_listed(context.services, context.repository, target.path)
+    except QueueFull:
+        raise _busy() from None
     if directory is None:
         raise NotFound("directory", target.path)
     accept = request.header(b"accept")
@@ -60,13 +68,17 @@ async def list_directory(context: MavenContext, request: Request, target: Direct
             context.services.catalog, directory, page, context.caches.listing_turns, gone=lambda: request.gone
         )
     except QueueFull:
-        raise Refusal(503, "too many directories are listed at the same time; try again", "busy") from None
+        raise _busy() from None
     return Response(
         body=listing.body,
         content_type=page.content_type,
         etag=listing.etag,
         headers=((b"Cache-Control", document_cache_control(context.repository)), *_HEADERS),
     )
+
+
+def _busy() -> Refusal:
+    return Refusal(503, "too many directories are listed at the same time; try again", "busy")
 
 
 async def find_moved(context: MavenContext, request: Request, path: str) -> Response | None:
@@ -85,11 +97,46 @@ async def find_moved(context: MavenContext, request: Request, path: str) -> Resp
 
 
 async def find_listed(services: Services, repository: Repository, path: str) -> Directory | None:
-    """The directory at a path in a repository, or in the members of a virtual one; None if none has it."""
-    members = active_members(services, repository)
-    hosted = [each.id for each in members if each.type is RepositoryType.HOSTED]
-    others = [each.id for each in members if each.type is not RepositoryType.HOSTED]
+    """
+    The directory at a path in a repository, or in the members of a virtual one; None if none has it.
+
+    :raises RuleRefused: it is that of a version, and rules hide that in every member
+    """
+    members = {each.id: each for each in active_members(services, repository)}
+    hosted = [key for key, each in members.items() if each.type is RepositoryType.HOSTED]
+    others = [key for key, each in members.items() if each.type is not RepositoryType.HOSTED]
     found: Directory | None = await services.catalog.scan(find_directory, path, hosted, others)
+    if found is None or (found.package is None and found.version is None):
+        return found
+    shown: list[Member] = []
+    refused: RuleRefused | None = None
+    for each in found.members:
+        member = members[each.repository_id]
+        flat = services.proxy.resolver.flat_member(repository, member)
+        versions, _ = await _hidden(services, flat, found.package)
+        of_version, files = await _hidden(services, flat, None if found.version is None else found.version[0])
+        if found.version is not None and found.version[1] in of_version:
+            refused = refusal(":".join(found.version), of_version[found.version[1]], repository, member)
+        else:
+            shown.append(evolve(each, hidden_folders=versions.keys(), hidden_files=files.keys()))
+    if refused is not None and not shown:
+        raise refused
+    return evolve(found, members=tuple(shown))
+
+
+async def _hidden(
+    services: Services, flat: FlatMember, package: str | None
+) -> tuple[Mapping[str, Verdict], Mapping[str, Verdict]]:
+    """What rules hide of a package (a key) that a member has: versions, and files by path."""
+    judge = None if package is None else await services.proxy.judges.of(flat, package)
+    if judge is None or package is None:
+        return {}, {}
+
+    def find(r: Reader) -> tuple[Mapping[str, Verdict], Mapping[str, Verdict]]:
+        there = find_package(r, flat.repository.id, package)
+        return ({}, {}) if there is None else judge.hidden_files(r, there.id)
+
+    found: tuple[Mapping[str, Verdict], Mapping[str, Verdict]] = await services.catalog.scan(find)
     return found
 
 

@@ -34,7 +34,7 @@ from pkgrepo.webhooks.feed import Found
 MOST_BYTES: Final = 4 * 1024 * 1024  # of a page
 AT_ONCE: Final = 100  # events that a stream reads together
 LONGEST_WAIT_S: Final = 30  # for an event; proxies on the way end a request of a minute
-LEFT: Final = b"X-Events-Left"  # how many events of the repository are after the page, 10,000 at most
+LEFT: Final = b"X-Events-Left"  # how many of the 10,000 events of the repository after the page are for the caller
 
 table = Table("events")
 
@@ -65,7 +65,8 @@ async def list_events(call: Call) -> Response:
 
     With repository the Link field has the id of the last event that was looked at as after. If the log does not have
     that event any more, since the server was restored from an older backup, the answer is 410 (position_lost). The
-    field X-Events-Left has the number of events of the repository after the page, 10,000 at most.
+    field X-Events-Left has the number of further events of the repository of these types that the caller may see, of
+    the 10,000 after the page.
     """
     text = call.query("type")
     if text:
@@ -98,7 +99,8 @@ async def list_events(call: Call) -> Response:
     headers = NO_STORE
     if repository is not None:
         fields |= {"after": await feed.position(seq), "repository": repository.uid}
-        headers = (*headers, (LEFT, str(await feed.left(repository, seq)).encode("ascii")))
+        left = await feed.left(call.identity, repository, seq, wanted)
+        headers = (*headers, (LEFT, str(left).encode("ascii")))
     link = f'<{call.base_url}/api/events?{urlencode(fields, safe="*,")}>; rel="next"'
     headers = (*headers, (b"Link", link.encode("ascii")))
     return Response(body=b"".join(lines), content_type=NDJSON, headers=headers)

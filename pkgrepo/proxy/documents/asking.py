@@ -23,6 +23,7 @@ from pkgrepo.proxy.parts.jobs import Job
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.values import Context
+from pkgrepo.proxy.transfers.download import is_page
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.proxy.upstream.response import BadCoding, Inflater
@@ -234,7 +235,8 @@ class Asker:
         try:
             return await self._keep(question, chunks, context, response=response)
         except (Invalid, TooLarge) as error:
-            raise UpstreamFailed(question.route.name, f"it sent a document that cannot be used: {error}") from error
+            sent = "web page" if is_page(response) else "document"
+            raise UpstreamFailed(question.route.name, f"it sent a {sent} that cannot be used: {error}") from error
 
     async def _keep(
         self,

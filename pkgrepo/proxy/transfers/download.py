@@ -139,9 +139,13 @@ def check_no_page(route: str, path: str, response: IUpstreamResponse) -> None:
 
     :raises UpstreamFailed: it is one, and the path is that of another file
     """
-    media_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
-    if media_type in _PAGES and not path.endswith((".html", ".htm")):
+    if is_page(response) and not path.endswith((".html", ".htm")):
         raise UpstreamFailed(route, "it answered with a web page instead of the file")
+
+
+def is_page(response: IUpstreamResponse) -> bool:
+    """Whether a response says that it is a web page."""
+    return (response.headers.get("Content-Type") or "").partition(";")[0].strip().lower() in _PAGES
 
 
 def fields_for_rest(download: Download[Any], origin: Origin, offset: int) -> dict[str, str] | None:

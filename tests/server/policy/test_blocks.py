@@ -200,6 +200,7 @@ def test_who_may_block(world: World) -> None:
         ("ruby", "/api/v1/versions/demo.json", "1.1.0"),
         ("conda", "/noarch/current_repodata.json", "demo-1.1-"),
         ("conda", "/noarch/run_exports.json", "demo-1.1-"),
+        ("conda", "/channeldata.json", '"version":"1.1"'),
     ],
 )
 def test_other_documents_show_nothing_of_it(world: World, format: str, path: str, hidden: str, kind: str) -> None:
@@ -209,6 +210,36 @@ def test_other_documents_show_nothing_of_it(world: World, format: str, path: str
     try:
         found = client.get(path)
         assert (found.status, hidden in found.text) == (200, False)
+    finally:
+        world.unblock(uid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_folders_of_java_show_nothing_of_a_hidden_version(world: World, kind: str) -> None:
+    client = world.at(f"maven-{kind}")
+    for version in ("1.0", "1.1"):
+        assert client.get(f"/com/example/demo/{version}/demo-{version}.jar").status == 200
+        while f"demo-{version}.jar" not in client.get(f"/com/example/demo/{version}/").text:
+            pass  # a proxy lists what it has kept
+    uid = world.block(f"maven-{kind}", "com.example:demo", versions="1.1")
+    try:
+        names = [each["name"] for each in client.get("/com/example/demo/", accept="application/json").json["entries"]]
+        assert ("1.0" in names, "1.1" in names) == (True, False)
+        found = client.get("/com/example/demo/1.1/")
+        assert (found.status, "malware" in found.text) == (403, True)
+        assert "demo-1.0.jar" in client.get("/com/example/demo/1.0/").text
+    finally:
+        world.unblock(uid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_data_of_a_channel_name_the_highest_version_that_is_left(world: World, kind: str) -> None:
+    """Of what an upstream has they name none: its own data tell only of the highest one."""
+    client = world.at(f"conda-{kind}")
+    uid = world.block(f"conda-{kind}", "demo", versions="1.1")
+    try:
+        found = client.get("/channeldata.json").json["packages"]["demo"]
+        assert (found.get("version"), found["subdirs"]) == ("1.0" if kind in ("own", "around") else None, ["noarch"])
     finally:
         world.unblock(uid)
 

@@ -113,6 +113,25 @@ async def test_a_reader_follows_one_repository_and_learns_nothing_of_others(stac
     assert (await stack.api("GET", "/events?repository=main/other", who=None)).status == 401
 
 
+async def test_what_is_left_is_what_the_caller_may_see(stack: Stack) -> None:
+    await stack.add_user("ada")
+    made = await stack.add_repository("py", config=WITHOUT_CONDA)
+    for version in ("1.0", "1.1"):
+        await stack.publish("main/py", "demo", version)
+    # A change of settings is for editors.
+    await stack.ok(
+        "PUT", "/repository/main%2Fpy/config/policy", {"rules": [{"name": "old", "match": {"versions": "<1"}}]}
+    )
+
+    async def left(query: str, who: str) -> str:
+        return (await stack.api("GET", f"/events?repository={made['id']}&after=0&limit=1{query}", who=who)).headers[
+            "x-events-left"
+        ]
+
+    assert [await left(query, "ada") for query in ("", "&type=package.*", "&type=package.yanked")] == ["1", "1", "0"]
+    assert int(await left("", "admin")) > 1
+
+
 async def test_a_position_of_another_log_is_refused(stack: Stack) -> None:
     await stack.add_repository("py", config=WITHOUT_CONDA)
     await stack.publish("main/py", "demo", "1.0")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from pkgrepo.errors import existing
 from pkgrepo.formats.conda.description import ABOUT as ABOUT_KEYS
 from pkgrepo.formats.conda.description import record_of
 from pkgrepo.formats.conda.names import CONDA, TAR_BZ2
+from pkgrepo.formats.conda.versions import order_key
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_versions
@@ -164,6 +165,13 @@ def _put_about(index: PackageIndex) -> None:
 _NO_EXPORTS = b"{}"
 
 
+class _Versioned(msgspec.Struct):
+    version: str
+
+
+_read_versions = msgspec.json.Decoder(dict[str, _Versioned]).decode
+
+
 @define(slots=False)
 class FolderRecords:
     """
@@ -204,14 +212,17 @@ class PackageRecords:
     about: bytes
 
     def without(self, paths: Set[str]) -> PackageRecords:
-        """The same without some files, by their paths; folders without any file are left out."""
+        """
+        The same without some files, by their paths; folders without any file are left out.
+
+        It says that its version is the highest of those that are left.
+        """
         folders = {
             subdir: each.without({path.rpartition("/")[2] for path in paths if path.startswith(f"{subdir}/")})
             for subdir, each in self.folders.items()
         }
-        return PackageRecords(
-            self.name, {key: each for key, each in folders.items() if any(each.records.values())}, self.about
-        )
+        left = {key: each for key, each in folders.items() if any(each.records.values())}
+        return PackageRecords(self.name, left, _about_left(self.about, left.values()))
 
 
 def read_all(reader: Reader, repository_id: int) -> list[tuple[str, PackageRecords]]:
@@ -251,6 +262,21 @@ def _join(
         subdir: FolderRecords(name, _joined(some), _joined(exports_texts[subdir])) for subdir, some in texts.items()
     }
     return PackageRecords(name, folders, about[0].body if about else b"{}")
+
+
+def _about_left(about: bytes, folders: Iterable[FolderRecords]) -> bytes:
+    """The entry of a package with the highest version in some of its folders, if it names one that they do not have."""
+    entry: dict[str, Any] = msgspec.json.decode(about)
+    versions = {
+        record.version
+        for folder in folders
+        for text in folder.records.values()
+        for record in _read_versions(b"{%b}" % text[1:]).values()
+    }
+    if entry.get("version") in versions:
+        return about
+    entry.pop("version", None)
+    return _encode(entry | ({"version": max(versions, key=order_key)} if versions else {}))
 
 
 def _without(texts: Mapping[str, bytes], files: Set[str]) -> dict[str, bytes]:

@@ -45,6 +45,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.repositories.policy.conditions import CACHED
 from pkgrepo.storage.catalog.packages import packages
 
 from .members import ChannelState, Upstream, find_members
@@ -248,18 +249,21 @@ class _Writing:
             return known
         if not upstream.document.held.document.found:
             return stamp, Part()
-        hidden = Hidden()
-        if upstream.member.policy is not None and self.subdir:
+        hidden, policy, named = Hidden(), upstream.member.policy, None
+        if policy is not None and not self.subdir:
+            named = policy.named(CACHED, now_ms)
+            hidden = Hidden(opens_ms=None if named is None else named.ends_ms)
+        elif policy is not None:
             records = upstream.records
             find = find_hidden(services, upstream.member, records.held.document.route)
             hidden = await services.proxy.documents.read(proxy, records.question, records.held, find)
-        plan = self._plan(proxy.id, shared)
+        plan, document = self._plan(proxy.id, shared), upstream.document
+        route = document.held.document.route
 
         def write(parts: PartsFile) -> tuple[Part, set[str] | None]:
             mine = None if seen is None else set(seen)  # it is called again if the parts turn out to be damaged
-            return plan.write_upstream(parts, Selection(upstream.member, taken, hidden, mine)), mine
+            return plan.write_upstream(parts, Selection(upstream.member, taken, hidden, mine, named, route)), mine
 
-        document = upstream.document
         part, found = await services.proxy.documents.read(proxy, document.question, document.held, write)
         if seen is not None:
             seen |= found or set()

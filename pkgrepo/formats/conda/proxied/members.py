@@ -27,11 +27,16 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.server import repositories
 
 STEP_MS: Final = 300_000  # of time after which files are looked at again: large channels have one in every few seconds
+# Of an entry in the data of a channel, what is about the newest version.
+OF_VERSION: Final = frozenset(
+    ("version", "timestamp", "reference_package", "source_url", "source_git_url", "source_git_rev", "source_git_tag")
+)
 
 
 @frozen(eq=False)
@@ -52,13 +57,15 @@ class Selection:
     What is taken of an upstream: no package of a reserved name, or of a name that is ``taken`` by other members.
 
     Of the others no file that is ``hidden``, and none in ``seen``, where those are added that are taken, unless it is
-    None.
+    None. ``named`` are the rules for the data of a channel that came from ``route``.
     """
 
     member: FlatMember
     taken: Set[str]
     hidden: Hidden = Hidden()
     seen: set[str] | None = None
+    named: NamedRules | None = None
+    route: str = ""
 
     def takes_package(self, name: str) -> bool:
         """Whether the package is taken."""
@@ -73,6 +80,20 @@ class Selection:
                 return False
             self.seen.add(file)
         return True
+
+    def shown_about(self, name: str, entry: bytes) -> bytes:
+        """The entry of a package in the data of a channel, without what tells of versions that rules hide."""
+        about: dict[str, Any] = msgspec.json.decode(entry)
+        version, exports = str(about.get("version", "")), about.get("run_exports")
+        exports = exports if isinstance(exports, dict) else {}
+        hidden = set() if self.named is None else self.named.hides(name, [version, *exports], self.route)
+        if not hidden:
+            return entry
+        if version in hidden:
+            about = {key: value for key, value in about.items() if key not in OF_VERSION}
+        if exports:
+            about["run_exports"] = {key: value for key, value in exports.items() if key not in hidden}
+        return msgspec.json.encode(about)
 
     @cached_property
     def _reserving(self) -> list[Rules]:

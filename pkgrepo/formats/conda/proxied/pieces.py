@@ -160,8 +160,14 @@ class PartPlan:
             start = EXPORTS if self.document == RUN_EXPORTS else RECORD
             kinds = {ending: f"{start}{ending}" for ending in _SECTIONS}
         for name, files in packages_of(parts, kinds):
-            if selection.takes_package(name):
-                self._add(made, name, {section: _join(selection, some) for section, some in files.items()})
+            if not selection.takes_package(name):
+                continue
+            if selection.named is None:
+                texts = {section: _join(selection, some) for section, some in files.items()}
+            else:
+                shown = [(key, selection.shown_about(key, body)) for key, body in files[ABOUT]]
+                texts = {ABOUT: _join(selection, shown)}
+            self._add(made, name, texts)
         return made
 
     def write_hosted(self, members: Iterable[Iterable[tuple[str, PackageRecords]]]) -> Part:
@@ -173,6 +179,8 @@ class PartPlan:
         for name, package in chain.from_iterable(members):
             gil.release_if_due()
             if self.document == CHANNELDATA:
+                if not package.folders:
+                    continue
                 made.subdirs |= package.folders.keys()
                 first = summaries.get(name, package)
                 summaries[name] = evolve(first, folders={**package.folders, **first.folders})

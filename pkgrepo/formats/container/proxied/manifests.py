@@ -39,6 +39,7 @@ from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation, TracedRequests, times_of
 from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.transfers.download import is_page
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
 from pkgrepo.repositories.images.push import Push
@@ -164,7 +165,8 @@ class UpstreamManifests:
         try:
             document = await parse_in_thread(self._pools, data, content_type, other_types=True)
         except (Invalid, DigestInvalid) as error:
-            raise UpstreamFailed(route, f"it sent a manifest that cannot be used: {error}") from None
+            sent = "web page" if is_page(response) else "manifest"
+            raise UpstreamFailed(route, f"it sent a {sent} that cannot be used: {error}") from None
         return _Fetched(place, data, document, digest, url)
 
     async def _keep(

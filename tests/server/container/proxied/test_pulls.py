@@ -98,6 +98,7 @@ def test_a_failing_upstream_never_means_not_found(make: Make, answer: Answer, ex
     scene.upstream.misbehave("*", answer, repeat=True)
     reply = scene.get("app/manifests/2")
     assert code(reply) == expected
+    assert ("it sent a web page" in reply.text) == (answer.status == 200)
     assert reply.headers.get("retry-after", "77") <= "77"
     stale = scene.get("app/manifests/1")
     assert (stale.body, stale.headers["warning"]) == (ONE.manifest, '110 - "stale"')

@@ -36,6 +36,15 @@ async def test_stale_answer_is_served_while_the_upstream_fails(world: ProxyWorld
     up.behave()
 
 
+async def test_a_web_page_instead_of_a_document_is_called_one(world: ProxyWorld) -> None:
+    up = world.upstream()
+    proxy = await world.proxy("mirror", up)
+    up.misbehave("/left", Answer(body=b"<html>", fields={"Content-Type": "text/html; charset=utf-8"}), repeat=True)
+    with pytest.raises(UpstreamFailed, match="it sent a web page that cannot be used"):
+        await world.get(proxy, "left")
+    up.behave()
+
+
 async def test_nobody_waits_for_a_third_try_while_there_is_an_old_answer(world: ProxyWorld) -> None:
     up = world.upstream()
     up.add("left")
