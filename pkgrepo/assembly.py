@@ -27,9 +27,9 @@ from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
 from pkgrepo.gateway.cached_reads import CachedReads
-from pkgrepo.gateway.content import Files
 from pkgrepo.gateway.mounts import Mounts
-from pkgrepo.gateway.response_cache import CachedResponse, ResponseCache
+from pkgrepo.gateway.responses.cache import CachedResponse, ResponseCache
+from pkgrepo.gateway.responses.content import Files
 from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Proxying, Services
 from pkgrepo.http.repeats import Repeats

@@ -32,7 +32,7 @@ from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.config import Config
 from pkgrepo.config.settings import OidcProvider
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.access import Access
+from pkgrepo.gateway.callers.access import Access
 from pkgrepo.management.api.audit_log import AuditFile, AuditLog
 from pkgrepo.oidc.documents import Documents
 from pkgrepo.oidc.issuers import Issuer, Issuers

@@ -14,7 +14,7 @@ from twisted.web.resource import Resource
 from pkgrepo import __version__
 from pkgrepo.auth.tokens.text import hide_tokens
 from pkgrepo.config import Config
-from pkgrepo.gateway.tokens import take_token
+from pkgrepo.gateway.callers.tokens import take_token
 from pkgrepo.http.access_log import AccessLogWriter
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.site import Site, make_site

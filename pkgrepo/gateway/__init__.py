@@ -1,5 +1,6 @@
 """
-Between HTTP and the repositories: callers, mounts, request bodies, files as answers, and cached responses.
+Between HTTP and the repositories, for all formats.
 
-All formats use this room, so that each of these is done in one way.
+``root_app`` routes, ``mounts`` resolves the repository once, ``callers`` says who asks, and the format's handlers work
+with ``services``. ``cached_reads`` answers before any routing what ``responses`` has kept.
 """

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pkgrepo.gateway.access import Access
-from pkgrepo.gateway.content import sent_part
-from pkgrepo.gateway.response_cache import ResponseCache
+from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.responses.cache import ResponseCache
+from pkgrepo.gateway.responses.content import sent_part
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.repeats import LONGEST_S, Repeatable
 from pkgrepo.http.request import Request

@@ -10,6 +10,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository
 from pkgrepo.proxy.checks import Probe
@@ -21,7 +22,6 @@ from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.snippets import Snippet
 
 from .services import Services
-from .uploads import Uploads
 
 
 class Setup(Protocol):

@@ -13,14 +13,14 @@ from typing import Generic, TypeVar
 from attrs import frozen
 from twisted.web.resource import IResource
 
+from pkgrepo.gateway.publishing.quotas import note_quotas
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.http.answering.dispatch import ErrorTable, answer_with, new_app
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Repository
 
-from .quotas import note_quotas
 from .services import Context, Services
-from .virtual_publishing import publish_context
 
 C = TypeVar("C")  # the caches of a format
 P = TypeVar("P")  # what its paths mean

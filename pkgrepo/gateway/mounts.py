@@ -20,7 +20,8 @@ from twisted.web.resource import IResource
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import Invalid, PkgrepoError
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.callers.tokens import TAKEN
 from pkgrepo.gateway.refusals import STATUSES, refusal_response
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
@@ -31,7 +32,6 @@ from pkgrepo.repositories.past import read_moment, view_of
 from .format import Format
 from .image_addresses import FORMAT as IMAGES
 from .services import Services
-from .tokens import TAKEN
 
 PREFIX = b"/repositories/"
 TICKETS: Final = b"/api/conda/uploads/"  # of the server at every host: anaconda-client sends files there with a ticket

@@ -9,8 +9,8 @@ from attrs import evolve
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import UpstreamMismatch
-from pkgrepo.gateway.content import SAFE, Present, arriving, sent_part
-from pkgrepo.gateway.long_bodies import deliver_pieces
+from pkgrepo.gateway.responses.content import SAFE, Present, arriving, sent_part
+from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Response

@@ -11,9 +11,9 @@ from twisted.web.resource import IResource, Resource
 from werkzeug.exceptions import NotFound
 
 from pkgrepo.errors import PkgrepoError, TooManyAttempts
-from pkgrepo.gateway.access import Access
 from pkgrepo.gateway.bodies import UPLOADS
-from pkgrepo.gateway.browsers import SAFE_METHODS, shows_page, to_console
+from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.callers.browsers import SAFE_METHODS, shows_page, to_console
 from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import answer_with, answering, new_app, refuse_unrouted
 from pkgrepo.http.request import Request

@@ -9,9 +9,10 @@ from attrs import field, frozen
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.auth.accounts import Accounts
-from pkgrepo.gateway.access import Access
-from pkgrepo.gateway.content import Files
-from pkgrepo.gateway.response_cache import ResponseCache
+from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.responses.cache import ResponseCache
+from pkgrepo.gateway.responses.content import Files
+from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository
@@ -37,7 +38,6 @@ from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.storage.pools import Pools
 
 from .image_addresses import ImageAddresses
-from .view_turns import ViewTurns
 
 C_co = TypeVar("C_co", covariant=True)
 

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from pkgrepo.errors import Forbidden, Invalid, NotFound, existing
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page

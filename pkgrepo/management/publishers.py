@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from pkgrepo.auth.permissions.publishers import entry_id
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway import publishers as gateway
+from pkgrepo.gateway.publishing import publishers as gateway
 from pkgrepo.management.api.access_rules import EDITORS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Created, Table

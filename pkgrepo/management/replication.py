@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.format import Format
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS, SYSTEM_MANAGERS

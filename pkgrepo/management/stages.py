@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway import stages as gateway
-from pkgrepo.gateway.stages import Staged, address_of, find_stage, may_approve
+from pkgrepo.gateway.publishing import stages as gateway
+from pkgrepo.gateway.publishing.stages import Staged, address_of, find_stage, may_approve
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import READERS, VIEWERS
 from pkgrepo.management.api.call import Call

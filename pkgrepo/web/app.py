@@ -13,8 +13,8 @@ from werkzeug.exceptions import HTTPException
 
 from pkgrepo.auth.login.sessions import is_csrf
 from pkgrepo.errors import AuthenticationRequired
-from pkgrepo.gateway.access import Access
-from pkgrepo.gateway.browsers import session_secret
+from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.callers.browsers import session_secret
 from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refusal_of, refuse_unrouted
 from pkgrepo.http.request import Request

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid, NotFound, RepositoryInactive
 from pkgrepo.gateway.badges import render_badge
-from pkgrepo.gateway.content import choose_encoding, document_response
+from pkgrepo.gateway.responses.content import choose_encoding, document_response
 from pkgrepo.http.responses import Response
 from pkgrepo.repositories.publish.splicing import render
 from pkgrepo.web.tables import PageTable

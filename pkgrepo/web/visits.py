@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.browsers import CONSOLE, session_secret
+from pkgrepo.gateway.callers.browsers import CONSOLE, session_secret
+from pkgrepo.gateway.publishing.uploads import LIMITS
 from pkgrepo.gateway.refusals import refusal_headers
-from pkgrepo.gateway.uploads import LIMITS
 from pkgrepo.http.reading.multipart import Part
 from pkgrepo.http.reading.multipart import read_form as read_parts
 from pkgrepo.http.request import Request

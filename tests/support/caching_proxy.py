@@ -15,7 +15,7 @@ from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, StorageFull, UpstreamFailed
-from pkgrepo.gateway.content import Files, arriving
+from pkgrepo.gateway.responses.content import Files, arriving
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, text_response
 from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, ReadLimits

@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.composition import core
-from pkgrepo.gateway.content import Files
+from pkgrepo.gateway.responses.content import Files
 from pkgrepo.repositories.clock import SystemClock
 from tests.support.images import Image, Registry
 from tests.support.memory_server import Reply

@@ -33,11 +33,11 @@ from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.names import FileName, check_subdir, parse_file_name, version_key
 from pkgrepo.formats.conda.paths import PackagePath, media_type, package_path
 from pkgrepo.formats.conda.versions import order_key
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, json_response
@@ -178,7 +178,7 @@ async def post_form(context: ChannelContext, request: Request) -> Response:
 
 
 async def publish_sent(context: ChannelContext, request: Request, sent: SentFile) -> Uploaded:
-    """Publish a package that is the file of a form; see ``pkgrepo.gateway.uploads``."""
+    """Publish a package that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
     name = parse_file_name(sent.name)
     identity = await context.admit(request, Action.WRITE, name.name)
     async with context.services.publisher.stage(context.repository, name.name, user_id=identity.user_id) as staged:

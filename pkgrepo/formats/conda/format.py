@@ -26,7 +26,7 @@ from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.uploads import Uploads
+from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Declares, Proxied
 from pkgrepo.repositories.format import Companion, Layout, VersionKinds

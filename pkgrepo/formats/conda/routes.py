@@ -22,9 +22,9 @@ from pkgrepo.formats.conda.wheels.following import list_unconverted
 from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import SentFile, Uploaded
-from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.model import Action, RepositoryType

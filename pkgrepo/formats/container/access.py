@@ -31,7 +31,7 @@ from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
 from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request

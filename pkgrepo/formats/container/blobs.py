@@ -8,7 +8,7 @@ from pkgrepo.formats.container.names import Digest, find_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_response, renew_lease
-from pkgrepo.gateway.content import SAFE, file_cache_control, sent_part
+from pkgrepo.gateway.responses.content import SAFE, file_cache_control, sent_part
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader

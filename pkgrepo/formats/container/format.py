@@ -17,8 +17,8 @@ from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import SignatureVerifier
 from pkgrepo.gateway.format import Format, KeptImage
 from pkgrepo.gateway.image_addresses import ImageAddresses
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded, UploadField, Uploads
 from pkgrepo.gateway.services import Context, Services
-from pkgrepo.gateway.uploads import SentFile, Uploaded, UploadField, Uploads
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 from pkgrepo.proxy.explaining import Explanation

@@ -19,7 +19,7 @@ from pkgrepo.formats.container.names import parse_digest
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext, check_read, require_credentials
 from pkgrepo.formats.container.target import Target, cache_response
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.responses.content import document_cache_control
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader

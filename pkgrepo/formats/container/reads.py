@@ -26,7 +26,7 @@ from pkgrepo.formats.container.manifests.requests import get_manifest
 from pkgrepo.formats.container.names import is_digest_like, parse_digest
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_response
-from pkgrepo.gateway.content import arriving
+from pkgrepo.gateway.responses.content import arriving
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader

@@ -41,8 +41,8 @@ from pkgrepo.formats.container.manifests.push import Call, Pushed, has_content, 
 from pkgrepo.formats.container.names import is_tag, parse_digest, parse_name, parse_tag
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.uploads import SentFile, Uploaded
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, BlobInfo, Repository, RepositoryType
@@ -94,7 +94,7 @@ class Image:
 
 async def publish_sent(registry: RegistryContext, addressed: Repository, request: Request, sent: SentFile) -> Uploaded:
     """
-    Publish the images in an archive that is the file of a form; see ``pkgrepo.gateway.uploads``.
+    Publish the images in an archive that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``.
 
     The form says the name of the image; and its tag, unless the archive does.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.gateway.response_cache import ResponseCache
+from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response

@@ -26,8 +26,8 @@ from pkgrepo.formats.container.names import HEX_LENGTHS, Digest, DigestInvalid, 
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, finish_without_client, receive_body, write_body
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received
 from pkgrepo.http.request import Request

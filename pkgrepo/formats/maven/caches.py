@@ -13,8 +13,8 @@ from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.services import Service
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 
 DEPLOYMENTS_AT_ONCE: Final = (
     2  # deployments that one process validates at the same time; the others wait for their turn

@@ -11,8 +11,8 @@ from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, PlainFile
 from pkgrepo.formats.maven.push_rules import require_any
-from pkgrepo.gateway.content import SAFE, FileHead, is_private
 from pkgrepo.gateway.package_files import answer_file, find_package_file
+from pkgrepo.gateway.responses.content import SAFE, FileHead, is_private
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, text_response
 from pkgrepo.model import Action, Identity, Repository, RepositoryType

@@ -29,7 +29,7 @@ from pkgrepo.formats.maven.ranges import accepts
 from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.uploads import UploadField, Uploads
+from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Ecosystem, Tree, VersionKinds, only_key

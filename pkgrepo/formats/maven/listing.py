@@ -26,8 +26,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.caches import ListingTurns, MavenContext
 from pkgrepo.formats.maven.directories import Cursor, Directory, Entry, Member, find_directory, read_page
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
-from pkgrepo.gateway.content import document_cache_control
-from pkgrepo.gateway.long_bodies import deliver_pieces
+from pkgrepo.gateway.responses.content import document_cache_control
+from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
 from pkgrepo.http.request import Request

@@ -40,7 +40,7 @@ from pkgrepo.formats.maven.paths import (
     package_key_of,
 )
 from pkgrepo.formats.maven.push_rules import check_token, require_change
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader

@@ -35,9 +35,9 @@ from pkgrepo.formats.maven.search.requests import search
 from pkgrepo.formats.maven.upload.requests import upload
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
+from pkgrepo.gateway.publishing.virtual import member_context, publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import SentFile, Uploaded
-from pkgrepo.gateway.virtual_publishing import member_context, publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, RepositoryType

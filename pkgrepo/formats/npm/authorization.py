@@ -7,7 +7,7 @@ from typing import Final
 
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository

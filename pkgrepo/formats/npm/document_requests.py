@@ -30,11 +30,11 @@ from pkgrepo.formats.npm.publish.scanner import PublishScanner
 from pkgrepo.formats.npm.publish.sent_document import AttachmentEnd, AttachmentStart, ScanEvent, SentDocument
 from pkgrepo.formats.npm.publish.tarball import read_tarball
 from pkgrepo.formats.npm.refusals import REGISTRY
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, misplaced_upload, read_pieces
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import SentFile, Uploaded
-from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Actor, BlobInfo, Identity
@@ -145,7 +145,7 @@ async def put_document(context: Context[object], request: Request, path: Documen
 
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
     """
-    Publish a tarball that is the file of a form; see ``pkgrepo.gateway.uploads``.
+    Publish a tarball that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``.
 
     What clients send around a tarball is read from its package.json and its readme, as they do.
     """

@@ -12,8 +12,8 @@ from pkgrepo.formats.npm.proxied.upstream import packument_question, read_manife
 from pkgrepo.formats.npm.ranges import accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.pipelines import NPM_EXCHANGE
-from pkgrepo.gateway.uploads import UploadField, Uploads
+from pkgrepo.gateway.publishing.pipelines import NPM_EXCHANGE
+from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Declares, Proxied
 from pkgrepo.repositories.format import Layout, VersionKinds

@@ -43,9 +43,9 @@ from pkgrepo.formats.npm.search.requests import (
 )
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
-from pkgrepo.gateway.pipelines import answer_npm_in
+from pkgrepo.gateway.publishing.pipelines import answer_npm_in
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import RepositoryType

@@ -21,13 +21,13 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.publish.envelope import read_publication
 from pkgrepo.formats.npm.publish.requests import make_release
 from pkgrepo.formats.npm.refusals import version_taken
-from pkgrepo.gateway import stages as gateway
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.publishing import stages as gateway
+from pkgrepo.gateway.publishing.stages import Opening, Staged, as_staged, find_stage, prepare_stage
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.stages import Opening, Staged, as_staged, find_stage, prepare_stage
-from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader, Transaction

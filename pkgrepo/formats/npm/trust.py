@@ -26,9 +26,9 @@ from pkgrepo.auth.tokens.limits import literal
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.authorization import authorize_read, require_login
-from pkgrepo.gateway import publishers as gateway
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_json
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.publishing import publishers as gateway
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response

@@ -9,7 +9,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.index.requests import IndexCaches, find_path
 from pkgrepo.formats.python.names import COMPANIONS, project_key, version_key
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, json_response

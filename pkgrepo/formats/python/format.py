@@ -22,8 +22,8 @@ from pkgrepo.formats.python.proxied.upstream import (
 from pkgrepo.formats.python.requirements import accepts
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.format import Format
-from pkgrepo.gateway.pipelines import PYTHON_EXCHANGE
-from pkgrepo.gateway.uploads import Uploads
+from pkgrepo.gateway.publishing.pipelines import PYTHON_EXCHANGE
+from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, Proxied, merge_fragments
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds

@@ -37,9 +37,9 @@ from pkgrepo.formats.python.upload.requests import (
     upload_form_of,
 )
 from pkgrepo.gateway.bodies import UPLOADS
-from pkgrepo.gateway.pipelines import answer_audience_in, answer_mint_in
+from pkgrepo.gateway.publishing.pipelines import answer_audience_in, answer_mint_in
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context, Services
-from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.answering.dispatch import answering, new_app, refusal_of
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, text_response

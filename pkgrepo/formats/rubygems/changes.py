@@ -19,8 +19,8 @@ from pkgrepo.formats.rubygems.indexer import OWNERS, apply_change, owners_of
 from pkgrepo.formats.rubygems.limits import FORM_SIZE
 from pkgrepo.formats.rubygems.names import RUBY, check_name, check_platform, check_version, full_version
 from pkgrepo.formats.rubygems.refusals import gem_not_found, version_not_found
-from pkgrepo.gateway.access import actor_of, may_see_email
 from pkgrepo.gateway.bodies import read_body
+from pkgrepo.gateway.callers.access import actor_of, may_see_email
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request

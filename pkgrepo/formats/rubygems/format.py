@@ -17,8 +17,8 @@ from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.formats.rubygems.ranges import accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.pipelines import GEM_EXCHANGE
-from pkgrepo.gateway.uploads import Uploads
+from pkgrepo.gateway.publishing.pipelines import GEM_EXCHANGE
+from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds

@@ -15,9 +15,9 @@ from pkgrepo.auth.login.credentials import TokenCredentials, parse_authorization
 from pkgrepo.auth.tokens.limits import allows
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired
 from pkgrepo.formats.rubygems.changes import read_fields
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.callers.tokens import PERSONAL, limits_in
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.tokens import PERSONAL, limits_in
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
 from pkgrepo.model import Action, Identity

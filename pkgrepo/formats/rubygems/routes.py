@@ -18,7 +18,7 @@ from pkgrepo.formats.rubygems.proxied.requests import compact, specs
 from pkgrepo.formats.rubygems.push.requests import push
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
-from pkgrepo.gateway.pipelines import answer_gem_in
+from pkgrepo.gateway.publishing.pipelines import answer_gem_in
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response

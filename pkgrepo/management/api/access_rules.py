@@ -10,7 +10,7 @@ from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.auth.tokens.limits import SERVER_SCOPES
 from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository

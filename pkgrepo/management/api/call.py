@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request

@@ -23,8 +23,8 @@ from pkgrepo.errors import (
     PkgrepoError,
     TooManyAttempts,
 )
-from pkgrepo.gateway.access import unknown
-from pkgrepo.gateway.uploads import LIMITS
+from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.publishing.uploads import LIMITS
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.reading.multipart import Part, read_form
 from pkgrepo.http.request import Request

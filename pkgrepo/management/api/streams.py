@@ -9,7 +9,7 @@ from typing import Any, Final
 from twisted.internet.task import deferLater
 
 from pkgrepo.concurrency.time_limits import TimedOut, within
-from pkgrepo.gateway.long_bodies import deliver_pieces
+from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.http.responses import NO_STORE, Content, Refusal, Response
 from pkgrepo.management.api.schema import LARGEST
 

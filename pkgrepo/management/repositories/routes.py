@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from pkgrepo.errors import AuthenticationRequired, NotFound, ReadOnly
+from pkgrepo.gateway.publishing.uploads import FILE, Uploads, read_sent_file
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import FILE, Uploads, read_sent_file
 from pkgrepo.http.reading.multipart import Part
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call

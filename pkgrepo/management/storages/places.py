@@ -16,7 +16,7 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import Conflict, Invalid, PkgrepoError, TooManyOpenFiles
 from pkgrepo.failure_log import is_out_of_descriptors
-from pkgrepo.gateway.content import SMALL
+from pkgrepo.gateway.responses.content import SMALL
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.storages.schema import NewStorage, StorageSettings
 from pkgrepo.model import Storage

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from pkgrepo.auth.tokens.bearer import Access, allowed_words
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, StorageFull
-from pkgrepo.gateway.access import code_of
+from pkgrepo.gateway.callers.access import code_of
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from twisted.web.resource import IResource
 
-from pkgrepo.gateway.pipelines import answer_audience, answer_gem, answer_mint, answer_npm
+from pkgrepo.gateway.publishing.pipelines import answer_audience, answer_gem, answer_mint, answer_npm
 from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.request import Request

@@ -12,7 +12,7 @@ from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.passkeys import ALGORITHMS, Site, decode, encode, read_new, verify_login
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import AuthenticationRequired, Conflict, IdentityRefused, NotFound, SecretUnreadable
-from pkgrepo.gateway.browsers import cookie_field
+from pkgrepo.gateway.callers.browsers import cookie_field
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pkgrepo.auth.login.second_factors import hash_recovery_code, make_recovery_codes
 from pkgrepo.errors import AuthenticationFailed, Conflict, NotFound
-from pkgrepo.gateway.access import code_of
+from pkgrepo.gateway.callers.access import code_of
 from pkgrepo.management.api.access_rules import PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table

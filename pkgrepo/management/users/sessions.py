@@ -9,8 +9,8 @@ from pkgrepo.auth.accounts import check_password_here
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
-from pkgrepo.gateway.access import code_of
-from pkgrepo.gateway.browsers import cookie_field
+from pkgrepo.gateway.callers.access import code_of
+from pkgrepo.gateway.callers.browsers import cookie_field
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call

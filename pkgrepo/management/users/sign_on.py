@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import IdentityRefused
-from pkgrepo.gateway.browsers import cookie_field, login_cookie, login_cookie_field
+from pkgrepo.gateway.callers.browsers import cookie_field, login_cookie, login_cookie_field
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call

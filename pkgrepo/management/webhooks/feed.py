@@ -17,7 +17,7 @@ from twisted.internet.task import deferLater
 
 from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
-from pkgrepo.gateway.access import unknown
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.management.api.access_rules import VIEWERS
 from pkgrepo.management.api.call import Call

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pkgrepo import __version__
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import NotFound
-from pkgrepo.gateway.content import choose_encoding, document_response
+from pkgrepo.gateway.responses.content import choose_encoding, document_response
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.model import Document

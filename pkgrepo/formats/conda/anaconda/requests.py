@@ -30,9 +30,9 @@ from pkgrepo.formats.conda.description import Description
 from pkgrepo.formats.conda.files import ChannelContext, Upload, check_sha256, get_file, make_release
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.paths import PackagePath
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_body, read_object
-from pkgrepo.gateway.tokens import limits_in
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.callers.tokens import limits_in
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader

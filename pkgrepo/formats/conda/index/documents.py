@@ -34,7 +34,7 @@ from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.formats.conda.index import packages as channel
 from pkgrepo.formats.conda.index.packages import PackageRecords, Shard, make_index
 from pkgrepo.formats.conda.index.texts import channeldata_text, current_text, exports_text, repodata_text
-from pkgrepo.gateway.long_bodies import TemporaryFile
+from pkgrepo.gateway.responses.long_bodies import TemporaryFile
 from pkgrepo.http.responses import Content
 from pkgrepo.repositories.publish.package_lists import PackageList, PackageLists
 from pkgrepo.storage.catalog.server import repositories

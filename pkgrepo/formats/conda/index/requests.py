@@ -10,8 +10,8 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index.documents import BZ2, GZIP, PLAIN, ZSTD, ChannelLists, StoredDocument
 from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
-from pkgrepo.gateway.content import choose_encoding, document_cache_control, file_cache_control
-from pkgrepo.gateway.response_cache import CachedResponse
+from pkgrepo.gateway.responses.cache import CachedResponse
+from pkgrepo.gateway.responses.content import choose_encoding, document_cache_control, file_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, Fields, Response, json_response

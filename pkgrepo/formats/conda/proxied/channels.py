@@ -36,7 +36,7 @@ from pkgrepo.formats.conda.index.requests import document_response, in_coding_fo
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
 from pkgrepo.formats.conda.proxied.members import STEP_MS, Hidden, Selection, find_hidden, shown_records
-from pkgrepo.gateway.response_cache import CachedResponse
+from pkgrepo.gateway.responses.cache import CachedResponse
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response

@@ -31,7 +31,7 @@ from pkgrepo.formats.conda.index.packages import PackageRecords, make_shard
 from pkgrepo.formats.conda.index.texts import CHANNELDATA_HEAD, EXPORTS_TAIL, TAIL, channeldata_entry, folder_head
 from pkgrepo.formats.conda.names import CONDA, SUBDIRS, TAR_BZ2
 from pkgrepo.formats.conda.proxied.members import Selection
-from pkgrepo.gateway.long_bodies import TemporaryFile
+from pkgrepo.gateway.responses.long_bodies import TemporaryFile
 from pkgrepo.proxy.parts.file import PartsFile
 
 from .normaliser import ABOUT, EXPORTS, RECORD, name_in

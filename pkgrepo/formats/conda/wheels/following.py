@@ -32,7 +32,7 @@ from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.files import ChannelContext
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.wheels.publishing import Difference, compare_packages, is_final, publish_wheels
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.responses.content import document_cache_control
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, json_response

@@ -19,8 +19,8 @@ from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_lik
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.quotas import note_quotas
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.publishing.quotas import note_quotas
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.reading.body import BodyTooLarge
 from pkgrepo.http.request import Request

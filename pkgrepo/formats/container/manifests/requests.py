@@ -11,8 +11,8 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, cache_response, renew_lease
 from pkgrepo.formats.container.trust.visibility import View
-from pkgrepo.gateway.access import actor_of
-from pkgrepo.gateway.content import SAFE, document_cache_control, file_cache_control, sent_part
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.responses.content import SAFE, document_cache_control, file_cache_control, sent_part
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader

@@ -19,8 +19,8 @@ from pkgrepo.formats.container.names import parse_digest
 from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.target import Target
 from pkgrepo.formats.container.trust.visibility import Visibility
+from pkgrepo.gateway.publishing.virtual import check_new_name
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.virtual_publishing import check_new_name
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, Identity, Repository

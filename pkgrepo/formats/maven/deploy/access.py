@@ -13,7 +13,7 @@ from pkgrepo.errors import AuthenticationRequired, Conflict, Forbidden, NotFound
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.deploy.problems import MOST_OPEN, OPEN_UPLOADS
 from pkgrepo.formats.maven.push_rules import check_token
-from pkgrepo.gateway.access import actor_of
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal

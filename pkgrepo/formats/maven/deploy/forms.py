@@ -21,8 +21,8 @@ from pkgrepo.formats.maven.deploy.session_requests import (
 from pkgrepo.formats.maven.deploy.work import drop
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.services import Services
-from pkgrepo.gateway.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.model import BlobInfo, File
 from pkgrepo.repositories.publish.staged import Staged

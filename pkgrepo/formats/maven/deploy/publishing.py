@@ -37,8 +37,8 @@ from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.jar import FACTS
+from pkgrepo.gateway.publishing.stages import as_staged, make_opening
 from pkgrepo.gateway.refusals import STATUSES
-from pkgrepo.gateway.stages import as_staged, make_opening
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository

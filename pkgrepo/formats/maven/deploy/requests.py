@@ -23,7 +23,7 @@ from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, parse_path
 from pkgrepo.formats.maven.paths import media_type as media_type_of
 from pkgrepo.formats.maven.refusals import reason_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
-from pkgrepo.gateway.content import SAFE
+from pkgrepo.gateway.responses.content import SAFE
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form

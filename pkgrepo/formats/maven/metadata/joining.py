@@ -54,7 +54,7 @@ from pkgrepo.formats.maven.metadata.reading import (
 )
 from pkgrepo.formats.maven.names import SNAPSHOT, is_literal_snapshot, package_directory
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts

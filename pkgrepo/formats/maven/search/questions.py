@@ -31,8 +31,8 @@ from pkgrepo.formats.maven.metadata.reading import BUILD, SnapshotFile
 from pkgrepo.formats.maven.names import is_snapshot
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, media_type, parse_text
 from pkgrepo.formats.maven.search.query import FORMAT, filter_versions
-from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.badges import render_badge
+from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response, text_response

@@ -34,8 +34,8 @@ from pkgrepo.formats.maven.push_rules import PushPermit, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
 from pkgrepo.formats.maven.upload.jar import FACTS, read_jar
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom_file
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import receive_body
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.conditional import is_current, is_wanted
 from pkgrepo.http.request import Request

@@ -31,9 +31,9 @@ from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.requests import find_package, get_package, state_of
 from pkgrepo.formats.npm.paths import PackagePath, TarballPath
 from pkgrepo.formats.npm.refusals import user_not_found
-from pkgrepo.gateway.access import may_see_email
 from pkgrepo.gateway.bodies import read_json, read_object
-from pkgrepo.gateway.content import is_private
+from pkgrepo.gateway.callers.access import may_see_email
+from pkgrepo.gateway.responses.content import is_private
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response

@@ -13,10 +13,10 @@ from typing import Any
 from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, SecondFactorMissing, SecondFactorRequired
 from pkgrepo.formats.npm.authorization import require_login
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
-from pkgrepo.gateway.access import actor_of, code_of, may_see_email, unknown
 from pkgrepo.gateway.bodies import read_object
+from pkgrepo.gateway.callers.access import actor_of, code_of, may_see_email, unknown
+from pkgrepo.gateway.callers.tokens import PERSONAL, limits_in
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.tokens import PERSONAL, limits_in
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import Action, Identity, RepositoryScope, TokenLimits, User

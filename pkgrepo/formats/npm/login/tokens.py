@@ -12,10 +12,10 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.authorization import require_login
 from pkgrepo.formats.npm.login.accounts import authenticate, limits_for, require_write_access
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import read_object
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.callers.tokens import PERSONAL
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.tokens import PERSONAL
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Action, Identity, Token

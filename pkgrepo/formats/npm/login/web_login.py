@@ -29,9 +29,9 @@ from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.errors import DirectoryUnavailable, Forbidden, NotFound, SecondFactorMissing, SecondFactorRequired
 from pkgrepo.formats.npm.login.accounts import authenticate, limits_for
-from pkgrepo.gateway.access import unknown
 from pkgrepo.gateway.bodies import read_body
-from pkgrepo.gateway.browsers import CONSOLE, session_secret
+from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.callers.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response, json_response

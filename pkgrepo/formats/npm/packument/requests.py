@@ -14,11 +14,11 @@ from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.formats.npm.search.listing import Listings
-from pkgrepo.gateway.content import SAFE, Encoding, document_cache_control, document_response
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.response_cache import CachedResponse
+from pkgrepo.gateway.responses.cache import CachedResponse
+from pkgrepo.gateway.responses.content import SAFE, Encoding, document_cache_control, document_response
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response

@@ -27,7 +27,7 @@ from pkgrepo.formats.npm.packument.document import (
     splice_short,
     version_document,
 )
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments, merge_versions

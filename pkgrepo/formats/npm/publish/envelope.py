@@ -21,7 +21,7 @@ from pkgrepo.formats.npm.limits import PUBLISH_TAGS
 from pkgrepo.formats.npm.publish.manifest import with_packed_fields
 from pkgrepo.formats.npm.publish.sent_document import SentDocument
 from pkgrepo.formats.npm.publish.tarball import TarballContents
-from pkgrepo.gateway.content import SMALL
+from pkgrepo.gateway.responses.content import SMALL
 from pkgrepo.model import Pipeline
 from pkgrepo.oidc.provenance import STATEMENT, Signed, check_signer
 from pkgrepo.untrusted.strict_json import decode_as

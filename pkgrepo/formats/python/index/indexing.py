@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve
 
 from pkgrepo.errors import Conflict, existing
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Fragment, Package, Version, VersionState
 from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions

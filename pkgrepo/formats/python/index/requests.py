@@ -22,11 +22,11 @@ from pkgrepo.formats.python.names import (
     split_companion,
     version_key,
 )
-from pkgrepo.gateway.content import SAFE, choose_encoding, document_cache_control, document_response
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.response_cache import CachedResponse
+from pkgrepo.gateway.responses.cache import CachedResponse
+from pkgrepo.gateway.responses.content import SAFE, choose_encoding, document_cache_control, document_response
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Response, json_response

@@ -27,7 +27,7 @@ from pkgrepo.formats.python.names import (
     version_key,
 )
 from pkgrepo.formats.python.proxied.upstream import read_fields
-from pkgrepo.gateway.content import choose_encoding, document_cache_control, document_response, is_private
+from pkgrepo.gateway.responses.content import choose_encoding, document_cache_control, document_response, is_private
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response

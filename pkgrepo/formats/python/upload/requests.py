@@ -29,12 +29,12 @@ from pkgrepo.formats.python.names import (
 )
 from pkgrepo.formats.python.refusals import misplaced
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
-from pkgrepo.gateway.quotas import note_quotas
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.publishing.quotas import note_quotas
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import SentFile, Uploaded
-from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader
@@ -86,7 +86,7 @@ async def upload_file(
 
 
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
-    """Publish a distribution that is the file of a form; see ``pkgrepo.gateway.uploads``."""
+    """Publish a distribution that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
     context = await publish_context(context, request)
     name = parse_upload(sent.name, project=sent.text("project") or None, strict=_is_strict(context))
     identity = await context.admit(request, Action.WRITE, name.project_key)

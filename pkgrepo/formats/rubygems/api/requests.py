@@ -27,7 +27,7 @@ from pkgrepo.formats.rubygems.api.records import (
 )
 from pkgrepo.formats.rubygems.marshal import VERSION, Stream, array, integer
 from pkgrepo.formats.rubygems.names import RUBY, full_version, is_name
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.responses.content import document_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, Refusal, Response

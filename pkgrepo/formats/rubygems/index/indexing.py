@@ -26,7 +26,7 @@ from pkgrepo.formats.rubygems import configuration
 from pkgrepo.formats.rubygems.gemspec import spec_of
 from pkgrepo.formats.rubygems.index.info import DIGESTS, HEAD, INFO, TEXT_TYPE, info_line, info_md5, without_time
 from pkgrepo.formats.rubygems.legacy import PRERELEASE, RELEASE, list_row
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import File, Fragment, Package, Repository, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from attrs import define, frozen
 
-from pkgrepo.gateway.long_bodies import TemporaryFile
+from pkgrepo.gateway.responses.long_bodies import TemporaryFile
 from pkgrepo.http.responses import Content
 
 PIECE: Final = 1024 * 1024  # bytes copied at a time

@@ -23,11 +23,11 @@ from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.names import is_name
 from pkgrepo.formats.rubygems.paths import GemPath, InfoPath, QuickPath, gem_path, quick_path
-from pkgrepo.gateway.content import SMALL, document_cache_control, is_private, plain_body
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.response_cache import CachedResponse
+from pkgrepo.gateway.responses.cache import CachedResponse
+from pkgrepo.gateway.responses.content import SMALL, document_cache_control, is_private, plain_body
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Response

@@ -15,7 +15,7 @@ from pkgrepo.formats.rubygems.index.gem_lists import BINARY_TYPE, NAMES
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.index.requests import list_response
 from pkgrepo.formats.rubygems.paths import CompactPath, SpecsPath
-from pkgrepo.gateway.content import document_cache_control
+from pkgrepo.gateway.responses.content import document_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response

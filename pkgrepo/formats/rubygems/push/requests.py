@@ -16,11 +16,11 @@ from pkgrepo.formats.rubygems.names import full_version, sort_key, spelling
 from pkgrepo.formats.rubygems.paths import GEM_TYPE, gem_path, hidden_path, quick_path
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
-from pkgrepo.gateway.access import actor_of
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
-from pkgrepo.gateway.uploads import SentFile, Uploaded
-from pkgrepo.gateway.virtual_publishing import publish_context
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
@@ -75,7 +75,7 @@ async def push(context: Context[object], request: Request) -> Response:
 
 
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
-    """Publish a gem that is the file of a form; see ``pkgrepo.gateway.uploads``."""
+    """Publish a gem that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
     context = await publish_context(context, request)
     identity = await context.admit(request, Action.WRITE)
     async with context.services.publisher.stage(context.repository, user_id=identity.user_id) as staged:

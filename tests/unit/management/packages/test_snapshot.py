@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pkgrepo.gateway.view_turns import ViewTurns
+from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.http.responses import Refusal
 from tests.support.memory_server import Stack
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import StorageFull
-from pkgrepo.gateway.content import Files
+from pkgrepo.gateway.responses.content import Files
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Image, make_image, make_index
 from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag

@@ -12,9 +12,9 @@ import zstandard
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.gateway.content import document_response
-from pkgrepo.gateway.long_bodies import UNPACKED
-from pkgrepo.gateway.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.responses.content import document_response
+from pkgrepo.gateway.responses.long_bodies import UNPACKED
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.http.responses import Content
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced

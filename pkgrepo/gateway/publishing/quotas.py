@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pkgrepo.errors import AuthenticationFailed
+from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.publish.room import nearly_used_quotas
 from pkgrepo.storage.catalog.server import quotas
 from pkgrepo.storage.catalog.server.quotas import Limits, QuotaKind
-
-from .services import Services
 
 
 async def note_quotas(services: Services, repository: Repository, request: Request) -> None:

@@ -5,7 +5,7 @@ from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.gateway.view_turns import MOST_WAITING, ViewTurns
+from pkgrepo.gateway.responses.view_turns import MOST_WAITING, ViewTurns
 from pkgrepo.http.responses import Refusal
 from pkgrepo.repositories.past import view_of
 from tests.support.catalog import MemoryCatalog

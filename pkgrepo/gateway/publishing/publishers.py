@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden
+from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.oidc.publishers import (
@@ -23,8 +24,6 @@ from pkgrepo.oidc.publishers import (
     that_cover,
 )
 from pkgrepo.repositories.configuration import PipelinePublisher, check_publisher
-
-from .services import Services
 
 
 def listed(repository: Repository, package: str | None) -> list[Stored]:

@@ -21,15 +21,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from pkgrepo.errors import IdentityRefused, Invalid
+from pkgrepo.gateway.bodies import read_object
+from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.model import ANONYMOUS, Repository
 from pkgrepo.oidc.pipelines import IssuedToken
 from pkgrepo.repositories.clock import format_time
-
-from .access import actor_of
-from .bodies import read_object
-from .services import Context, Services
 
 NPM_EXCHANGE: Final = b"-/npm/v1/oidc/token/exchange/package/"
 GEM_EXCHANGE: Final = b"api/v1/oidc/trusted_publisher/exchange_token"

@@ -14,13 +14,12 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.gateway.bodies import check_declared_length
+from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import MultipartLimits, Part
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
-
-from .services import Context
 
 FILE: Final = "file"  # the part with the file
 LIMITS: Final = MultipartLimits(parts=16)

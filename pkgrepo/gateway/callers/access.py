@@ -14,13 +14,12 @@ from pkgrepo.errors import (
     PkgrepoError,
     RepositoryInactive,
 )
+from pkgrepo.gateway.callers.browsers import SAFE_METHODS, session_secret
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User, Visibility
 from pkgrepo.proxy.virtual import check_publishes
-
-from .browsers import SAFE_METHODS, session_secret
 
 CHANGES = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})  # of what a repository contains
 

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
-from pkgrepo.gateway.access import Access, actor_of, unknown
+from pkgrepo.gateway.callers.access import Access, actor_of, unknown
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Action, Visibility
 from tests.support.auth import PASSWORD, AuthServices, basic

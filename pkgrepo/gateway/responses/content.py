@@ -11,7 +11,7 @@ from attrs import frozen
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import BlobMissing
-from pkgrepo.gateway.long_bodies import deliver_pieces, unpack_pieces
+from pkgrepo.gateway.responses.long_bodies import deliver_pieces, unpack_pieces
 from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.request import Request

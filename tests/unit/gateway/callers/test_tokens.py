@@ -3,7 +3,7 @@
 import pytest
 
 from pkgrepo.auth.tokens.text import hide_tokens, make_token
-from pkgrepo.gateway.tokens import take_token
+from pkgrepo.gateway.callers.tokens import take_token
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.reading.head import parse_fields, parse_request_line
 from pkgrepo.model import TokenKind

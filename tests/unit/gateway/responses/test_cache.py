@@ -7,9 +7,9 @@ from attrs import evolve
 
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.gateway.cached_reads import CachedReads
-from pkgrepo.gateway.content import sent_part
 from pkgrepo.gateway.mounts import Entry
-from pkgrepo.gateway.response_cache import VARIANTS, CachedResponse, ResponseCache
+from pkgrepo.gateway.responses.cache import VARIANTS, CachedResponse, ResponseCache
+from pkgrepo.gateway.responses.content import sent_part
 from pkgrepo.http.repeats import LONGEST_S
 from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import NOT_NOW

@@ -15,6 +15,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from pkgrepo.errors import Forbidden, NotFound, UpstreamFailed
+from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
@@ -22,8 +23,6 @@ from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.untrusted.text import quoted
-
-from .services import Context, Services
 
 C = TypeVar("C")
 Folders = Callable[[], Awaitable[Iterable[str]]]

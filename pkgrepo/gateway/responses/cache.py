@@ -13,7 +13,7 @@ from typing import Any
 from attrs import Factory, define
 
 from pkgrepo.concurrency.lru import SizedCache
-from pkgrepo.gateway.spliced_documents import Rendered
+from pkgrepo.gateway.responses.spliced_documents import Rendered
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
