@@ -148,7 +148,7 @@ async def write(
     given = checked(lambda: [GivenLock.read(each, repositories) for each in locks])
     last = {} if since is None else await _read_last(session, since)
     report: dict[str, Any] = {"repositories": []}
-    with checked(lambda: Draft(file, replace=force)) as draft:
+    with checked(lambda: Draft(file, replace=force, alone=True)) as draft:
         writer = Writer(cast("IO[bytes]", draft))
         records = {name: await session.client.get("repository", name) for name in repositories}
         chosen_locks = assign_locks(given, {name: str(record["format"]) for name, record in records.items()})

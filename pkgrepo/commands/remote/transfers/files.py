@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -91,17 +92,22 @@ class Draft:
     """
     A file that is being received: it has its name only when it is complete and verified, and is removed otherwise.
 
-    :raises Conflict: another file has the name, and ``replace`` is not set; :raises OSError: it cannot be written
+    With ``alone`` no other process may write it at the same time; the next one goes on in what a killed one has left.
+
+    :raises Conflict: another file has the name, and ``replace`` is not set, or another process writes it
+    :raises OSError: it cannot be written
     """
 
-    def __init__(self, path: Path, *, replace: bool) -> None:
+    def __init__(self, path: Path, *, replace: bool, alone: bool = False) -> None:
         if not replace and os.path.lexists(path):
             raise Conflict(f"{path} is there already; --force replaces it")
         self._path = path
         self._replace = replace
-        self._draft = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
+        self._draft = path.with_name(f".{path.name[:200]}.{'part' if alone else secrets.token_hex(8)}")
         self._sha256 = hashlib.sha256()
-        self._file: IO[bytes] = self._draft.open("x+b")
+        self._renamed = False
+        self._file: IO[bytes] = open_alone(self._draft, str(path)) if alone else self._draft.open("x+b")
+        self._file.truncate()
 
     def __enter__(self) -> Self:
         return self
@@ -109,8 +115,9 @@ class Draft:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        if not self._renamed:
+            self._draft.unlink(missing_ok=True)
         self._file.close()
-        self._draft.unlink(missing_ok=True)
 
     def write(self, data: bytes) -> None:
         """Add bytes."""
@@ -136,9 +143,11 @@ class Draft:
         """Give the file its name. :raises DigestMismatch: its sha256 is not the expected one (None: any)"""
         if expected is not None and expected != self.sha256:
             raise DigestMismatch("sha256", expected, self.sha256)
-        self._file.close()
+        self._file.flush()
         if self._replace:
             self._draft.replace(self._path)
+            self._renamed = True
+            self._file.close()  # after it has its name, for that ends the lock
             return
         try:
             self._path.hardlink_to(self._draft)  # unlike rename, this replaces nothing
@@ -171,6 +180,34 @@ class Received:
     def end(self) -> None:
         """End the display."""
         self._progress.end()
+
+
+def open_alone(path: Path, what: str) -> IO[bytes]:
+    """
+    Open a file, made if it is not there, which one process at a time may have open; closing it ends that (flock(2)).
+
+    :raises Conflict: another process has it open, to write ``what``; :raises OSError: it cannot be opened or locked
+    """
+    while True:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _has_name(file, path):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise Conflict(f"another process writes {what} now: try again when it has ended") from None
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # the other process has renamed or removed it meanwhile
+
+
+def _has_name(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
 
 
 def pieces(path: Path) -> Iterator[bytes]:

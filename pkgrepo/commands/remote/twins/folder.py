@@ -11,9 +11,9 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pkgrepo.commands.remote.transfers.files import Draft, sha256_of
+from pkgrepo.commands.remote.transfers.files import Draft, open_alone, sha256_of
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.storage.small_files import replace_file
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
@@ -30,14 +30,18 @@ from .lists import (
     signature_problems,
 )
 
+LOCK: Final = "lock"  # file beside the list, which the process that writes the twin has locked
+
 
 class FolderTwin:
     """
     The twin of a repository in the folder ``root``, which is new, empty, or has this twin; see L{Twin}.
 
-    With ``renew`` what is there is read and compared, instead of its sizes alone.
+    With ``renew`` what is there is read and compared, instead of its sizes alone. Until it is closed no other process
+    writes it.
 
-    :raises Conflict: it has other things; :raises Invalid: its list is damaged; :raises OSError: it cannot be used
+    :raises Conflict: it has other things, or another process writes it; :raises Invalid: its list is damaged
+    :raises OSError: it cannot be used
     """
 
     has_addresses = False
@@ -51,10 +55,15 @@ class FolderTwin:
             if (each / MANIFEST).exists():
                 raise Conflict(f"{root} is in the twin in {each}, which would remove what its own list has not")
         (root / STATE).mkdir(parents=True, exist_ok=True)
-        manifest = _manifest(root)
-        if manifest is not None and manifest.repository != repository:
-            raise Conflict(f"{root} is the twin of {manifest.repository}")
-        self._known = {} if manifest is None or renew else dict(_list(root, manifest))
+        self._lock = open_alone(root / STATE / LOCK, f"the twin in {root}")
+        try:
+            manifest = _manifest(root)
+            if manifest is not None and manifest.repository != repository:
+                raise Conflict(f"{root} is the twin of {manifest.repository}")
+            self._known = {} if manifest is None or renew else dict(_list(root, manifest))
+        except BaseException:
+            self._lock.close()
+            raise
         self.written = 0
 
     def known(self, path: str, sha256: str) -> Listed | None:
@@ -112,6 +121,7 @@ class FolderTwin:
 
     async def close(self) -> None:
         """See L{Twin}."""
+        self._lock.close()
 
     def _remove_empty(self, folder: Path) -> None:
         while folder != self._root:

@@ -32,6 +32,7 @@ def export(root, files, **changes):
         listed = {path: await write(twin, path, data, "text/plain") for path, data in files.items()}
         digest = await twin.finish(listed)
         removed = await twin.publish(listed, digest, {**sign(digest), **changes})
+        await twin.close()
         return twin.written, removed
 
     return done(work())
@@ -54,7 +55,7 @@ def test_only_what_has_changed_is_written_and_what_is_gone_is_removed(tmp_path):
     assert export(root, {"d": b"3", "e": b"4"}) == (1, 1)
     assert (root / "d").stat().st_mtime_ns == before
     assert sorted(each.name for each in root.iterdir()) == [".twin", "d", "e"]
-    assert len(list((root / ".twin").iterdir())) == 2
+    assert len(list((root / ".twin").iterdir())) == 3
     assert verify(root, None)[1] == []
 
 
@@ -67,8 +68,18 @@ def test_a_round_that_was_killed_leaves_the_list_and_is_continued(tmp_path):
     draft.write(b"half")
     assert [each for each in verify(root, None)[1] if "b " not in each and ".c." not in each] == []
     draft._file.close()
+    done(twin.close())  # the kernel does so
     assert export(root, {"a": b"1", "b": b"2"}) == (0, 1)
     assert verify(root, None)[1] == []
+
+
+def test_one_process_writes_a_twin_at_a_time(tmp_path):
+    root = tmp_path / "twin"
+    first = FolderTwin(root, "main/py")
+    with pytest.raises(Conflict, match=f"another process writes the twin in {root} now"):
+        FolderTwin(root, "main/py")
+    done(first.close())
+    assert export(root, {"a": b"1"}) == (1, 0)
 
 
 def test_a_file_with_another_digest_is_not_kept(tmp_path):
