@@ -30,7 +30,7 @@ _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$
 
 
 _NPM_LOGIN: Final = re.compile(r"/repositories/[\w.~%-]+/[\w.~%-]+/-/v1/login\?session=[\w.~%-]+", re.ASCII)
-WRONG: Final = "The name or the password is wrong."
+WRONG: Final = "The user name or the password is wrong."
 DEVICE: Final = "login/device.html"
 NOT_ASKING: Final[dict[str, Any]] = {"asking": None, "asked": "", "code": "", "done": "", "error": "", "target": ""}
 LINK: Final = "login/password_link.html"
@@ -57,10 +57,11 @@ async def log_in(visit: Visit, form: Form) -> Response:
         )
     except SecondFactorRequired:
         error = "Type the one-time password of your app, too, or a recovery code."
+        return await _form_page(visit, target, username, error, 401, coded=True)
     except SecondFactorMissing as refused:
-        error = str(refused)
+        return await _form_page(visit, target, username, str(refused), 401, needs_factor=True)
     except (AuthenticationFailed, Invalid):
-        error = "The name, the password or the code is wrong." if form.text("code") else WRONG
+        error = "The user name, the password or the code is wrong." if form.text("code") else WRONG
     except (TooManyAttempts, Forbidden) as refused:
         error = str(refused)
     except IssuerUnavailable as away:
@@ -70,13 +71,25 @@ async def log_in(visit: Visit, form: Form) -> Response:
     return await _form_page(visit, target, username, error, 401)
 
 
-async def _form_page(visit: Visit, target: str, username: str = "", error: str = "", status: int = 200) -> Response:
+async def _form_page(
+    visit: Visit,
+    target: str,
+    username: str = "",
+    error: str = "",
+    status: int = 200,
+    *,
+    coded: bool = False,
+    needs_factor: bool = False,
+) -> Response:
+    """``coded``: only the code is missing; ``needs_factor``: the account must set up a second factor before."""
     return visit.page(
         "login/login.html",
         status=status,
         next=target,
         username=username,
         error=error,
+        coded=coded,
+        needs_factor=needs_factor,
         providers=await visit.api("GET", "/user/login/oidc"),
         passkey=await visit.api("POST", "/user/login/passkey/begin"),
     )

@@ -18,8 +18,8 @@ NEW: Final = "/admin/repositories/new"
 DEFAULTS: Final = {"name": "", "storage": "main", "format": "npm", "type": "Hosted", "visibility": "private"}
 KINDS: Final = {
     "Hosted": "packages that you publish",
-    "Proxy": "packages of another server, which are kept here",
-    "Virtual": "several repositories behind one address",
+    "Proxy": "packages of another registry, fetched when asked for, and kept",
+    "Virtual": "several repositories, behind one address",
 }
 
 

@@ -72,7 +72,7 @@ async def set_password(visit: Visit, form: Form, id: str) -> Response:
 
 @pages.post("/admin/users/<id>/password-link")
 async def make_link(visit: Visit, _form: Form, id: str) -> Response:
-    """Make a one-time link for a password, and show it this once."""
+    """Create a one-time link for a password, and show it this once."""
     try:
         made = await visit.api("POST", "/users/<id>/password-link", {"id": id}, fields={})
     except REFUSED as error:

@@ -35,6 +35,8 @@ _SYSTEMS: Final = (
     ("Mac OS", "macOS"),
     ("Linux", "Linux"),
 )
+_SLASH: Final = re.compile("(?<![/:])/(?!/)")  # of a path
+_OPTION: Final = re.compile(r"((?<!\S)--?[\w-]+(?:=[^\s/]{,24}(?!\S))?)")
 MOST_MARKED: Final = 8  # words of a search that are marked
 
 JOB_KINDS: Final = {
@@ -182,9 +184,19 @@ def plain(text: str) -> str:
     return text.translate(_DIRECTIONS)
 
 
+def foldable(text: str) -> Markup:
+    """A command or an address whose lines may end after a slash of a path, but neither within ``//`` nor an option."""
+    return Markup("").join(
+        Markup('<span class="pair">{}</span>').format(part)
+        if at % 2
+        else Markup("/<wbr>").join(map(escape, _SLASH.split(part)))
+        for at, part in enumerate(_OPTION.split(text))
+    )
+
+
 def mark(text: str, query: str) -> Markup:
-    """A text in which the words of a search are marked."""
-    words = [re.escape(word) for word in query.split()[:MOST_MARKED] if word]
+    """A text in which the words of a search are marked; a single letter only where a word begins."""
+    words = [("" if word[1:] else r"(?<!\w)") + re.escape(word) for word in query.split()[:MOST_MARKED] if word]
     if not words:
         return escape(text)
     parts = re.split(f"({'|'.join(words)})", text, flags=re.IGNORECASE)
@@ -213,6 +225,7 @@ FILTERS: Final = {
     "segment": segment,
     "path": path,
     "shell": shell,
+    "foldable": foldable,
     "mark": mark,
 }
 

@@ -79,7 +79,7 @@ def test_a_passkey_is_made_and_logs_in(window: Chromium, wire: HttpClient) -> No
     for name, value in zip(("username", "password"), ADMIN, strict=True):
         window.find(f"{form} input[name={name}]").send_keys(value)
     window.find(f"{form} button").click()
-    window.wait_for("let your browser make it")
+    window.wait_for("let your browser create it")
     window.find("form[data-passkey] button").click()
     window.wait_for("The passkey my device is set up")
     window.show("/ui/login?next=/ui/account/rights")

@@ -33,10 +33,10 @@ def window(tmp_path: Path) -> Iterator[Chromium]:
 
 def test_a_fresh_server_is_set_up_in_the_browser_and_takes_packages(window: Chromium, tmp_path: Path) -> None:
     window.show("/")
-    window.wait_for("Make the account of its first administrator")
+    window.wait_for("Create the account of its first administrator")
     window.fill("/ui/install", username="ada", password="correct horse battery", repeated="correct horse battery")
     window.wait_for("There is no repository yet")
-    token = _make_repository(window, "Make the first one", "npm", "node")
+    token = _make_repository(window, "", "npm", "node")
     _copy(window, ".npmrc for npm, pnpm and yarn 1", token, tmp_path / "node" / ".npmrc")
     (tmp_path / "node" / "package.json").write_text(json.dumps({"name": "pad", "version": "1.2.0"}))
     (tmp_path / "node" / "README.md").write_text(README)
@@ -55,25 +55,19 @@ def test_a_fresh_server_is_set_up_in_the_browser_and_takes_packages(window: Chro
 def _make_repository(window: Chromium, link: str, format_: str, name: str) -> str:
     """Make a repository from the first page, and a token from the page of the repository; the token."""
     window.show("/ui/")
-    window.driver.find_element("link text", link).click()
-    window.wait_for("Kind")
-    window.find(f"form.filter select[name=format] option:nth-child({_place(window, format_)})").click()
-    window.find("form.filter button").click()
-    window.wait_for("Make the repository")
+    if link:
+        window.driver.find_element("link text", link).click()
+    window.find(f".choices a[href$='format={format_}']").click()
+    window.wait_for("Create repository")
     window.fill("/repositories/new", name=name)
     window.wait_for("This repository has no packages yet")
     window.find("aside a[href^='/ui/account/tokens']").click()
-    window.wait_for("in these repositories")
+    window.wait_for("In these repositories")
     window.find("form[data-explain] .button").click()  # the form has a name for it already
     window.wait_for("Copy it now")
     [token] = set(re.findall(r"pkgr_p_\w{46}", window.text))
     window.show(f"/ui/repositories/main/{name}")
     return str(token)
-
-
-def _place(window: Chromium, format_: str) -> int:
-    options = window.find("form.filter select[name=format]").text.split()
-    return options.index(format_) + 1
 
 
 def _copy(window: Chromium, title: str, token: str, file: Path) -> None:

@@ -43,7 +43,7 @@ async def test_a_login_leads_back_to_the_page_that_needed_it(browser: Browser) -
     await browser.stack.add_repository("secret", visibility="private")
     page = await browser.get("/ui/repositories/main/secret?q=a%26b")
     page = await browser.send(page, "/ui/login", username="admin", password="wrong")
-    assert (page.status, "The name or the password is wrong." in page.text) == (401, True)
+    assert (page.status, "The user name or the password is wrong." in page.text) == (401, True)
     reply = await browser.raw(
         "POST",
         "/ui/login",
@@ -150,10 +150,10 @@ async def test_the_first_page_shows_what_changed_last_to_those_who_may_see_it(br
         await browser.stack.add_repository(name, visibility=visibility)
         await browser.stack.publish(f"main/{name}", f"of-{name}", "1.0")
     page = await browser.get("/ui/")
-    assert "Changed last of-py" in page.text
+    assert "Recent changes of-py" in page.text
     assert "of-secret" not in page.text
     page = await browser.log_in()
-    assert "Changed last of-secret" in page.text
+    assert "Recent changes of-secret" in page.text
     items = (await browser.stack.ok("GET", "/activity?limit=1"))["items"]
     assert [(each["name"], each["repository"]) for each in items] == [("of-secret", "main/secret")]
 

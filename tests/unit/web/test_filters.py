@@ -8,7 +8,20 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pkgrepo.web.rendering.filters import HEIGHT, WIDTH, bars, brief, browser, latency, moment, share, size, when
+from pkgrepo.web.rendering.filters import (
+    HEIGHT,
+    WIDTH,
+    bars,
+    brief,
+    browser,
+    foldable,
+    latency,
+    mark,
+    moment,
+    share,
+    size,
+    when,
+)
 from pkgrepo.web.rendering.tokens import sentence_of
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"
@@ -142,3 +155,15 @@ def test_numbers_are_written_as_the_caller_says_and_compared_with_what_is_full()
 def test_a_share_is_a_part_of_the_whole() -> None:
     assert "h50v8" in share(1, 2)
     assert "h0v8" in share(0, 0)
+
+
+def test_lines_of_a_command_end_at_slashes_of_paths_only() -> None:
+    assert foldable("pip --index-url http://a/b/ <X>") == (
+        'pip <span class="pair">--index-url</span> http://a/<wbr>b/<wbr> &lt;X&gt;'
+    )
+    assert foldable("//a/:_x --version=1.0") == '//a/<wbr>:_x <span class="pair">--version=1.0</span>'
+
+
+def test_one_letter_is_marked_where_words_begin() -> None:
+    assert mark("a banana", "a") == "<mark>a</mark> banana"
+    assert mark("<banana>", "an") == "&lt;b<mark>an</mark><mark>an</mark>a&gt;"

@@ -92,7 +92,7 @@ async def test_managers_see_and_end_the_logins_of_others_but_not_of_admins(brows
 async def test_a_repository_is_made_changed_and_deleted(browser: Browser) -> None:
     await browser.log_in()
     page = await browser.get(NEW)
-    assert "Go on" in page.text
+    assert "Which packages does it have?" in page.text
     page = await browser.get(f"{NEW}?format=python&type=Hosted")
     page = await browser.send(page, NEW, name="p y", visibility="public")
     assert (page.status, 'role="alert"' in page.html) == (422, True)

@@ -136,4 +136,4 @@ async def test_a_refusal_says_which_rule_decided_and_who_can_change_it(browser: 
     page = await browser.get("/ui/repositories/main/py/settings")
     assert page.status == 403
     assert "the user's grant in this repository is for read" in page.text
-    assert "user managers and admins grant users actions in repositories" in page.text
+    assert "Administrators and user managers grant rights in repositories" in page.text
