@@ -15,12 +15,12 @@ from pkgrepo.composition.advisories import Mirror, make_refresh
 from pkgrepo.composition.backups import make_runs
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.events import make_events
-from pkgrepo.composition.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.identification import Identification, make_identification
 from pkgrepo.composition.imports import make_importers
 from pkgrepo.composition.listener import Listener
+from pkgrepo.composition.processes.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.replication import make_replication
-from pkgrepo.composition.traces import make_tracing
+from pkgrepo.composition.tracing.setup import make_tracing
 from pkgrepo.composition.twins import make_twins
 from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.concurrency.lru import SizedCache

@@ -12,11 +12,21 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import PERMITS, HashingThreads, Passwords
+from pkgrepo.composition.databases import make_catalog
+from pkgrepo.composition.processes.exclusive import ChangeRelay
+from pkgrepo.composition.processes.nodes import clock_of, nodes_of, peers_of
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.concurrency.batches import BatchDelay
 from pkgrepo.config import Config
 from pkgrepo.errors import StorageFailed
 from pkgrepo.failure_log import is_out_of_descriptors
+from pkgrepo.formats.conda.format import conda
+from pkgrepo.formats.container.format import container
+from pkgrepo.formats.maven.format import maven
+from pkgrepo.formats.npm.format import npm
+from pkgrepo.formats.python.format import python
+from pkgrepo.formats.rubygems.format import ruby
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
@@ -44,10 +54,15 @@ from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.storage.secret_box import SecretBox
 
-from .databases import make_catalog
-from .exclusive import ChangeRelay
-from .formats import make_formats
-from .nodes import clock_of, nodes_of, peers_of
+
+def make_formats(config: Config) -> dict[str, Format]:
+    """Every format of the server, by name. A new format is added here and nowhere else."""
+    docker = container(
+        service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys
+    )
+    formats = (conda(), docker, maven(), npm(), python(), ruby())
+    return {each.name: each for each in formats}
+
 
 log = Logger()
 

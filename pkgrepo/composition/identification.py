@@ -29,6 +29,7 @@ from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
+from pkgrepo.composition.processes.shared_news import AUDIT, answer_after, make_throttle
 from pkgrepo.config import Config
 from pkgrepo.config.settings import OidcProvider
 from pkgrepo.errors import Invalid
@@ -44,7 +45,6 @@ from pkgrepo.storage.catalog.people.users import identity_snapshot
 from pkgrepo.storage.catalog.server import settings
 
 from .core import Core
-from .shared_news import AUDIT, answer_after, make_throttle
 
 
 @frozen(kw_only=True)

@@ -17,6 +17,7 @@ from twisted.internet.defer import maybeDeferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.interfaces import IProtocolFactory
 
+from pkgrepo.composition.processes.children import Child
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Twin
 from pkgrepo.errors import PkgrepoError
@@ -24,7 +25,6 @@ from pkgrepo.repositories.backup.place import S3
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.twins import Exported, TwinPlan, Twins
 
-from .children import Child
 from .core import Core
 
 LISTEN: Final = "tcp:0:interface=127.0.0.1"

@@ -9,6 +9,22 @@ from urllib.request import getproxies_environment
 
 from twisted.application.service import IService
 
+from pkgrepo.composition.processes.shared_news import (
+    ABSENT,
+    DOCUMENTS,
+    FILES,
+    SETTLE,
+    WAITING,
+    DecisionNews,
+    TransferNotices,
+    answer_after,
+    make_chosen_routes,
+    make_mistrusted,
+    receive_absent,
+    receive_purges,
+    receive_waiting,
+    tell_no_file,
+)
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
@@ -47,22 +63,6 @@ from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.storage.catalog.server.upstream_states import is_down, note_upstream
 
 from .core import Core
-from .shared_news import (
-    ABSENT,
-    DOCUMENTS,
-    FILES,
-    SETTLE,
-    WAITING,
-    DecisionNews,
-    TransferNotices,
-    answer_after,
-    make_chosen_routes,
-    make_mistrusted,
-    receive_absent,
-    receive_purges,
-    receive_waiting,
-    tell_no_file,
-)
 
 FETCHES = "fetches"  # name of the lock file in the folder of the database
 

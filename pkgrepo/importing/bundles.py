@@ -13,13 +13,13 @@ from attrs import evolve, field, frozen
 
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound
 from pkgrepo.formats.maven.paths import Checksum, Directory, parse_text
-from pkgrepo.importing import conda, npm, python, ruby
 from pkgrepo.importing.bundle_file import OWN, Content, Facts, PackageFacts, Reading, Stored
-from pkgrepo.importing.image_folders import Layouts
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Bundle, Item, Source, State
-from pkgrepo.importing.maven import item_of, key_of
-from pkgrepo.importing.places import Folder, FoundFile, LocalPlace
+from pkgrepo.importing.sources import conda, npm, python, ruby
+from pkgrepo.importing.sources.image_folders import Layouts
+from pkgrepo.importing.sources.maven import item_of, key_of
+from pkgrepo.importing.sources.places import Folder, FoundFile, LocalPlace
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.repositories.upkeep.jobs import Progress

@@ -19,7 +19,7 @@ from pkgrepo.importing.images import ImageSource, ImageTaker
 from pkgrepo.importing.items import Source
 from pkgrepo.importing.kinds import KINDS, MAVEN, TAKINGS, Kind, find_kind
 from pkgrepo.importing.maven_files import MavenTaker
-from pkgrepo.importing.places import Folder, Site
+from pkgrepo.importing.sources.places import Folder, Site
 from pkgrepo.model import Actor, Repository, RepositoryType
 from pkgrepo.outbound.urls import Target, UserInfoError, parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams

@@ -9,20 +9,20 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.importing import conda, npm, python, ruby
-from pkgrepo.importing.artifactory import open_artifactory
 from pkgrepo.importing.bundles import KIND as BUNDLE
-from pkgrepo.importing.described import with_names
-from pkgrepo.importing.devpi import DevpiExport
-from pkgrepo.importing.gitea import open_gitea
-from pkgrepo.importing.image_folders import open_images
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Source, Taking
-from pkgrepo.importing.maven import MavenFolder, MavenSite
-from pkgrepo.importing.nexus import open_nexus
-from pkgrepo.importing.pkgrepo import open_repository
-from pkgrepo.importing.places import Folder, Site
-from pkgrepo.importing.registry import Harbor, Registry
+from pkgrepo.importing.sources import conda, npm, python, ruby
+from pkgrepo.importing.sources.artifactory import open_artifactory
+from pkgrepo.importing.sources.described import with_names
+from pkgrepo.importing.sources.devpi import DevpiExport
+from pkgrepo.importing.sources.gitea import open_gitea
+from pkgrepo.importing.sources.image_folders import open_images
+from pkgrepo.importing.sources.maven import MavenFolder, MavenSite
+from pkgrepo.importing.sources.nexus import open_nexus
+from pkgrepo.importing.sources.pkgrepo import open_repository
+from pkgrepo.importing.sources.places import Folder, Site
+from pkgrepo.importing.sources.registry import Harbor, Registry
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 CONTAINER: Final = "docker"  # names of formats

@@ -12,31 +12,7 @@ from twisted.web.resource import IResource
 from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
-from pkgrepo.management import (
-    advisories,
-    all_tokens,
-    audit,
-    backups,
-    hosts,
-    imports,
-    mirrors,
-    osv,
-    pins,
-    policy,
-    publishers,
-    quotas,
-    recall,
-    rehearsal,
-    replication,
-    retention,
-    server,
-    service_accounts,
-    stages,
-    statistics,
-    trash,
-    twins,
-    upstreams,
-)
+from pkgrepo.management import audit, hosts, quotas, server, statistics, upstreams
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
@@ -45,6 +21,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
+from pkgrepo.management.lifecycle import pins, retention, stages, trash
 from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
 from pkgrepo.management.packages import (
     attestations,
@@ -59,12 +36,14 @@ from pkgrepo.management.packages import (
 )
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
+from pkgrepo.management.policy import advisories, osv, recall, rehearsal, rules
 from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
-from pkgrepo.management.tokens import bearer, device_login, pipelines
+from pkgrepo.management.tokens import all_tokens, bearer, device_login, pipelines, publishers, service_accounts
 from pkgrepo.management.tokens import routes as tokens
+from pkgrepo.management.transfers import backups, imports, mirrors, replication, twins
 from pkgrepo.management.users import groups, links, passkeys, permissions, rights, second_factor, sessions, sign_on
 from pkgrepo.management.users import routes as users
 from pkgrepo.management.webhooks import feed
@@ -125,7 +104,7 @@ ROOMS = (
     feed,
     quotas,
     hosts,
-    policy,
+    rules,
     audit,
     recall,
     backups,

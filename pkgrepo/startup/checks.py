@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.databases import reading
-from pkgrepo.composition.traces import spans_module
+from pkgrepo.composition.tracing.setup import spans_module
 from pkgrepo.config import Config
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate

@@ -1,1 +1,5 @@
-"""The caller's access tokens, and the token service that issues bearer tokens to container clients."""
+"""
+Access tokens, of the caller, of service accounts and of everyone, and the publishers that need no stored one.
+
+The token service (``bearer``) issues bearer tokens to container clients.
+"""

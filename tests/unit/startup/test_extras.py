@@ -9,7 +9,8 @@ import apsw
 import pytest
 
 from pkgrepo.commands import maintenance
-from pkgrepo.composition import databases, traces
+from pkgrepo.composition import databases
+from pkgrepo.composition.tracing import setup
 from pkgrepo.startup import extras
 from pkgrepo.startup.extras import missing_extras
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
@@ -71,7 +72,7 @@ def test_missing_libraries_of_traces_are_a_problem(tmp_path: Path, monkeypatch: 
     def fail(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(traces, "import_module", fail)
+    monkeypatch.setattr(setup, "import_module", fail)
     [problem] = maintenance._start_problems(server_config(tmp_path, traces__endpoint="http://127.0.0.1:4318"))
     assert problem == 'traces.endpoint: traces need libraries that are not installed: pip install "WHEEL[traces]"'
 

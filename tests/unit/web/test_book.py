@@ -10,7 +10,7 @@ import pytest
 
 import pkgrepo
 from pkgrepo.cli import main
-from pkgrepo.composition.formats import make_formats
+from pkgrepo.composition.core import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.config.explain import settings_page
 from pkgrepo.management.api.openapi import api_page

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.composition.formats import make_formats
+from pkgrepo.composition.core import make_formats
 from pkgrepo.config import Config
 from pkgrepo.errors import Invalid
 from pkgrepo.web.administration.schema_fields import Field, config_from, fields_of

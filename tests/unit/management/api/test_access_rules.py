@@ -28,10 +28,10 @@ from pkgrepo.management.api.access_rules import (
 )
 from pkgrepo.management.api.route import Route
 from pkgrepo.management.app import EVERY_TABLE
-from pkgrepo.management.imports import IMPORTERS
 from pkgrepo.management.jobs.routes import JOB_READERS, JOB_VIEWERS
+from pkgrepo.management.lifecycle.retention import REMOVERS
 from pkgrepo.management.packages.tags import OVERWRITERS
-from pkgrepo.management.retention import REMOVERS
+from pkgrepo.management.transfers.imports import IMPORTERS
 from tests.support.memory_server import Stack
 
 ROUTES = [route for table in EVERY_TABLE for route in table.routes]

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from twisted.internet.task import Clock as ReactorClock
 
-from pkgrepo.composition.formats import make_formats
+from pkgrepo.composition.core import make_formats
 from pkgrepo.config import Config
 from pkgrepo.errors import Invalid, UpstreamFailed
 from pkgrepo.repositories.advisories import exports

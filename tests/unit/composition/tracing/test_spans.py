@@ -19,9 +19,9 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.python.failure import Failure
 
 from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.composition import span_export, traces
-from pkgrepo.composition.span_export import Provider
-from pkgrepo.composition.spans import Tracing
+from pkgrepo.composition.tracing import export, setup
+from pkgrepo.composition.tracing.export import Provider
+from pkgrepo.composition.tracing.spans import Tracing
 from pkgrepo.config.kinds import Secret
 from pkgrepo.config.settings import Traces
 from pkgrepo.errors import Invalid
@@ -271,7 +271,7 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def fail(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(traces, "import_module", fail)
+    monkeypatch.setattr(setup, "import_module", fail)
     config = server_config(tmp_path, traces__endpoint="http://127.0.0.1:4318")
     with pytest.raises(Invalid, match=r'pip install "WHEEL\[traces\]"'):
         Stack(tmp_path, traces__endpoint=config.traces.endpoint)
@@ -282,7 +282,7 @@ async def test_a_dead_collector_is_one_line_in_the_log_and_does_not_hold_up_the_
     settings = server_config(tmp_path, traces__endpoint=url, traces__authorization="Bearer hidden").traces
     with capturedLogs() as events:
         provider = Provider(settings, reactor)
-        for _ in range(span_export.QUEUE * 2):
+        for _ in range(export.QUEUE * 2):
             provider.tracer.start_span("one").end()
         await provider.stop()
     (line,) = [formatEvent(each) or "" for each in events if "spans" in (formatEvent(each) or "")]

@@ -7,11 +7,11 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.importing.described import PROTOCOLS, Described, count_of, objects_of, text_of, time_ms
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.places import Site
-from pkgrepo.importing.registry import Registry
+from pkgrepo.importing.sources.described import PROTOCOLS, Described, count_of, objects_of, text_of, time_ms
+from pkgrepo.importing.sources.places import Site
+from pkgrepo.importing.sources.registry import Registry
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.storage.catalog.imported_downloads import Downloads

@@ -14,7 +14,7 @@ Requests are traced by a class of requests and an access log, which the site get
 which are there from the first server of this process that traces until the last one stops. They record only within a
 request that is recorded and has not ended, by the tracer of its server; both are in context variables.
 
-This module needs the extra ``traces``. Import it by L{pkgrepo.composition.traces}.
+This module needs the extra ``traces``. Import it by L{pkgrepo.composition.tracing.setup}.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from twisted.internet.defer import Deferred
 
 from pkgrepo.auth.tokens.text import hide_tokens
+from pkgrepo.composition.databases import AnyCatalog
+from pkgrepo.composition.tracing.export import Provider
 from pkgrepo.config.settings import Traces
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.http.access_log import CLIENT_LEFT, LONGEST_PATH
@@ -51,9 +53,6 @@ from pkgrepo.storage.blobs.reading import FilesystemBlob
 from pkgrepo.storage.blobs.receiving import ReceivedUpload
 from pkgrepo.storage.blobs.s3.reading import BucketBlob
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
-
-from .databases import AnyCatalog
-from .span_export import Provider
 
 CATALOG: Final = ("look", "scan", "write")
 STORE: Final = ("open", "resume", "commit_together", "stat", "delete")

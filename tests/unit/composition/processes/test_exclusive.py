@@ -11,7 +11,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
-from pkgrepo.composition.exclusive import RELAY_S, TRY_S, WATCH_S, ChangeRelay, CommitWatch, ExclusiveServices
+from pkgrepo.composition.processes.exclusive import RELAY_S, TRY_S, WATCH_S, ChangeRelay, CommitWatch, ExclusiveServices
 
 
 class Work(Service):

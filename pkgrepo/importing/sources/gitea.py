@@ -13,20 +13,12 @@ from urllib.parse import quote
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.python.names import collapse
-from pkgrepo.importing.described import (
-    PROTOCOLS,
-    Described,
-    Once,
-    digests_of,
-    objects_of,
-    text_of,
-    time_ms,
-)
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.maven import MavenAssets
-from pkgrepo.importing.places import Site
-from pkgrepo.importing.registry import Registry
+from pkgrepo.importing.sources.described import PROTOCOLS, Described, Once, digests_of, objects_of, text_of, time_ms
+from pkgrepo.importing.sources.maven import MavenAssets
+from pkgrepo.importing.sources.places import Site
+from pkgrepo.importing.sources.registry import Registry
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 PAGE: Final = 50  # the server's own limit

@@ -9,13 +9,13 @@ import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.names import parse_filename, parse_upload
-from pkgrepo.importing.conda import _bundle, _read_records
-from pkgrepo.importing.described import count_of, digests_of, time_ms
-from pkgrepo.importing.devpi import DevpiExport
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Fact, Item, downloads_of
-from pkgrepo.importing.npm import _names_in, read_packument
-from pkgrepo.importing.python import About, _states
+from pkgrepo.importing.sources.conda import _bundle, _read_records
+from pkgrepo.importing.sources.described import count_of, digests_of, time_ms
+from pkgrepo.importing.sources.devpi import DevpiExport
+from pkgrepo.importing.sources.npm import _names_in, read_packument
+from pkgrepo.importing.sources.python import About, _states
 from pkgrepo.model import VersionState
 from pkgrepo.storage.catalog.imported_downloads import Downloads
 

@@ -30,8 +30,8 @@ from pkgrepo.formats.maven.paths import (
 )
 from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
 from pkgrepo.importing.items import Bundle, Fact, Item, Place, downloads_of
-from pkgrepo.importing.maven_folder import SourceDirectory, walk
-from pkgrepo.importing.places import Folder, LocalPlace, Site
+from pkgrepo.importing.sources.maven_folder import SourceDirectory, walk
+from pkgrepo.importing.sources.places import Folder, LocalPlace, Site
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 
 METADATA_NAME: Final = "maven-metadata.xml"

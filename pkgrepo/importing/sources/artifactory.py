@@ -17,7 +17,9 @@ from twisted.logger import Logger
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.importing.described import (
+from pkgrepo.importing.images import ImageSource
+from pkgrepo.importing.items import Fact, Facts, Source
+from pkgrepo.importing.sources.described import (
     PROTOCOLS,
     Described,
     Once,
@@ -27,12 +29,10 @@ from pkgrepo.importing.described import (
     text_of,
     time_ms,
 )
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.maven import MavenAssets
-from pkgrepo.importing.npm import NpmRegistry
-from pkgrepo.importing.places import Site
-from pkgrepo.importing.registry import Registry
+from pkgrepo.importing.sources.maven import MavenAssets
+from pkgrepo.importing.sources.npm import NpmRegistry
+from pkgrepo.importing.sources.places import Site
+from pkgrepo.importing.sources.registry import Registry
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 log = Logger()

@@ -27,7 +27,7 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.publish.imported import imported_release
 from pkgrepo.formats.npm.publish.manifest import ALGORITHMS
 from pkgrepo.importing.items import Bundle, Item, Place, State, Taking
-from pkgrepo.importing.places import Folder, FoundFile, Site, texts
+from pkgrepo.importing.sources.places import Folder, FoundFile, Site, texts
 from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.repositories.publish.releases import Release

@@ -34,7 +34,7 @@ from pkgrepo.formats.python.proxied.normaliser import Links
 from pkgrepo.formats.python.proxied.upstream import ACCEPT, indexes
 from pkgrepo.formats.python.upload.imported import imported_release
 from pkgrepo.importing.items import Bundle, Item, Place, State, Taking
-from pkgrepo.importing.places import Folder, FoundFile, Site
+from pkgrepo.importing.sources.places import Folder, FoundFile, Site
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.repositories.publish.releases import Release

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.composition.shared_news import (
+from pkgrepo.composition.processes.shared_news import (
     ABSENT,
     DOCUMENTS,
     FILES,

@@ -15,11 +15,10 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.composition.databases import AnyCatalog
 from pkgrepo.process.workers.messages import Answered, Asked, Gathered, Message, Published
 from pkgrepo.process.workers.peers import NoPeers, Peers, WorkerPeers
 from pkgrepo.repositories.clock import Clock, SystemClock
-
-from .databases import AnyCatalog
 
 if TYPE_CHECKING:
     from pkgrepo.storage.catalog.postgresql import Nodes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
-from pkgrepo.composition.nodes import ANSWER_S, NodeChannel
+from pkgrepo.composition.processes.nodes import ANSWER_S, NodeChannel
 
 
 class News:

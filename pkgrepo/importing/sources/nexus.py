@@ -12,19 +12,11 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from pkgrepo.formats.python.names import collapse
-from pkgrepo.importing.described import (
-    PROTOCOLS,
-    Described,
-    Once,
-    digests_of,
-    objects_of,
-    text_of,
-    time_ms,
-)
 from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.maven import MavenAssets
-from pkgrepo.importing.npm import NpmRegistry
-from pkgrepo.importing.places import Site
+from pkgrepo.importing.sources.described import PROTOCOLS, Described, Once, digests_of, objects_of, text_of, time_ms
+from pkgrepo.importing.sources.maven import MavenAssets
+from pkgrepo.importing.sources.npm import NpmRegistry
+from pkgrepo.importing.sources.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}

@@ -12,7 +12,7 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.container.documents import MANIFEST_SIZE
 from pkgrepo.formats.container.names import find_digest, is_tag, parse_digest
 from pkgrepo.importing.images import ImageStore
-from pkgrepo.importing.places import Folder, LocalPlace
+from pkgrepo.importing.sources.places import Folder, LocalPlace
 
 INDEX: Final = "index.json"
 REF_NAME: Final = "org.opencontainers.image.ref.name"

@@ -10,13 +10,13 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import evolve
 from twisted.internet.defer import DeferredLock
 
-from pkgrepo.importing.conda import Channel
 from pkgrepo.importing.items import Bundle, Facts, Item, Source, downloads_of
-from pkgrepo.importing.maven import MavenSite
-from pkgrepo.importing.npm import NpmRegistry
-from pkgrepo.importing.places import Site
-from pkgrepo.importing.python import PythonIndex
-from pkgrepo.importing.ruby import GemServer
+from pkgrepo.importing.sources.conda import Channel
+from pkgrepo.importing.sources.maven import MavenSite
+from pkgrepo.importing.sources.npm import NpmRegistry
+from pkgrepo.importing.sources.places import Site
+from pkgrepo.importing.sources.python import PythonIndex
+from pkgrepo.importing.sources.ruby import GemServer
 
 T = TypeVar("T")
 

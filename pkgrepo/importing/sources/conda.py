@@ -17,7 +17,7 @@ from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.names import SUBDIRS, FileName, parse_file_name
 from pkgrepo.formats.conda.paths import package_path
 from pkgrepo.importing.items import Bundle, Item, Place, Taking
-from pkgrepo.importing.places import LARGEST_LIST, Folder, FoundFile, Site
+from pkgrepo.importing.sources.places import LARGEST_LIST, Folder, FoundFile, Site
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged

@@ -25,7 +25,7 @@ from pkgrepo.formats.rubygems.proxied.normaliser import normalise_info
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import QUICK_ROLE, read_gem
 from pkgrepo.importing.items import Bundle, Item, Taking
-from pkgrepo.importing.places import Folder, FoundFile, Site, open_file
+from pkgrepo.importing.sources.places import Folder, FoundFile, Site, open_file
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.proxy.parts.values import Context

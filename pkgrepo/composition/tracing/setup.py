@@ -9,7 +9,7 @@ from pkgrepo.config import Config
 from pkgrepo.errors import Invalid
 
 if TYPE_CHECKING:
-    from pkgrepo.composition.spans import Tracing
+    from pkgrepo.composition.tracing.spans import Tracing
 
 NO_LIBRARY = 'traces need libraries that are not installed: pip install "WHEEL[traces]"'
 
@@ -25,6 +25,6 @@ def make_tracing(config: Config, reactor: Any) -> Tracing | None:
 def spans_module() -> Any:
     """Import what records and sends spans, which takes half a second. :raises Invalid: a library is not installed"""
     try:
-        return import_module("pkgrepo.composition.spans")
+        return import_module("pkgrepo.composition.tracing.spans")
     except ImportError as error:
         raise Invalid(NO_LIBRARY) from error

@@ -17,8 +17,8 @@ from pkgrepo.formats.container.proxied.holders import Place
 from pkgrepo.formats.container.proxied.lists import ACCEPT_LISTS
 from pkgrepo.formats.container.proxied.manifests import ACCEPT
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, api_of, next_page
-from pkgrepo.importing.described import count_of
-from pkgrepo.importing.places import Site
+from pkgrepo.importing.sources.described import count_of
+from pkgrepo.importing.sources.places import Site
 from pkgrepo.model import ReadLimits
 from pkgrepo.storage.catalog.imported_downloads import Downloads
 
