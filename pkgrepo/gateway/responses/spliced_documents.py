@@ -23,6 +23,7 @@ from attrs import Factory, define, evolve, frozen
 
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.model import Document
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import LARGE, Renderer
@@ -78,21 +79,22 @@ class SplicedDocuments:
         self.kept: SizedCache[CachedDocuments] = SizedCache(cache_size)
         # Clients can make up any number of views, which must not take the place of other documents.
         self._of_views: SizedCache[CachedDocuments] = SizedCache(cache_size // 8)
-        self._flight: SingleFlight[tuple[int, str, Hashable, _Place], Rendered] = SingleFlight()
+        self._flight: SingleFlight[tuple[Hashable, Hashable, _Place], Rendered] = SingleFlight()
         self._renderer = Renderer(large=large)
 
-    async def get(self, pools: Pools, state: PackageState, form: str, address: str) -> Rendered:
+    async def get(self, pools: Pools, turns: ViewTurns, state: PackageState, form: str, address: str) -> Rendered:
         """
         The document of a package in this state or a newer one, for the repository at this address.
 
-        :raises NotFound: the package was removed meanwhile
+        :raises NotFound: the package was removed meanwhile; :raises Refusal: see L{ViewTurns.make}
         """
         found = self.ready(state, form, address)
         if found is not None:
             return Rendered(found, state)
         place = (form, address)
+        render = partial(self._render, pools, state, place)
         return await self._flight.run(
-            (state.repository.id, state.key, state.stamp, place), lambda: self._render(pools, state, place)
+            (_key_of(state), state.stamp, place), lambda: turns.make(state.repository, render, package=state.key)
         )
 
     def ready(self, state: PackageState, form: str, address: str) -> Document | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 
 from pkgrepo.errors import Invalid
 from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
@@ -84,7 +85,8 @@ async def _explain(call: Call, repository: Repository, key: str, version: str | 
     if format_.explain is not None:
         return await format_.explain(call.services.shared, repository, key, version, revalidate=refresh)
     version_key = None if version is None else format_.version_key(version)
-    return await _explainer(call).explain(repository, key, version_key=version_key, revalidate=refresh)
+    explain = partial(_explainer(call).explain, repository, key, version_key=version_key, revalidate=refresh)
+    return await call.shared.view_turns.make(repository, explain, package=key)
 
 
 async def _find(call: Call) -> tuple[Repository, str]:

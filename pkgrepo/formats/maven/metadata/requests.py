@@ -76,7 +76,7 @@ async def _joined(
     key, form = document_key(target, package_key)
     # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
     state = _without_plain(context, await services.proxy.resolver.state(context.repository, key), target)
-    rendered = await context.caches.documents.get(services.pools, state, form, "")
+    rendered = await context.caches.documents.get(services.pools, services.view_turns, state, form, "")
     warned, settled = (STALE,) if state.stale else (), rendered.state.settled
 
     def negotiate(_: Request) -> Response | None:
@@ -119,7 +119,8 @@ async def _with_plain(
     resolver, parts, stale = context.services.proxy.resolver, list(said), False
     try:
         members = await resolver.members(context.repository, key, Trace())
-        parts += await resolver.parts(members, key, form)
+        join = partial(resolver.parts, members, key, form)
+        parts += await context.services.view_turns.make(context.repository, join, package=package_key)
         stale = members.stale
     except NotFound:
         pass

@@ -18,6 +18,7 @@ address                                    answer
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -147,7 +148,8 @@ async def _parts(
         parts, _ = await services.catalog.scan(read_parts, repository.id, key, form)
         return [parts], form
     members = await services.proxy.resolver.members(repository, key, Trace())
-    return await services.proxy.resolver.parts(members, key, form), form
+    join = partial(services.proxy.resolver.parts, members, key, form)
+    return await services.view_turns.make(repository, join, package=target.package_key), form
 
 
 async def _latest_path(

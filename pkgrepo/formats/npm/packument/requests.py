@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 import msgspec
 from attrs import Factory, evolve, frozen
@@ -53,7 +54,8 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
     writing = b"write" in request.args if request.raw_query else False
     form = FULL if writing else _form(request)
     found = await state_of(context, request, name)
-    rendered = await context.caches.packuments.get(context.services.pools, found, form, context.url(request))
+    services, packuments = context.services, context.caches.packuments
+    rendered = await packuments.get(services.pools, services.view_turns, found, form, context.url(request))
     state, document = rendered.state, rendered.document
 
     def negotiate(again: Request) -> Response | None:
@@ -122,7 +124,8 @@ async def dist_tags(context: Context[object], request: Request, name: str) -> Re
         tagged = await context.services.catalog.look(tags.tagged_versions, package.id)
     else:
         state = await state_of(context, request, name)
-        spliced, _ = await state.load(SHORT)
+        load = partial(state.load, SHORT)
+        spliced, _ = await context.services.view_turns.make(context.repository, load, package=name)
         tagged = await context.services.pools.cpu(read_tags, spliced)
     return json_response(tagged, headers=((b"Cache-Control", document_cache_control(context.repository)),))
 
@@ -205,7 +208,8 @@ async def _find_version(
     if context.services.proxy.resolver.reads_catalog(context.repository, name):
         package = await get_package(context, name)
         return state, await context.services.catalog.look(find_version_fragment, package.id, selector)
-    spliced, state = await state.load(FULL)
+    load = partial(state.load, FULL)
+    spliced, state = await context.services.view_turns.make(context.repository, load, package=name)
     return state, await context.services.pools.cpu(find_fragment, spliced, selector)
 
 

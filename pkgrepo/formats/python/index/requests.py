@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from html import escape
 from urllib.parse import unquote
 
@@ -104,7 +105,7 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
     found = await services.proxy.resolver.state(context.repository, key, revalidate=request.revalidates)
     # Links are relative. A view may show all that there is now, and its documents have other ETags.
     address = "" if context.repository.view is None else context.repository.address
-    rendered = await index.get(services.pools, found, _form(wanted), address)
+    rendered = await index.get(services.pools, services.view_turns, found, _form(wanted), address)
     settled = rendered.state.settled
 
     def negotiate(again: Request) -> Response | None:
@@ -292,7 +293,7 @@ async def _distributions_of(context: Context[object], project: str, version: str
         stored = await services.catalog.look(files.files_of_version, found.id)
         return [(file.path, file.attrs.get("packagetype", "")) for file in stored if file.role is None]
     state = await services.proxy.resolver.state(repository, project)
-    spliced, _ = await state.load(JSON_PAGE)
+    spliced, _ = await services.view_turns.make(repository, partial(state.load, JSON_PAGE), package=project)
     releases = await services.pools.cpu(read_listed, spliced.fragments, project, "")
     release = existing(releases.get(key), "version", what)
     return [(unquote(file.url.removeprefix("/")), file.packagetype) for file in release.files]

@@ -9,6 +9,7 @@ only what the page says.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -103,9 +104,9 @@ async def _make(context: Context[object], project: str, key: str | None, base_ur
 
     :raises NotFound: no such project or version; :raises UpstreamFailed: that is not known
     """
-    cpu = context.services.pools.cpu
+    cpu, turns = context.services.pools.cpu, context.services.view_turns
     state = await context.services.proxy.resolver.state(context.repository, project)
-    spliced, state = await state.load(JSON_PAGE)
+    spliced, state = await turns.make(context.repository, partial(state.load, JSON_PAGE), package=project)
     releases = await cpu(read_listed, spliced.fragments, project, base_url)
     if key is None:
         chosen = newest(releases.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Final
 
 from pkgrepo.errors import NotFound
@@ -40,7 +41,9 @@ async def releases_of_members(context: Context[object], name: str) -> list[Relea
         for each in hosted:
             found += await services.catalog.scan(shown_releases, each.repository.id, name, each.judge)
         return await services.pools.cpu(_in_order, found)
-    return await services.pools.cpu(_described, name, await services.proxy.resolver.parts(members, name, INFO))
+    join = partial(services.proxy.resolver.parts, members, name, INFO)
+    parts = await services.view_turns.make(context.repository, join, package=name)
+    return await services.pools.cpu(_described, name, parts)
 
 
 def shown_releases(r: Reader, repository_id: int, name: str, judge: Judge | None) -> list[Release]:

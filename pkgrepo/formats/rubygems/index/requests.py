@@ -120,7 +120,7 @@ async def info(context: Context[IndexCaches], request: Request, path: InfoPath) 
     await context.admit(request, Action.READ, path.name)
     generation = services.catalog.generation()
     state = await services.proxy.resolver.state(repository, path.name, revalidate=request.revalidates)
-    rendered = await index.get(services.pools, state, INFO, "")
+    rendered = await index.get(services.pools, services.view_turns, state, INFO, "")
 
     def negotiate(again: Request) -> Response | None:
         ready = index.ready(rendered.state, INFO, "")

@@ -11,10 +11,12 @@ import pytest
 import zstandard
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
 
 from pkgrepo.gateway.responses.content import document_response
 from pkgrepo.gateway.responses.long_bodies import UNPACKED
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
+from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.http.responses import Content
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
@@ -23,6 +25,7 @@ from pkgrepo.storage.pools import Pools
 FORM = "form"
 URL = "http://h"
 POOLS: Any = None  # small documents need no thread
+TURNS = ViewTurns(Clock())
 
 
 class Package:
@@ -50,15 +53,15 @@ def documents() -> SplicedDocuments:
 
 async def test_document_is_rendered_once(documents: SplicedDocuments) -> None:
     package = Package(2000)
-    first = await documents.get(POOLS, package.state, FORM, URL)
-    assert (await documents.get(POOLS, package.state, FORM, URL)).document is first.document
+    first = await documents.get(POOLS, TURNS, package.state, FORM, URL)
+    assert (await documents.get(POOLS, TURNS, package.state, FORM, URL)).document is first.document
     assert documents.ready(package.state, FORM, URL) is first.document
     assert package.loads == 1
 
 
 async def test_large_document_is_kept_compressed_alone(documents: SplicedDocuments) -> None:
     package = Package(8000)
-    document = (await documents.get(POOLS, package.state, FORM, URL)).document
+    document = (await documents.get(POOLS, TURNS, package.state, FORM, URL)).document
     assert (document.body, document.size) == (b"", 8002)
     assert gzip.decompress(document.gzip or b"") == b"{" + b"x" * 8000 + b"}"
     assert documents.ready(package.state, FORM, URL) is document
@@ -67,7 +70,7 @@ async def test_large_document_is_kept_compressed_alone(documents: SplicedDocumen
 
 async def test_documents_have_the_digests_that_their_format_sends() -> None:
     documents = SplicedDocuments({FORM: "text/plain"}, cache_size=1_000_000, algorithms=("md5", "sha256"))
-    document = (await documents.get(POOLS, Package(2000).state, FORM, URL)).document
+    document = (await documents.get(POOLS, TURNS, Package(2000).state, FORM, URL)).document
     assert document.digests == {
         "md5": hashlib.md5(document.body).hexdigest(),
         "sha256": hashlib.sha256(document.body).hexdigest(),
