@@ -80,7 +80,7 @@ def remove_second_factor(sources: Sources, username: str) -> None:
     async def remove(core: Core) -> None:
         user = existing(await core.catalog.look(users.find_user_by_name, username), "user", username)
         if not await core.catalog.write(second_factors.remove_second_factor, user.id, now_ms=core.clock.now_ms()):
-            raise NotFound("second factor", f"of {username}")
+            raise NotFound("second factor of", username)
         click.echo(f"the password of {username} needs no code any more")
 
     run_offline(config, remove)

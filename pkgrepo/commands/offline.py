@@ -36,7 +36,7 @@ class Unsound(PkgrepoError):  # noqa: N818 - named for what was found
     """The work is done and found problems, which were printed."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"{count} problems were found")
+        super().__init__("1 problem was found" if count == 1 else f"{count} problems were found")
 
 
 def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:

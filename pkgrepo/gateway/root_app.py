@@ -61,6 +61,9 @@ class RootApp:
         """The console for browsers, and a text for everybody else."""
         if request.method in UPLOADS:
             raise _nothing(request)
+        if request.method not in (*SAFE_METHODS, b"OPTIONS"):
+            allow = ((b"Allow", b"GET, HEAD, OPTIONS"),)
+            raise Refusal(405, "this address does not take this method", "method_not_allowed", headers=allow)
         if shows_page(request):
             return to_console(request.base_url, "/")
         return text_response(

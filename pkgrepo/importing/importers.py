@@ -189,12 +189,13 @@ def _parse(url: str) -> Target:
 def _route(request: ImportRequest) -> tuple[Route, str | None]:
     """The route to the source, and its Authorization field. The route has no secret, but knows whether there is one."""
     target = _parse(request.source)
+    make = partial(Route, name=target.host, target=target, owner="import", setting="--username, --password-file")
     if not request.secret:
-        return Route(name=target.host, target=target), None
+        return make(), None
     if request.username:
         encoded = b64encode(f"{request.username}:{request.secret}".encode()).decode("ascii")
-        return Route(name=target.host, target=target, credentials=Credentials(request.username, "")), f"Basic {encoded}"
-    return Route(name=target.host, target=target, credentials=Credentials(None, "")), f"Bearer {request.secret}"
+        return make(credentials=Credentials(request.username, "")), f"Basic {encoded}"
+    return make(credentials=Credentials(None, "")), f"Bearer {request.secret}"
 
 
 def _is_in(folder: str, allowed: str) -> bool:

@@ -51,8 +51,8 @@ def known_issuer(issuers: Issuers, name: str, pointer: str = "") -> Issuer:
     """The issuer that the settings call so. :raises Invalid: there is none"""
     issuer = issuers.find(name)
     if issuer is None:
-        known = ", ".join(issuers.names) or "none"
-        raise Invalid(f"there is no issuer {name!r} in the settings (auth.issuers), but {known}", f"{pointer}/issuer")
+        known = f"but {', '.join(issuers.names)}" if issuers.names else "and no other"
+        raise Invalid(f"there is no issuer {name!r} in the settings (auth.issuers), {known}", f"{pointer}/issuer")
     return issuer
 
 

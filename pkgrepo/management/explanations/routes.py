@@ -283,11 +283,11 @@ _STEPS = {
     StepKind.ASKED: "route {route} of {repository} has no index of {package} and was asked at {at} for {reason}",
     StepKind.FAILED: "route {route} of {repository} failed at {at}: {reason}",
     StepKind.DENIED: "route {route} of {repository} refused {package} at {at}, and nothing else is asked: {reason}",
-    StepKind.HIDDEN: "{hidden_count} versions of {repository} are younger than the {days:g} days that {rule} asks for",
-    StepKind.LATER: "{hidden_count} versions of {repository} were published after {at}",
+    StepKind.HIDDEN: "{versions} of {repository} {are} younger than the {days:g} days that {rule} asks for",
+    StepKind.LATER: "{versions} of {repository} {were} published after {at}",
     StepKind.UNKNOWN: "of the past of {repository} it is not known {reason}",
-    StepKind.BLOCKED: "{hidden_count} versions of {repository} are blocked by {rule_name!r} of {rule}",
-    StepKind.QUARANTINED: "{hidden_count} versions of {repository} are held in quarantine by {rule_name!r} of {rule}",
+    StepKind.BLOCKED: "{versions} of {repository} {are} blocked by {rule_name!r} of {rule}",
+    StepKind.QUARANTINED: "{versions} of {repository} {are} held in quarantine by {rule_name!r} of {rule}",
     StepKind.FILE_KEPT: "{repository} keeps the file",
     StepKind.GONE: "no route of {repository} has {package} any more; what is kept of it is served until {fresh_until}",
     StepKind.FILE_LISTED: "route {route} of {repository} has the file; it is fetched when a client asks for it",
@@ -297,7 +297,7 @@ _STEPS = {
     StepKind.UNSIGNED: "{repository} has {package}, and no trusted key has signed it",
 }
 _WITHHELD_ROUTE = "route {route} of {repository} is not asked: an earlier route failed, and may have {package}"
-_UNDATED = "of {hidden_count} versions of {repository} nothing says when they were published"
+_UNDATED = "of {versions} of {repository} nothing says when {those} published"
 _MANIFESTS = {  # of steps about a manifest
     StepKind.FETCHED: "route {route} of {repository} sent {package} at {at}, which is {digest}",
     StepKind.CONFIRMED: "route {route} of {repository} said at {at} that {package} is {digest}, which is kept",
@@ -352,7 +352,15 @@ def served_sentence(record: ExplanationRecord) -> str:
 
 def _format(template: str, record: StepRecord | LatestRecord) -> str:
     values = {name: _text(getattr(record, name)) for name in record.__struct_fields__}
-    return template.format(package=values.get("what") or "the package", **values)
+    one = values.get("hidden_count") == 1
+    return template.format(
+        package=values.get("what") or "the package",
+        versions="1 version" if one else f"{values.get('hidden_count')} versions",
+        are="is" if one else "are",
+        were="was" if one else "were",
+        those="it was" if one else "they were",
+        **values,
+    )
 
 
 def _text(value: object) -> object:

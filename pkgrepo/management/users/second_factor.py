@@ -90,7 +90,7 @@ async def renew(call: Call, body: Proof) -> RecoveryCodes:
     """The earlier ones count no more. Without a second factor there are none (404)."""
     user = await prove(call, body)
     if not user.mfa:
-        raise NotFound("second factor", f"of {user.username}")
+        raise NotFound("second factor of", user.username)
     codes = make_recovery_codes()
     hashes = [hash_recovery_code(each) for each in codes]
     await call.write(call.entry(user.username), second_factors.replace_recovery_codes, user.id, hashes)
@@ -114,7 +114,7 @@ async def reset(call: Call, id: str) -> None:
 async def _remove(call: Call, user: User) -> None:
     command = second_factors.remove_second_factor
     if not await call.write(call.entry(user.username), command, user.id, now_ms=call.now_ms):
-        raise NotFound("second factor", f"of {user.username}")
+        raise NotFound("second factor of", user.username)
 
 
 async def prove(call: Call, body: Proof, *, enrolling: bool = False) -> User:

@@ -273,9 +273,7 @@ class Upstream:
     def _explain_401(self, response: UpstreamResponse) -> str:
         if parse_url(response.url).origin != self.route.target.origin:
             return "the host to which it redirects wants credentials"
-        if self._authorization is None:
-            return "it wants credentials, and the route has none (auth of the route)"
-        return "it refuses the credentials of the route (auth of the route)"
+        return self.route.about_credentials(given=self._authorization is not None)
 
     def _close_if_retired(self) -> None:
         if self._retired and not self._open_count:

@@ -39,7 +39,7 @@ class Route:
     it is reached from here; a port belongs to the host if it matters. It is only asked for packages whose key matches
     one of the ``packages`` (globs of ``fnmatch`` without capitals); for all if there are none. ``token_hosts`` are
     hosts beside its own that may get the credentials if it names them as its token service. The timeouts are those of
-    the server where they are None.
+    the server where they are None. ``owner`` is what has the credentials, and ``setting`` what gives it them.
     """
 
     name: str
@@ -52,6 +52,14 @@ class Route:
     token_hosts: tuple[str, ...] = ()
     connect_timeout_s: float | None = None
     idle_timeout_s: float | None = None
+    owner: str = "route"
+    setting: str = "auth of the route"
+
+    def about_credentials(self, *, given: bool) -> str:
+        """What a 401 means."""
+        if given:
+            return f"it refuses the credentials of the {self.owner} ({self.setting})"
+        return f"it wants credentials, and the {self.owner} has none ({self.setting})"
 
     def serves(self, key: str) -> bool:
         """Whether it is asked for a package (a key), or with an empty key for what belongs to none."""

@@ -170,7 +170,7 @@ def test_packages_are_found_and_explained(admin, write):
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert "main/py serves version 1.0" in admin("explain", "main/py", "needle", "--version", "1.0")
     said = admin("explain", "main/py@2026-01-01", "needle")
-    assert "1 versions of main/py were published after 2026-01-01 23:59:59 UTC" in said
+    assert "1 version of main/py was published after 2026-01-01 23:59:59 UTC" in said
     since = admin("snapshot", "main/py", "--at", "2026-01-01T12:00Z")
     assert any(line.split()[:3] == ["needle", "main/py", "1.0"] for line in since.splitlines()), since
     found = admin.json("snapshot", "main/py", "--at", "2026-01-01", "--limit", "1")

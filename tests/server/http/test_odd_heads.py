@@ -107,3 +107,8 @@ def test_an_unusual_head_causes_no_server_error(server: ServerProcess, path: str
 @pytest.mark.parametrize("path", ["/", "/api", "/v2/", "/repositories/main/py/simple/", "/repositories/main/node/demo"])
 def test_an_invalid_host_is_refused(server: ServerProcess, path: str, host: str) -> None:
     assert HttpClient(server.url).get(path, Host=host).status == 400
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH", "TRACE"])
+def test_nothing_is_changed_at_the_address_of_the_server(server: ServerProcess, method: str) -> None:
+    assert HttpClient(server.url).ask(method, "/").status == 405

@@ -179,6 +179,18 @@ def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
     assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
 
 
+def test_credentials_that_are_missing_or_wrong_are_those_of_the_import(client) -> None:
+    with stub(nexus_answers(), secret=SECRET) as url:
+        asked = {"kind": "nexus", "source": url, "into": "main/here-python", "repositories": ["py"]}
+        for more, said in (
+            ({}, "the import has none"),
+            ({"credentials": {"username": "bob", "password": "x"}}, "refuses the credentials of"),
+        ):
+            reply = client.post_json("/api/import?wait=300", {**asked, **more})
+            assert said in reply.text
+            assert "--password-file" in reply.text
+
+
 def harbor_answers(image: Image) -> dict[str, Any]:
     fields = {"Content-Type": image.media_type, "Docker-Content-Digest": image.digest}
     return {

@@ -175,7 +175,7 @@ async def test_rules_are_explained(stack: Stack, up: NpmUpstream) -> None:
     assert (hidden["step"], hidden["rule"], hidden["days"], hidden["hidden_count"]) == ("hidden", "main/all", 3, 1)
     assert hidden["hidden"][0]["version"] == "2.0.0"
     assert hidden["hidden"][0]["opens_at"] > ago()
-    assert hidden["sentence"] == "1 versions of main/mirror are younger than the 3 days that main/all asks for"
+    assert hidden["sentence"] == "1 version of main/mirror is younger than the 3 days that main/all asks for"
     young = await explain(stack, "all", "left", version="v2.0.0")
     assert (young["outcome"], young["version"]["hidden"]) == ("too_young", True)
     assert young["sentence"].startswith("version 2.0.0 of main/mirror is hidden until 20")

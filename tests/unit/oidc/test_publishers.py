@@ -70,6 +70,8 @@ def test_publishers_that_may_be_anybody() -> None:
     assert warnings_about(issuers, {**anybody, "claims": {"repository": "acme/*"}}) == []
     with pytest.raises(Invalid, match="there is no issuer 'lab'"):
         check_given(issuers, {**anybody, "issuer": "lab"})
+    with pytest.raises(Invalid, match=r"there is no issuer 'lab' .*, and no other"):
+        check_given(Issuers([], lambda: 0.0), {**anybody, "issuer": "lab"})
 
 
 @pytest.mark.parametrize(

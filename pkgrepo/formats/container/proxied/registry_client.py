@@ -156,11 +156,7 @@ class UpstreamTokens:
         route = place.route
         bearer = _find_bearer(challenge)
         if bearer is None:
-            raise upstream.misconfigured(
-                "it wants credentials, and the route has none (auth of the route)"
-                if route.credentials is None
-                else "it refuses the credentials of the route (auth of the route)"
-            )
+            raise upstream.misconfigured(route.about_credentials(given=route.credentials is not None))
         key = (place.repository_id, route, place.name)
         token = self._tokens.get(key)
         if token is not None and token.authorization != refused and token.until_s > self._seconds():
