@@ -10,7 +10,7 @@ import click
 from attrs import frozen
 
 from pkgrepo.commands.offline import Unsound, check_unused, run_on_existing
-from pkgrepo.commands.remote.storages import bucket_options
+from pkgrepo.commands.remote.server.storages import bucket_options
 from pkgrepo.commands.settings import Sources
 from pkgrepo.commands.terminal import make_progress
 from pkgrepo.composition.core import Core

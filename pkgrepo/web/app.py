@@ -22,23 +22,8 @@ from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.pools import Pools
-from pkgrepo.web import (
-    account,
-    api,
-    docs,
-    feeds,
-    home,
-    images,
-    jobs,
-    login,
-    packages,
-    projects,
-    repositories,
-    second_factor,
-    stages,
-    trash,
-    webhooks,
-)
+from pkgrepo.web import api, docs, jobs, webhooks
+from pkgrepo.web.account import login, profile, second_factor
 from pkgrepo.web.administration import (
     groups,
     hosts,
@@ -52,6 +37,7 @@ from pkgrepo.web.administration import (
     users,
 )
 from pkgrepo.web.administration import repositories as forms_of_repositories
+from pkgrepo.web.content import feeds, home, images, packages, projects, repositories, stages, trash
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import read_file_form, read_form
 
@@ -68,7 +54,7 @@ ROOMS = (
     repositories,
     packages,
     images,
-    account,
+    profile,
     server,
     users,
     tokens,

@@ -159,7 +159,7 @@ async def test_the_first_page_shows_what_changed_last_to_those_who_may_see_it(br
 
 
 async def test_repositories_are_sorted_and_paged(browser: Browser, monkeypatch: Any) -> None:
-    monkeypatch.setattr("pkgrepo.web.home.PER_PAGE", 2)
+    monkeypatch.setattr("pkgrepo.web.content.home.PER_PAGE", 2)
     for name in ("a", "b", "c"):
         await browser.stack.add_repository(name)
     for query, names in (

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pkgrepo.commands.remote.people.users import add_grant_commands
+from pkgrepo.commands.remote.people.grants import add_grant_commands
 from pkgrepo.commands.remote.printer import Column, moment
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid

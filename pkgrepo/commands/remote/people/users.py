@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import IO, Any
 
 import click
 
+from pkgrepo.commands.remote.people.grants import add_grant_commands
 from pkgrepo.commands.remote.printer import Column, aged, moment
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.commands.terminal import ask_secret, read_secret
@@ -84,37 +85,6 @@ def asking_password(command: Callable[..., None]) -> Callable[..., None]:
         command(password=ask_secret(password_file, repeated=True), **given)
 
     return run
-
-
-def add_grant_commands(
-    group: click.Group, place: tuple[str, str], columns: Sequence[Column], grant_help: str, revoke_help: str
-) -> None:
-    """
-    Add the commands ``grant`` and ``revoke``, which print the grants that are there afterwards.
-
-    ``place`` is where the users or groups are in the API, and what help calls the name of one.
-    """
-    kind, metavar = place
-    name_of = click.argument("name", metavar=metavar)
-    repository_of = click.argument("repository", metavar="STORAGE/REPOSITORY")
-
-    @group.command("grant", help=grant_help)
-    @name_of
-    @repository_of
-    @click.argument("actions", nargs=-1, required=True)
-    @remote
-    async def grant(session: Session, name: str, repository: str, actions: tuple[str, ...]) -> None:
-        body = {"actions": [] if actions == ("none",) else list(actions)}
-        changed = await session.client.change("PUT", kind, name, "permissions", repository, body=body)
-        session.printer.table(columns, changed["repositories"], f"{name} has no grants")
-
-    @group.command("revoke", help=revoke_help)
-    @name_of
-    @repository_of
-    @remote
-    async def revoke(session: Session, name: str, repository: str) -> None:
-        changed = await session.client.change("DELETE", kind, name, "permissions", repository)
-        session.printer.table(columns, changed["repositories"], f"{name} has no grants")
 
 
 @click.group()

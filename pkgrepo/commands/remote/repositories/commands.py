@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from pkgrepo.commands.http import Failed
+from pkgrepo.commands.remote.apply.definitions import read_value, with_assignments
 from pkgrepo.commands.remote.client import at
-from pkgrepo.commands.remote.definitions import read_value, with_assignments
 from pkgrepo.commands.remote.printer import Column, Printer, aged, moment, sized
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pkgrepo.commands.remote.repositories import run_job
+from pkgrepo.commands.remote.repositories.commands import run_job
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.web.rendering.filters import plural
 

@@ -71,8 +71,8 @@ async def test_tables_are_sorted_filtered_and_paged_by_their_addresses(browser: 
     await browser.stack.add_repository("py")
     for name, version in (("demo", "1.0"), ("demo", "2.0"), ("other", "1.0")):
         await browser.stack.publish("main/py", name, version)
-    monkeypatch.setattr("pkgrepo.web.packages.PER_PAGE", 1)
-    monkeypatch.setattr("pkgrepo.web.repositories.PER_PAGE", 1)
+    monkeypatch.setattr("pkgrepo.web.content.packages.PER_PAGE", 1)
+    monkeypatch.setattr("pkgrepo.web.content.repositories.PER_PAGE", 1)
     whole = "/ui/repositories/main/py"
     assert await _rows(browser, whole) == ["demo", "other"]
     assert await _rows(browser, f"{whole}?sort=-name") == ["other", "demo"]
@@ -215,7 +215,7 @@ async def test_archives_are_looked_into(browser: Browser, monkeypatch: Any) -> N
     page = await browser.get(f"{inside}?entry=demo/large")
     assert (page.status, "more than 65536 bytes" in page.text) == (422, True)
     assert (await browser.get(f"{inside}?entry=absent")).status == 404
-    monkeypatch.setattr("pkgrepo.web.repositories.ENTRIES_PER_PAGE", 2)
+    monkeypatch.setattr("pkgrepo.web.content.repositories.ENTRIES_PER_PAGE", 2)
     page = await browser.get(f"{inside}?page=2&q=dem")
     assert "Page 2 of" in page.text
     assert "The archive is empty" in (await browser.get(f"{inside}?folder=../..")).text

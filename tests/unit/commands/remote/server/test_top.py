@@ -6,8 +6,7 @@ import pytest
 
 from pkgrepo.commands.http import Failed
 from pkgrepo.commands.remote.printer import width_of
-from pkgrepo.commands.remote.samples import Samples, find_quantile
-from pkgrepo.commands.remote.top import render_screen
+from pkgrepo.commands.remote.server.top import Samples, find_quantile, render_screen
 
 METRICS = """# TYPE pkgrepo_build_info gauge
 pkgrepo_build_info{{version="1.2"}} 1

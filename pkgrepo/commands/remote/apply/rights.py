@@ -8,8 +8,7 @@ from typing import Any
 from attrs import frozen
 from msgspec import UNSET
 
-from pkgrepo.commands.remote.client import Client
-from pkgrepo.commands.remote.definitions import (
+from pkgrepo.commands.remote.apply.definitions import (
     Difference,
     Given,
     GrantGiven,
@@ -18,6 +17,7 @@ from pkgrepo.commands.remote.definitions import (
     UserGiven,
     differences,
 )
+from pkgrepo.commands.remote.client import Client
 from pkgrepo.errors import Invalid
 
 ACTIONS = ("read", "write", "overwrite", "delete", "edit", "admin")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pkgrepo.commands.remote.definitions import (
+from pkgrepo.commands.remote.apply.definitions import (
     ABSENT,
     Difference,
     differences,
@@ -10,7 +10,7 @@ from pkgrepo.commands.remote.definitions import (
     with_assignments,
     without_secrets,
 )
-from pkgrepo.commands.remote.repositories import split_path
+from pkgrepo.commands.remote.repositories.commands import split_path
 from pkgrepo.errors import Invalid
 
 FILE = """

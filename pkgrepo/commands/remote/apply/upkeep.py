@@ -9,16 +9,10 @@ from typing import Any, Final
 import click
 from msgspec import UNSET
 
+from pkgrepo.commands.remote.apply.definitions import Given, PinGiven, QuotaGiven, WebhookGiven, differences
+from pkgrepo.commands.remote.apply.rights import Change
 from pkgrepo.commands.remote.client import Client
-from pkgrepo.commands.remote.definitions import (
-    Given,
-    PinGiven,
-    QuotaGiven,
-    WebhookGiven,
-    differences,
-)
 from pkgrepo.commands.remote.lifecycle.quotas import LIMITS, parse_limit, path_of, place_of
-from pkgrepo.commands.remote.people.rights import Change
 from pkgrepo.errors import Invalid
 
 DEFAULTS: Final = {  # of rules of retention; other fields are blank

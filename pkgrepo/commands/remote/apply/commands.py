@@ -10,11 +10,11 @@ import click
 from attrs import frozen
 from msgspec import UNSET
 
+from pkgrepo.commands.remote.apply.definitions import HIDDEN, Definition, Difference, differences, read_definitions
+from pkgrepo.commands.remote.apply.rights import Change, plan_rights, surplus_rights
+from pkgrepo.commands.remote.apply.upkeep import plan_upkeep, surplus_upkeep
 from pkgrepo.commands.remote.client import Client, at
-from pkgrepo.commands.remote.definitions import HIDDEN, Definition, Difference, differences, read_definitions
-from pkgrepo.commands.remote.people.rights import Change, plan_rights, surplus_rights
 from pkgrepo.commands.remote.session import Session, remote
-from pkgrepo.commands.remote.upkeep import plan_upkeep, surplus_upkeep
 from pkgrepo.commands.terminal import printable
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.web.rendering.filters import plural, size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pkgrepo.http.responses import Response
-from pkgrepo.web.packages import PACKAGE, PER_PAGE, VERSION
+from pkgrepo.web.content.packages import PACKAGE, PER_PAGE, VERSION
 from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import Columns, PageTable, page_of_rows
 from pkgrepo.web.visits import Form, Visit, find_repository

@@ -1,0 +1,1 @@
+"""Commands on what is served: rules and blocks, known vulnerabilities, rehearsal and recall."""

@@ -1,0 +1,1 @@
+"""Commands on repositories: their settings and jobs, replication, uploads, publishers, and what changed in them."""
