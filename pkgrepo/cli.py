@@ -60,13 +60,10 @@ COMMANDS = {
     "group": ("remote.people.groups", "group"),
     "token": ("remote.people.tokens", "token"),
     "project": ("remote.people.projects", "project"),
+    "publisher": ("remote.repositories.publishers", "publisher"),
     "stage": ("remote.lifecycle.stages", "stage"),
     "trash": ("remote.lifecycle.trash", "trash"),
     "retention": ("remote.lifecycle.retention", "retention"),
-    "webhook": ("remote.server.webhooks", "webhook"),
-    "events": ("remote.server.events", "events"),
-    "host": ("remote.server.hosts", "host"),
-    "publisher": ("remote.repositories.publishers", "publisher"),
     "quota": ("remote.lifecycle.quotas", "quota"),
     "advisories": ("remote.policy.advisories", "advisories"),
     "block": ("remote.policy.rules", "block"),
@@ -76,6 +73,9 @@ COMMANDS = {
     "quarantine": ("remote.policy.rules", "quarantine"),
     "rehearse": ("remote.policy.rehearsal", "rehearse"),
     "recall": ("remote.policy.recall", "recall"),
+    "webhook": ("remote.server.webhooks", "webhook"),
+    "events": ("remote.server.events", "events"),
+    "host": ("remote.server.hosts", "host"),
     "stats": ("remote.server.activity", "stats"),
     "jobs": ("remote.server.activity", "jobs"),
     "audit": ("remote.server.activity", "audit"),
@@ -83,9 +83,21 @@ COMMANDS = {
     "version": ("setup", "version"),
     "completion": ("setup", "completion"),
 }
+# The first command of each part of the help: its title.
+SECTIONS = {
+    "init": "On the machine of the server",
+    "import": "There, or by the API of a server",
+    "login": "Log in to a server",
+    "repo": "Repositories and packages",
+    "user": "People and pipelines",
+    "stage": "What comes and goes",
+    "advisories": "What is served",
+    "webhook": "What happens on a server",
+    "version": "This program",
+}
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS)
+@click.group(cls=LazyGroup, lazy=COMMANDS, sections=SECTIONS)
 @click.version_option(__version__, prog_name="pkgrepo")
 @click.option(
     "--config", "-c", "file", type=click.Path(path_type=Path), envvar="PKGREPO_CONFIG", help="TOML file with settings."
@@ -98,7 +110,7 @@ def main(context: click.Context, file: Path | None, assignments: tuple[str, ...]
     """
     Administer and use a package registry.
 
-    The commands up to "admin" work on the data folder, on the machine of the server, with the settings of --config and
-    --set. The others talk to a server by its API: "login" first.
+    Commands on the machine of the server work on its data folder, with the settings of --config and --set. The others
+    talk to a server by its API, from anywhere: "pkgrepo login URL" first.
     """
     context.obj = Sources(file, assignments)

@@ -18,7 +18,7 @@ from .offline import check_catalog, run_offline
 from .settings import Sources
 
 
-@click.group()
+@click.group(short_help="Create administrators, reset passwords, remove second factors")
 def admin() -> None:
     """Create administrators, reset passwords, remove second factors, unblock logins."""
 

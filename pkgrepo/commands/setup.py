@@ -26,7 +26,7 @@ PROGRAM = "pkgrepo"
 VARIABLE = "_PKGREPO_COMPLETE"
 
 
-@click.command()
+@click.command(short_help="Write a configuration file with every setting")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--systemd", is_flag=True, help="The systemd units: write them into the folder PATH, or print them.")
 def init(path: Path | None, *, systemd: bool) -> None:
@@ -66,7 +66,7 @@ def serve(sources: Sources, arguments: tuple[str, ...]) -> None:
     os.execv(sys.executable, command)  # noqa: S606 - the very program that runs this
 
 
-@click.command()
+@click.command(short_help="Print a script that completes commands in a shell")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

@@ -56,7 +56,7 @@ def announce_start(addresses: Sequence[str], admin: str, password: str | None, *
 def announce_addresses(addresses: Sequence[str], *, admin: str, console: IO[str] | None) -> None:
     """Print the addresses of the server and the name of the admin."""
     if console is not None:
-        print(f"pkgrepo answers at {' and '.join(addresses)} (admin: {admin})", file=console, flush=True)
+        print(f"pkgrepo answers at {' and '.join(addresses)} (log in as {admin})", file=console, flush=True)
 
 
 def announce_password(user: str, password: str, *, console: IO[str] | None, folder: Path) -> None:
@@ -71,7 +71,7 @@ def announce_password(user: str, password: str, *, console: IO[str] | None, fold
         with kept.open("w", encoding="utf-8") as file:
             file.write(f"{user} {password}\n")
         return
-    print(f"admin user {user!r} was made with the password\n\n    {password}\n", file=console)
+    print(f"the administrator {user!r} was created, with the password\n\n    {password}\n", file=console)
     print("which is shown this once; `pkgrepo admin reset-password` makes another.", file=console, flush=True)
 
 

@@ -95,7 +95,9 @@ def announce(event: Event, repository: Repository | None, source: str) -> Announ
         about = {"repository": path, "format": repository.format}
     if event.package_key:
         about["package"] = event.package_key
-    subject = "/".join(each for each in (path, event.package_key) if each) or str(event.data.get("name", ""))
+    subject = "/".join(each for each in (path, event.package_key or event.data.get("package")) if each) or str(
+        event.data.get("name", "")
+    )
     return Announcement(
         seq=event.seq,
         id=id_of(event),

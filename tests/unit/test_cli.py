@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from pkgrepo import __version__, build, cli
 from pkgrepo.commands import offline
+from pkgrepo.commands.groups import brief
 from pkgrepo.config import read_config
 from pkgrepo.storage.catalog.engine.schema import load_schema
 
@@ -33,6 +34,35 @@ def test_names_of_commands_need_neither_settings_nor_twisted():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "pkgrepo.commands.groups" in done.stdout.split()
     assert not {"pkgrepo.config", "twisted", "attrs"} & set(done.stdout.split())
+
+
+def test_the_help_has_each_command_on_one_line_of_its_section():
+    shown = run("--help", COLUMNS="80").stdout
+    assert [name for name in cli.COMMANDS if not re.search(rf"^  {name} +\S", shown, re.MULTILINE)] == []
+    titles = re.findall(r"^(\S[^:]*):$", shown, re.MULTILINE)
+    assert titles == ["Options", *cli.SECTIONS.values()]
+    assert "..." not in shown.partition("Commands on")[2].partition("Options:")[2].replace("[ARGS]...", "")
+    assert max(map(len, shown.splitlines())) < 80
+
+
+def test_a_command_that_is_not_known_fails_with_one_that_looks_like_it():
+    for given, near in (("repository", "repo"), ("pakage", "package"), ("rehear", "rehearse")):
+        done = run(given)
+        assert (done.exit_code, f"No such command '{given}'. Did you mean {near}?" in done.stderr) == (2, True)
+    assert "Did you mean list?" in run("repo", "lst").stderr
+    assert run("zzz").stderr.endswith("No such command 'zzz'.\n")
+
+
+def test_a_long_sentence_ends_before_a_clause_that_does_not_fit():
+    assert brief("Publish files in a repository, of any format", 40) == "Publish files in a repository"
+    assert brief("A, and a long sentence without a clause", 25) == "A, and a long..."
+    assert brief("Short", 5) == "Short"
+
+
+def test_a_deletion_asks_for_what_was_named():
+    for arguments, asked in ((("a", "1.0"), "Delete a 1.0 from main/py?"), (("a==1.0",), "Delete a 1.0 from main/py?")):
+        assert asked in run("package", "delete", "main/py", *arguments).stderr
+    assert "Delete a from main/py, all of it?" in run("package", "delete", "main/py", "a").stderr
 
 
 def test_init_writes_a_file_once(tmp_path):

@@ -25,7 +25,7 @@ from pkgrepo.commands.remote.profiles import (
 )
 from pkgrepo.commands.remote.session import Session, checked, complete_profiles, remote, run_with
 from pkgrepo.commands.terminal import EXIT_CODES, ask_secret, fail
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Forbidden, Invalid
 
 NEEDS_CODE = "You have enabled multifactor authentication"  # how the server begins to ask for a code
 
@@ -186,7 +186,10 @@ async def _make_token(session: Session, body: dict[str, Any], otp: str) -> Any:
         fields = {"OTP": otp} if otp else {}
         return (await session.client.call("POST", at("user", "token"), value=body, headers=fields)).value
     except Failed as refused:
-        if otp or refused.status != 401 or not str(refused).startswith(NEEDS_CODE):
+        needs_code = str(refused).startswith(NEEDS_CODE)
+        if refused.status == 401 and (otp or not needs_code):
+            raise Forbidden(str(refused)) from refused  # without the hint to log in
+        if otp or not needs_code:
             raise
     return await _make_token(session, body, str(click.prompt("One-time password", err=True)))
 

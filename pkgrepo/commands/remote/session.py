@@ -82,11 +82,11 @@ def remote(command: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]
     return run  # type: ignore[return-value]
 
 
-def confirmed(question: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def confirmed(question: str | Callable[..., str]) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """
     Make a command ask before it does something, unless it has ``--yes`` or ``--dry-run``.
 
-    ``question`` may have the names of parameters in braces.
+    ``question`` may have the names of parameters in braces, or is made of the parameters.
     """
 
     def decorate(command: Callable[P, None]) -> Callable[P, None]:
@@ -94,7 +94,8 @@ def confirmed(question: str) -> Callable[[Callable[P, None]], Callable[P, None]]
         @wraps(command)
         def run(*, yes: bool, **given: Any) -> None:
             if not yes and not given.get("dry_run"):
-                click.confirm(printable(question.format(**given)), abort=True, err=True)
+                asked = question.format(**given) if isinstance(question, str) else question(**given)
+                click.confirm(printable(asked), abort=True, err=True)
             command(**given)  # type: ignore[call-arg]
 
         return run  # type: ignore[return-value]

@@ -136,7 +136,8 @@ def invalid_from(error: msgspec.ValidationError) -> Invalid:
     named = _FIELD.search(message)
     if named:
         steps.append(named[1])
-    return Invalid(message.replace("Object", "the object"), "".join(f"/{escape(step)}" for step in steps))
+    message = message.replace("Object missing", "the object is missing").replace("Object", "the object")
+    return Invalid(message, "".join(f"/{escape(step)}" for step in steps))
 
 
 def escape(step: str) -> str:

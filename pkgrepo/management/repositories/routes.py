@@ -111,7 +111,7 @@ async def list_repositories(call: Call) -> Page[RepositoryRecord]:
 async def create_repository(call: Call, body: NewRepository, format: str | None = None) -> Created[RepositoryRecord]:
     """The format and a storage are required. Parts of the configuration that are absent get their defaults."""
     if format is None and body.format is None:
-        raise Invalid("the object missing required field `format`", "/format")
+        raise Invalid("the object is missing required field `format`", "/format")
     format_ = get_format(call.services.formats, format or body.format or "")
     storage = await _storage(call, body)
     if body.config is None and body.configs is not None:
@@ -260,7 +260,7 @@ async def delete_repository(call: Call) -> DeletedRepository:
 async def _storage(call: Call, body: NewRepository) -> Storage:
     name = body.storage or body.storage_name or body.storage_id
     if not name:
-        raise Invalid("the object missing required field `storage`", "/storage")
+        raise Invalid("the object is missing required field `storage`", "/storage")
     storage: Storage | None = await call.catalog.look(storages.find_storage, name)
     if storage is None:
         raise Invalid(f"there is no storage {name!r}", "/storage")

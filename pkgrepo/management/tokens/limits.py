@@ -148,7 +148,7 @@ async def _scope(
     pointer = f"/repositories/{index}"
     name = given.repository or given.repository_id
     if not name:
-        raise Invalid("the object missing required field `repository`", f"{pointer}/repository")
+        raise Invalid("the object is missing required field `repository`", f"{pointer}/repository")
     if not _WILD.search(name):
         name = literal((await get_repository(registry, name, f"{pointer}/repository", knows)).path)
     words = given.actions if given.actions is not None else given.scopes

@@ -109,6 +109,7 @@ def test_a_wrong_password_is_refused_and_keeps_nothing(stranger):
     result = stranger.run("login", stranger.url, "-u", "admin", "--password-file", "-", told="wrong password")
     assert result.returncode == 4
     assert "wrong password" not in result.stdout + result.stderr
+    assert '"pkgrepo login"' not in result.stderr
     assert not (stranger.folder / "config").exists()
 
 

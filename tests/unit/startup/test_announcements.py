@@ -45,7 +45,7 @@ def test_nothing_is_said_of_addresses_when_nobody_reads():
     announce_addresses(["http://127.0.0.1:1/"], admin="admin", console=None)
     console = io.StringIO()
     announce_addresses(["http://127.0.0.1:1/"], admin="admin", console=console)
-    assert console.getvalue() == "pkgrepo answers at http://127.0.0.1:1/ (admin: admin)\n"
+    assert console.getvalue() == "pkgrepo answers at http://127.0.0.1:1/ (log in as admin)\n"
 
 
 def test_the_null_device_is_no_console(monkeypatch, tmp_path):

@@ -43,7 +43,7 @@ CONTENT = (
 )
 
 
-@click.group()
+@click.group(short_help="Releases that wait for an approval")
 def stage() -> None:
     """Stages: releases that wait for an approval before clients get them."""
 

@@ -32,7 +32,7 @@ COLUMNS = (
 )
 
 
-@click.group()
+@click.group(short_help="What was deleted, and can be restored")
 def trash() -> None:
     """What was deleted and can be restored: versions, packages, tags, repositories."""
 

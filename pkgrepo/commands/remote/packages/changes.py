@@ -69,13 +69,18 @@ async def promote(session: Session, repository: str, name: str, version: str | N
     session.printer.done(f"{done}, {plural(len(found['published']), 'file')}{later}", found)
 
 
+def _what_goes(*, repository: str, name: str, version: str | None, **_rest: object) -> str:
+    name, version = maybe_version(name, version)
+    return f"Delete {name} {version} from {repository}?" if version else f"Delete {name} from {repository}, all of it?"
+
+
 @click.command("delete")
 @click.argument("repository")
 @click.argument("name", metavar="NAME[==VERSION]")
 @click.argument("version", required=False)
 @click.option("--purge", is_flag=True, help="Delete it for good: it cannot be restored from the trash.")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
-@confirmed("Delete {name} from {repository}?")
+@confirmed(_what_goes)
 @remote
 async def delete(
     session: Session, repository: str, name: str, version: str | None, *, purge: bool, dry_run: bool

@@ -18,7 +18,7 @@ GRANTS = (
 )
 
 
-@click.group()
+@click.group(short_help="Groups of users")
 def group() -> None:
     """Groups of users: grants and roles of a group are those of its members."""
 

@@ -23,7 +23,7 @@ ROLES = click.Choice(["guest", "reporter", "developer", "maintainer", "owner"])
 GROUP = click.option("--group", is_flag=True, help="NAME is that of a group.")
 
 
-@click.group()
+@click.group(short_help="Projects, which own names of packages")
 def project() -> None:
     """Projects, which own package names, with their members."""
 

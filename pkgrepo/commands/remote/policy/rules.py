@@ -75,7 +75,7 @@ async def unblock(session: Session, id: str) -> None:
     session.printer.done(f"block {id} is removed", None)
 
 
-@click.command("blocks")
+@click.command("blocks", short_help="List the blocks, and what they have refused")
 @remote
 async def list_blocks(session: Session) -> None:
     """List the blocks, with what they refused in the last 30 days."""

@@ -41,7 +41,7 @@ ISSUERS = (
 )
 
 
-@click.group()
+@click.group(short_help="Pipelines that publish without a stored token")
 def publisher() -> None:
     """Pipelines that publish with the identity tokens of their forge (trusted publishing)."""
 

@@ -52,7 +52,7 @@ def placed(command: F) -> F:
     return option(command)
 
 
-@click.group()
+@click.group(short_help="Tell other programs what happens")
 def webhook() -> None:
     """Webhooks: of the whole server, of a repository (--repository), or of a project (--project)."""
 

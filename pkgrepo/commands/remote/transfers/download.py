@@ -21,7 +21,7 @@ from .files import Draft, Received, sha256_of
 IMAGES = "docker"
 
 
-@click.command()
+@click.command(short_help="Download the files of a version")
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
 @click.argument("name", required=False, metavar="[NAME[==VERSION]]")
 @click.argument("version", required=False)

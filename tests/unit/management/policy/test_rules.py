@@ -127,6 +127,7 @@ async def test_rights(stack: Stack) -> None:
     await stack.assembly._proxies.rule_matches.flush()
     [held] = (await stack.ok("GET", "/policy/quarantine", who="ann"))["items"]
     assert (await stack.ok("GET", "/policy/quarantine", who="bob"))["items"] == []
+    assert b'"subject":"main/py/demo@1.0"' in (await stack.api("GET", "/events?type=package.quarantined")).body
     path = f"/policy/quarantine/{held['id']}/approve"
     assert (await stack.api("POST", path, {}, who="bob")).status == 404
     assert (await stack.api("POST", path, {"reason": "fine"}, who="ann")).status == 200
