@@ -24,6 +24,7 @@ TWISTD = "from twisted.scripts.twistd import run; run()"
 
 PROGRAM = "pkgrepo"
 VARIABLE = "_PKGREPO_COMPLETE"
+_INSTALLED_AT = "/opt/pkgrepo"  # in the units
 
 
 @click.command(short_help="Write a configuration file with every setting")
@@ -34,7 +35,9 @@ def init(path: Path | None, *, systemd: bool) -> None:
     if not systemd:
         _write_new({path or Path("pkgrepo.toml"): template()})
         return
-    units = {unit.name: unit.read_text("utf-8") for unit in files("pkgrepo").joinpath("systemd").iterdir()}
+    here = sys.prefix.replace("%", "%%")  # in a unit "%" begins a specifier
+    folder = files("pkgrepo").joinpath("systemd")
+    units = {unit.name: unit.read_text("utf-8").replace(_INSTALLED_AT, here) for unit in folder.iterdir()}
     if path is not None:
         _write_new({path / name: text for name, text in sorted(units.items())})
         return

@@ -116,6 +116,8 @@ class HeadReader:
         """Check a head that is not complete, so that no client waits for the end of what is no head."""
         rows = received.split(b"\r\n")
         self._check_size(len(received), rows)
+        if received.count(b"\n") != len(rows) - 1:  # a line without CR, as programs send that write to a socket
+            raise NotHttp
         if len(rows) > 1 and _STATUS.fullmatch(rows[0]) is None:
             raise NotHttp
 

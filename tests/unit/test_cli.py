@@ -89,7 +89,7 @@ def test_init_writes_the_units_into_a_folder_once(tmp_path):
     (tmp_path / "units").mkdir()
     result = run("init", "--systemd", "units")
     assert result.stdout == "wrote units/pkgrepo.service\nwrote units/pkgrepo.socket\n"
-    assert "[Service]" in (tmp_path / "units" / "pkgrepo.service").read_text()
+    assert f"\nExecStart={sys.prefix}/bin/twistd " in (tmp_path / "units" / "pkgrepo.service").read_text()
     (tmp_path / "units" / "pkgrepo.service").unlink()
     again = run("init", "--systemd", "units")
     assert (again.exit_code, again.stderr) == (5, "pkgrepo: units/pkgrepo.socket is there already\n")

@@ -90,8 +90,10 @@ def test_pieces_of_any_size(size):
         b"HTTP/1.1 200 OK\r\nContent-Length: 1111111111111111111\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 1\r\n\r\n",
+        b"HTTP/1.1 200 OK\nContent-Length: 1\n\na",  # no end that would be waited for
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\n\na",
     ],
-    ids=[f"odd-{number}" for number in range(20)],
+    ids=[f"odd-{number}" for number in range(22)],
 )
 def test_what_is_ambiguous_or_no_head_is_refused(raw):
     with pytest.raises(NotHttp):
