@@ -14,7 +14,8 @@ from pkgrepo.formats.conda.proxied.restoring import repodata_question
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
 from pkgrepo.formats.npm.names import is_readable
 from pkgrepo.formats.npm.paths import tarball_path
-from pkgrepo.formats.python.names import find_version, normalise
+from pkgrepo.formats.python.names import normalise
+from pkgrepo.formats.python.versions import find_version
 from pkgrepo.formats.rubygems.names import check_name, full_name
 from pkgrepo.formats.rubygems.paths import gem_path
 from pkgrepo.formats.rubygems.proxied.upstream import versions_question

@@ -47,8 +47,9 @@ from pkgrepo.model import (
     User,
     Visibility,
 )
+from pkgrepo.storage.catalog.people.grants import permissions_of_user
 from pkgrepo.storage.catalog.people.projects import roles_of_user
-from pkgrepo.storage.catalog.people.users import find_user, permissions_of_user
+from pkgrepo.storage.catalog.people.users import find_user
 
 NO_REPOSITORY = -1  # the id of a repository that stands for one that does not exist
 READING = frozenset({Action.READ})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.formats.maven.caches import MavenCaches, StopWithServer
-from pkgrepo.formats.maven.deploy.work import ResumeDeployments
+from pkgrepo.formats.maven.deploy.work import EVERY_S, resume_interrupted
 from pkgrepo.formats.maven.metadata.document import UPLOADED
 from pkgrepo.formats.maven.metadata.joining import (
     ARTIFACT,
@@ -108,7 +111,14 @@ def maven() -> Format:
         branches=lambda services, _tokens: dict.fromkeys(
             ("solrsearch", "api/maven", "api/badge"), SearchSite(services).resource()
         ),
-        background=lambda services, reactor: [ResumeDeployments(services, NAME, caches, reactor)],
+        background=lambda services, reactor: [
+            PeriodicTask(
+                partial(resume_interrupted, services, NAME, caches),
+                reactor,
+                every_s=EVERY_S,
+                what="going on with deployments",
+            )
+        ],
         running=lambda: [StopWithServer(caches.running)],
         dated=True,
         caches={"maven metadata": caches.documents.kept},

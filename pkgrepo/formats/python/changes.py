@@ -8,7 +8,8 @@ from urllib.parse import parse_qs
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import index_project
 from pkgrepo.formats.python.index.requests import IndexCaches, find_path
-from pkgrepo.formats.python.names import COMPANIONS, project_key, version_key
+from pkgrepo.formats.python.names import COMPANIONS, project_key
+from pkgrepo.formats.python.versions import version_key
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request

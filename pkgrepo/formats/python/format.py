@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pkgrepo.formats.python import names
+from pkgrepo.formats.python import names, versions
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
@@ -43,13 +43,15 @@ def python() -> Format:
         aliases=("pypi", "pip"),
         configurations=CONFIGURATIONS,
         package_key=normalise,
-        version_key=names.version_key,
+        version_key=versions.version_key,
         index=index_project,
-        versions=VersionKinds(sort=lambda text: names.parse_version(text)[1], prerelease=names.is_prerelease),
+        versions=VersionKinds(sort=lambda text: versions.parse_version(text)[1], prerelease=versions.is_prerelease),
         # setup.py, or the build backend, of a source distribution
         runs_at_install=lambda _meta, files: not any(each.endswith(".whl") for each in files) if files else None,
         accepts=accepts,
-        ecosystem=Ecosystem(name=names.ECOSYSTEM, package_key=normalise, sort=names.bound_key, builds=names.builds),
+        ecosystem=Ecosystem(
+            name=names.ECOSYSTEM, package_key=normalise, sort=versions.bound_key, builds=versions.builds
+        ),
         layout=Layout(path=names.readable_path),
         resource=lambda repository, services: PythonSite(services, repository, caches).resource(),
         needs_no_credentials=lambda path: path.startswith(PYTHON_EXCHANGE),

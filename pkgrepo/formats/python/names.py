@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Literal
 
 from attrs import frozen
 from packaging.utils import canonicalize_version
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.python.versions import find_version, parse_version
 from pkgrepo.untrusted.text import quoted
 
 Kind = Literal["bdist_wheel", "sdist", "bdist_egg"]
 
 ECOSYSTEM = "PyPI"  # as databases of vulnerabilities name the format
 LONGEST_FILENAME = 255  # bytes; the limit of file systems
-LONGEST_VERSION = 255  # characters; longer texts are not parsed, so that a number's length fits in one byte of the key
 
 SDIST_ENDINGS = (".tar.gz", ".zip")
 EGG_ENDING = ".egg"  # what setuptools built before there were wheels; installers of then read it
@@ -30,7 +29,6 @@ PROVENANCE = ".provenance"  # PEP 740
 PROVENANCE_TYPE = "application/vnd.pypi.integrity.v1+json"
 COMPANIONS = (METADATA, SIGNATURE, PROVENANCE)
 
-_PRE_RELEASES = {"a": b"\x01", "b": b"\x02", "rc": b"\x03"}
 _NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]*[A-Z0-9])?", re.IGNORECASE | re.ASCII)
 _SEPARATORS = re.compile(r"[-_.]+")
 _BUILD = re.compile(r"[0-9][A-Za-z0-9_.]*")
@@ -95,32 +93,6 @@ def project_key(name: str) -> str:
 def collapse(name: str) -> str:
     """The key of a valid name."""
     return _SEPARATORS.sub("-", name).lower()
-
-
-def parse_version(text: str) -> tuple[str, bytes]:
-    """
-    The key of a version, equal for every spelling of it, and its sort key.
-
-    ``1.0``, ``v1`` and ``1.0.0`` are one version with key ``1``. Text that PEP 440 does not allow is its own key and
-    sorts first: older indexes have such versions.
-    """
-    return _parse_version(text) if len(text) <= LONGEST_VERSION else (text, legacy_sort_key(text))
-
-
-def version_key(text: str) -> str:
-    """The key of a version, equal for every spelling of it."""
-    return parse_version(text)[0]
-
-
-def is_prerelease(text: str) -> bool:
-    """Whether a version is a prerelease or a development release; false for text that PEP 440 does not allow."""
-    found = find_version(text)
-    return found is not None and found.is_prerelease
-
-
-def find_version(text: str) -> Version | None:
-    """The parsed version, or None if PEP 440 does not allow the text."""
-    return _find_version(text) if len(text) <= LONGEST_VERSION else None
 
 
 def parse_upload(filename: str, *, project: str | None = None, strict: bool = False) -> FileName:
@@ -193,22 +165,6 @@ def split_companion(filename: str) -> tuple[str, str]:
 def readable_path(path: str) -> str:
     """``<project>/<version>/<file>`` of a public path."""
     return path.removeprefix("packages/")
-
-
-@lru_cache(maxsize=4096)
-def _find_version(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
-
-
-@lru_cache(maxsize=4096)
-def _parse_version(text: str) -> tuple[str, bytes]:
-    version = find_version(text)
-    if version is None:
-        return text, legacy_sort_key(text)
-    return canonicalize_version(version), sort_key(version)
 
 
 def _splits(stem: str) -> Iterator[tuple[str, str]]:
@@ -333,78 +289,3 @@ def _check_spelling(parsed: FileName) -> None:
             f"{parsed.filename!r} must be spelt {expected!r} here; policy.strict_filenames of the repository decides",
             "content",
         )
-
-
-def sort_key(version: Version) -> bytes:
-    """
-    The sort key of a version: bytes that compare in the order of PEP 440. Equal versions have equal keys.
-
-    A key is a sequence of parts. No part is a prefix of another one, so that comparing bytes compares part by part:
-
-    =========  ======================================================================================
-    part       bytes
-    =========  ======================================================================================
-    kind       00 for text that is no PEP 440 version (the text follows, in UTF-8), 01 for a version
-    epoch      number
-    release    01 and number for each component without trailing zeros, then 00
-    pre        00 for a bare development release, 01 a, 02 b, 03 rc (each with number), 04 for none
-    post       00 for none, 01 and number
-    dev        00 and number, 01 for none
-    local      00 for none; else 01, then for each segment 01 text 00 or 02 number, then 00
-    =========  ======================================================================================
-
-    A number is its length in bytes, one byte, and the number itself, most significant byte first.
-    """
-    release = list(version.release)
-    while release and release[-1] == 0:
-        release.pop()
-    parts = [b"\x01", _number(version.epoch)]
-    parts += [b"\x01" + _number(component) for component in release]
-    parts.append(b"\x00")
-    if version.pre is not None:
-        parts.append(_PRE_RELEASES[version.pre[0]] + _number(version.pre[1]))
-    else:
-        # PEP 440: 1.0.dev1 comes before 1.0a1, but 1.0.post1.dev1 does not.
-        parts.append(b"\x00" if version.post is None and version.dev is not None else b"\x04")
-    parts.append(b"\x00" if version.post is None else b"\x01" + _number(version.post))
-    parts.append(b"\x01" if version.dev is None else b"\x00" + _number(version.dev))
-    parts.append(b"\x00" if version.local is None else b"\x01" + _local(version.local))
-    return b"".join(parts)
-
-
-def bound_key(text: str) -> bytes:
-    """The sort key of a version that bounds a range. :raises Invalid: PEP 440 does not allow the text"""
-    version = find_version(text)
-    if version is None:
-        raise Invalid(f"{quoted(text)} is not a version as PEP 440 has it", "version")
-    return sort_key(version)
-
-
-def builds(text: str) -> tuple[bytes, bytes]:
-    """
-    The sort keys of a version, and of its local versions if it is none, to the second (exclusive).
-
-    PEP 440, version matching: a version without a local part matches whatever local part a candidate has.
-    """
-    version, key = find_version(text), parse_version(text)[1]
-    if version is None or version.local is not None:
-        return key, key + b"\0"
-    return key, key[:-1] + b"\x02"  # above the mark 01 of all local parts
-
-
-def legacy_sort_key(text: str) -> bytes:
-    """The sort key of text that is no PEP 440 version: below every version, ordered by text."""
-    return b"\x00" + text.encode("utf-8", "surrogatepass")
-
-
-def _local(local: str) -> bytes:
-    segments = (
-        b"\x02" + _number(int(segment)) if segment.isdigit() else b"\x01" + segment.encode("ascii") + b"\x00"
-        for segment in local.split(".")
-    )
-    return b"".join(segments) + b"\x00"
-
-
-def _number(value: int) -> bytes:
-    size = (value.bit_length() + 7) // 8
-    return bytes((size,)) + value.to_bytes(size, "big")

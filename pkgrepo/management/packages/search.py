@@ -27,7 +27,7 @@ from pkgrepo.storage.catalog.packages import dependencies
 from pkgrepo.storage.catalog.packages.dependencies import spelling_of
 from pkgrepo.storage.catalog.packages.events import Event, last_published
 from pkgrepo.storage.catalog.packages.facts import NONE, Facts, facts_of
-from pkgrepo.storage.catalog.packages.name_search import find_hits, search_packages
+from pkgrepo.storage.catalog.packages.search.words import find_hits, search_packages
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, summaries_of
 
 from .advisories import KnownPlace, known_places, said

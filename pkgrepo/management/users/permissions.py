@@ -19,6 +19,7 @@ from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.users.schema import ActionSet, GrantSet, Permissions, PermissionsSet, UserPermissionsRecord
 from pkgrepo.model import Action, Grant, Owner, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import users
+from pkgrepo.storage.catalog.people.grants import permissions_of_user, replace_grants, set_permission
 
 FLAGS = ("admin", "user_manager", "system_manager")
 
@@ -135,7 +136,7 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
     check_flags(call, user, changes)
     granted, detail = None, audit_detail(changes)
     if body.repositories is not UNSET:
-        present = await call.catalog.look(users.permissions_of_user, user.id)
+        present = await call.catalog.look(permissions_of_user, user.id)
         granted = await all_grants(call, SubjectKind.USER, user.id, present, body.repositories)
         detail["repositories"] = granted.detail
     grants = None if granted is None else granted.wanted
@@ -172,7 +173,7 @@ async def remove_grant(call: Call, id: str, place: str) -> Permissions:
 
 async def _set_grant(call: Call, id: str, place: str, actions: list[str] | None) -> Permissions:
     user = await find_manageable(call, id)
-    present = await call.catalog.look(users.permissions_of_user, user.id)
+    present = await call.catalog.look(permissions_of_user, user.id)
     granted = await one_grant(call, SubjectKind.USER, user.id, present, place, actions)
     await check_may_grant(call, user, grants=granted.wanted)
     await call.write(call.entry(user.username, {"repositories": granted.detail}), granted.command)
@@ -180,7 +181,7 @@ async def _set_grant(call: Call, id: str, place: str, actions: list[str] | None)
 
 
 async def _permissions(call: Call, user: User) -> Permissions:
-    found = await call.catalog.look(users.permissions_of_user, user.id)
+    found = await call.catalog.look(permissions_of_user, user.id)
     return Permissions.of(user, found, call.registry.listed())
 
 
@@ -209,7 +210,7 @@ async def all_grants(
     wanted = await _wanted(call, present, given)
     paths = {each.id: each.path for each in call.registry.listed()}
     detail = {paths[key]: action_names(actions) for key, actions in wanted.items()}
-    command = partial(users.replace_grants, kind=kind, subject_id=subject_id, wanted=wanted)
+    command = partial(replace_grants, kind=kind, subject_id=subject_id, wanted=wanted)
     return GrantChange(wanted, detail, command)
 
 
@@ -227,7 +228,7 @@ async def one_grant(
     own = {each.repository_id: each.actions for each in present if each.subject_kind is kind}
     wanted = {each: value for each, value in {**own, key: new}.items() if value is not None}
     path = {each.id: each.path for each in call.registry.listed()}[key]
-    command = partial(users.set_permission, repository_id=key, kind=kind, subject_id=subject_id, actions=new)
+    command = partial(set_permission, repository_id=key, kind=kind, subject_id=subject_id, actions=new)
     return GrantChange(wanted, {path: None if new is None else action_names(new)}, command)
 
 
@@ -247,7 +248,7 @@ async def _wanted(call: Call, present: Sequence[Grant], given: Sequence[GrantSet
 
 def _users_with_grants(r: Reader, *, after: str, limit: int, search: str) -> list[tuple[User, list[Grant]]]:
     found = users.list_users(r, after=(after,) if after else (), limit=limit, search=search)
-    return [(user, users.permissions_of_user(r, user.id)) for user in found]
+    return [(user, permissions_of_user(r, user.id)) for user in found]
 
 
 def _set_permissions(

@@ -14,7 +14,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.users.permissions import find_user
 from pkgrepo.model import Action, Identity, Repository
-from pkgrepo.storage.catalog.people.users import permissions_of_user
+from pkgrepo.storage.catalog.people.grants import permissions_of_user
 
 table = Table("users")
 

@@ -21,6 +21,7 @@ from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import OwnChange, Password, PasswordChange, Permissions, UserRecord, Whoami
 from pkgrepo.model import User
 from pkgrepo.storage.catalog.people import users
+from pkgrepo.storage.catalog.people.grants import permissions_of_user
 from pkgrepo.storage.catalog.people.logins import Session, end_other_sessions, end_session, list_sessions
 from pkgrepo.storage.catalog.server.quotas import QuotaKind
 
@@ -63,7 +64,7 @@ async def show_own_quota(call: Call) -> QuotaRecord:
 async def show_own_permissions(call: Call) -> Permissions:
     """Flags, default actions, and grants in repositories, including those of groups."""
     user = await _user(call)
-    found = await call.catalog.look(users.permissions_of_user, user.id)
+    found = await call.catalog.look(permissions_of_user, user.id)
     return Permissions.of(user, found, call.registry.listed())
 
 

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from attrs import Factory, define
 
 from pkgrepo.formats.conda.names import parse_file_name
-from pkgrepo.formats.python.names import find_version, normalise, split_companion
+from pkgrepo.formats.python.names import normalise, split_companion
+from pkgrepo.formats.python.versions import find_version
 
 from .others import CONDA, MAVEN
 from .python import PYTHON

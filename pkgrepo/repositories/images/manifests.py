@@ -6,10 +6,8 @@ The trust in its manifests is updated in the transaction that changes the image 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-from attrs import frozen
 
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Invalid, existing
@@ -36,12 +34,12 @@ from pkgrepo.repositories.images.push import (
     fixed_tags,
 )
 from pkgrepo.repositories.images.trash import keep_manifest, keep_tag
+from pkgrepo.repositories.images.trust import append_trust_events, update_trust
 from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images import linked_blobs, manifests, signatures, trust
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
-from pkgrepo.storage.catalog.images.signatures import TrustChange, add_signature, derive_trust
 from pkgrepo.storage.catalog.images.summaries import tags_of_manifest
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.server import repositories
@@ -254,71 +252,6 @@ def _end_leases(
         linked_blobs.end_leases(tx, package.id, [new.digest], client)
     else:
         linked_blobs.lease(tx, package.id, new.digest, client, now_ms)
-
-
-@frozen
-class FoundSignatures:
-    """The verified signatures in a manifest: of the digest ``subject``, by these keys."""
-
-    manifest: str
-    subject: str
-    keys: frozenset[str]
-
-
-def note_signatures(
-    tx: Transaction,
-    repository: Repository,
-    image: str,
-    found: Sequence[FoundSignatures],
-    trusted: Collection[str],
-    actor: Actor,
-    now_ms: int,
-) -> None:
-    """
-    Store verified signatures of an image, and update the trust in what they sign.
-
-    ``trusted`` are the ids of the trusted keys. It is no error if the image or a manifest was removed meanwhile.
-    """
-    package = packages.find_package(tx, repository.id, image)
-    if package is None:
-        return
-    for each in found:
-        add_signature(tx, package.id, each.manifest, each.subject, each.keys)
-    update_trust(tx, repository, package, sorted({each.subject for each in found}), trusted, actor, now_ms)
-
-
-def update_trust(
-    tx: Transaction,
-    repository: Repository,
-    package: Package,
-    digests: Iterable[str],
-    trusted: Collection[str],
-    actor: Actor,
-    now_ms: int,
-) -> None:
-    """Derive the trust in some manifests of an image from its signatures again, and append the events."""
-    for digest in digests:
-        change = derive_trust(tx, package.id, digest, trusted)
-        append_trust_events(tx, repository, package, digest, change, actor, now_ms)
-
-
-def append_trust_events(
-    tx: Transaction,
-    repository: Repository,
-    package: Package,
-    digest: str,
-    change: TrustChange,
-    actor: Actor,
-    now_ms: int,
-) -> None:
-    """Append the events for a change of the trust in a manifest; none if nothing changed."""
-    if change == TrustChange():
-        return
-    package = bump_package_serial(tx, repository, package, now_ms)
-    if change.gained or change.settled:
-        append_package_event(tx, package, "trusted", {"digest": digest, "keys": sorted(change.gained)}, actor, now_ms)
-    if change.lost:
-        append_package_event(tx, package, "untrusted", {"digest": digest, "keys": sorted(change.lost)}, actor, now_ms)
 
 
 def delete_tag(

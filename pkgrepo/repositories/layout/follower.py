@@ -34,9 +34,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Final
 
-from attrs import frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import deferLater
@@ -47,6 +45,7 @@ from pkgrepo.concurrency.services import Service
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.context import FAILURES, MaintenanceContext, reason_of
+from pkgrepo.repositories.layout.retries import PACE, Pace
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.packages.events import Event
 from pkgrepo.storage.catalog.server import layout_pending
@@ -58,40 +57,18 @@ from .updater import LayoutUpdater
 
 log = Logger()
 
-PAUSE_FACTOR: Final = 3  # times the duration of a round, so that the follower uses a quarter of the time at most
-BYTES_PER_S: Final = 16 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
-
-
-@frozen
-class Pace:
-    """How much is handled at once, and what is waited for; times in seconds."""
-
-    batch: int = 1000  # events; a package that many of them name is shown once
-    pause_s: float = 0.1  # at least between two rounds while changes keep coming
-    max_pause_s: float = 10.0
-    quiet_s: float = 2.0  # without a change of a proxy, after which its changes are shown; installs have shorter pauses
-    longest_quiet_s: float = 30.0  # that its first change waits at most
-    mark_after_s: float = 600.0  # from a change until the mark is moved, which syncs the file system
-    mark_events: int = 10_000  # after the mark until it is moved; to compare them again takes some seconds
-    retry_page: int = 100  # pending entries that are tried between two batches of events
-    retry_s: float = 10.0  # until the next pass over them; doubled after each pass in which nothing succeeded
-
-    def pause_after(self, round_s: float, written: int = 0) -> float:
-        """The seconds to pause after a round of this duration that wrote this many bytes of documents."""
-        return max(self.pause_s, min(self.max_pause_s, max(PAUSE_FACTOR * round_s, written / BYTES_PER_S)))
-
 
 class LayoutFollower(Service):
     """Handles the events of all repositories in batches, whenever ``notify`` is called."""
 
-    def __init__(self, context: MaintenanceContext, pace: Pace = Pace()) -> None:
+    def __init__(self, context: MaintenanceContext, pace: Pace = PACE) -> None:
         self.pace = pace
         self._catalog = context.catalog
         self._registry = context.registry
         self._pools = context.pools
         self._updater = LayoutUpdater(context)
         self._storages = StorageLayouts(context)
-        self._retries = Retries(context, self._show_pending, self._sync, self.notify, pace.retry_page, pace.retry_s)
+        self._retries = Retries(context, self._show_pending, self._sync, self.notify, pace)
         self._following: Deferred[None] | None = None
         self._open = False  # whether more work may begin
         self._notified = False

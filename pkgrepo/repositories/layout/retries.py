@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Awaitable, Callable
+from typing import Final
 
-from attrs import Factory, define
+from attrs import Factory, define, frozen
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 
@@ -23,6 +24,31 @@ log = Logger()
 
 MAX_RETRY_S = 300.0
 NO_ROOM = frozenset({os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)})
+
+PAUSE_FACTOR: Final = 3  # times the duration of a round, so that the follower uses a quarter of the time at most
+BYTES_PER_S: Final = 16 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
+
+
+@frozen
+class Pace:
+    """How much is handled at once, and what is waited for; times in seconds."""
+
+    batch: int = 1000  # events; a package that many of them name is shown once
+    pause_s: float = 0.1  # at least between two rounds while changes keep coming
+    max_pause_s: float = 10.0
+    quiet_s: float = 2.0  # without a change of a proxy, after which its changes are shown; installs have shorter pauses
+    longest_quiet_s: float = 30.0  # that its first change waits at most
+    mark_after_s: float = 600.0  # from a change until the mark is moved, which syncs the file system
+    mark_events: int = 10_000  # after the mark until it is moved; to compare them again takes some seconds
+    retry_page: int = 100  # pending entries that are tried between two batches of events
+    retry_s: float = 10.0  # until the next pass over them; doubled after each pass in which nothing succeeded
+
+    def pause_after(self, round_s: float, written: int = 0) -> float:
+        """The seconds to pause after a round of this duration that wrote this many bytes of documents."""
+        return max(self.pause_s, min(self.max_pause_s, max(PAUSE_FACTOR * round_s, written / BYTES_PER_S)))
+
+
+PACE: Final = Pace()
 
 
 @define
@@ -46,8 +72,7 @@ class Retries(MaintenanceWork):
         show: Callable[[Entry], Awaitable[dict[Entry, str]]],
         sync: Callable[[], Awaitable[None]],
         notify: Callable[[], None],
-        page: int,
-        retry_s: float,
+        pace: Pace,
     ) -> None:
         super().__init__(context)
         self._show = show
@@ -56,8 +81,8 @@ class Retries(MaintenanceWork):
         self._open = False
         self._scheduling = True
         self._pass: _Pass | None = None
-        self._page = page
-        self._retry_s = self._delay_s = retry_s
+        self._page = pace.retry_page
+        self._retry_s = self._delay_s = pace.retry_s
         self._out_of_room = False  # whether entries of the last pass failed for lack of room on the disk
         self._timer: IDelayedCall | None = None
 

@@ -16,9 +16,10 @@ from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.errors import AlreadyExists, AuthenticationFailed
 from pkgrepo.model import Action, RepositoryScope, SubjectKind, TokenKind, TokenLimits
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
+from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, remove_project
 from pkgrepo.storage.catalog.people.tokens import add_token, get_token, revoke_token
-from pkgrepo.storage.catalog.people.users import add_user, list_users, remove_user, set_permission
+from pkgrepo.storage.catalog.people.users import add_user, list_users, remove_user
 from tests.support.auth import PASSWORD, InlineThreads, basic, make_factors, make_repository
 from tests.support.catalog import insert_repository
 from tests.support.quick_starts import FAST

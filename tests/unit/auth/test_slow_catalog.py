@@ -14,9 +14,10 @@ from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.model import ANONYMOUS, Action, ProjectRole, SubjectKind, Visibility
+from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.logins import add_unlock
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
-from pkgrepo.storage.catalog.people.users import identity_snapshot, set_permission, update_user
+from pkgrepo.storage.catalog.people.users import identity_snapshot, update_user
 from tests.support.auth import PASSWORD, AuthServices, basic, make_factors
 from tests.support.delayed_catalog import DelayedCatalog
 

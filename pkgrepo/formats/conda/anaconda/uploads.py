@@ -184,7 +184,7 @@ def publish_upload(
 
 
 def _forget(tx: Transaction, _repository: Repository, _now_ms: int, *, deployment_id: int) -> Sequence[str]:
-    deployments.forget_published(tx, deployment_id)
+    deployments.forget_deployment(tx, deployment_id, DeploymentState.PUBLISHED)
     return ()
 
 

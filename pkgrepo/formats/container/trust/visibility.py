@@ -61,8 +61,8 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import SYSTEM, Identity, Repository
-from pkgrepo.repositories.images.manifests import FoundSignatures, note_signatures
 from pkgrepo.repositories.images.push import Quarantine, VerifiedSignatures
+from pkgrepo.repositories.images.trust import FoundSignatures, note_signatures
 from pkgrepo.storage.catalog.images import signatures, trust
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from pkgrepo.errors import Conflict, Forbidden, Outdated, PkgrepoError, UpstreamFailed
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import DeployRequirements
 from pkgrepo.formats.maven.deploy.access import Pusher
-from pkgrepo.formats.maven.deploy.contents import SIGNED_BY_ASC, component_list
-from pkgrepo.formats.maven.deploy.problems import SHOWN_COMPONENTS, Problems, first_sentence
+from pkgrepo.formats.maven.deploy.contents import SIGNED_BY_ASC
+from pkgrepo.formats.maven.deploy.parts import Part, one_of_each, plugins_of, releases_of, split_parts, summary_of
+from pkgrepo.formats.maven.deploy.problems import Problems, first_sentence
 from pkgrepo.formats.maven.deploy.storing import Turns
 from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.metadata.plugins import (
@@ -31,12 +32,9 @@ from pkgrepo.formats.maven.metadata.plugins import (
     put_plugins,
 )
 from pkgrepo.formats.maven.metadata.reading import Plugin
-from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.openpgp import LARGEST_SIGNATURE, is_signed_by, read_certificates
-from pkgrepo.formats.maven.paths import ArtifactFile, Metadata, parse_text
+from pkgrepo.formats.maven.paths import ArtifactFile, Metadata
 from pkgrepo.formats.maven.push_rules import PushPermit, check_push
-from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
-from pkgrepo.formats.maven.upload.jar import FACTS
 from pkgrepo.gateway.publishing.stages import as_staged, make_opening
 from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.responses import Refusal
@@ -49,66 +47,6 @@ from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments
 from pkgrepo.storage.catalog.packages.release_batches import find_files, paths_with_files
 from pkgrepo.storage.catalog.packages.tree import file_or_folder, folders_with_files, list_folders
-
-
-@frozen
-class Part:
-    """
-    Files of one version to which the same push rules apply.
-
-    Those of a snapshot without a timestamp may be replaced where others may not, so they are a part of their own.
-    """
-
-    coordinates: Coordinates
-    files: tuple[tuple[ArtifactFile, StagedFile], ...]
-
-    @property
-    def first(self) -> ArtifactFile:
-        """Any of the files, to ask for the rules."""
-        return self.files[0][0]
-
-    @property
-    def meta(self) -> Mapping[str, Any] | None:
-        """What its POM says of the version; of several builds of a snapshot that of the newest; None without POM."""
-        poms = [
-            (file.timestamp or "", file.build or 0, staged) for file, staged in self.files if "meta" in staged.attrs
-        ]
-        if not poms:
-            return None
-        found: Mapping[str, Any] = max(poms, key=lambda each: each[:2])[2].attrs["meta"]
-        return found
-
-    @property
-    def plugin(self) -> Mapping[str, str] | None:
-        """Prefix and name of the plugin that it is, or None."""
-        return next((staged.attrs["plugin"] for _, staged in self.files if "plugin" in staged.attrs), None)
-
-
-def split_parts(staged: Iterable[StagedFile]) -> list[Part]:
-    """The parts of a deployment, ordered by directory. Takes some 10 us per file."""
-    found: dict[tuple[str, bool], list[tuple[ArtifactFile, StagedFile]]] = {}
-    staged = list(staged)
-    for file, each in zip(artifact_files(staged), staged, strict=True):
-        found.setdefault(part_key(file), []).append((file, each))
-    return [Part(found[key][0][0].coordinates, tuple(found[key])) for key in sorted(found)]
-
-
-def artifact_files(staged: Iterable[StagedFile]) -> list[ArtifactFile]:
-    """What the paths of staged files mean."""
-    found = [parse_text(each.path) for each in staged]
-    assert all(isinstance(each, ArtifactFile) for each in found), "they were checked before they were staged"
-    return found  # type: ignore[return-value]
-
-
-def one_of_each(files: Iterable[ArtifactFile]) -> Sequence[ArtifactFile]:
-    """One file of each part, in the order of their directories."""
-    found = {part_key(each): each for each in files}
-    return [found[key] for key in sorted(found)]
-
-
-def part_key(file: ArtifactFile) -> tuple[str, bool]:
-    """What the files of one part have in common."""
-    return file.coordinates.directory, file.literal_snapshot
 
 
 class Refused(PkgrepoError):  # noqa: N818 - named for what happened
@@ -147,10 +85,10 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
     parts = await _parts(context, deployment)
     permits = await _permits(as_stage(context), pusher.identity, [each.first for each in parts])
     await _check_places(context, parts, permits)
-    releases = await services.pools.cpu(_releases, parts, permits)
+    releases = await services.pools.cpu(releases_of, parts, permits)
     opening = make_opening(services, repository, repository, deployment.name or "a bundle", deployment.uid)
     async with services.publisher.stage(repository) as staged:
-        plugins = [await new_list(staged, group, found) for group, found in _plugins(parts).items()]
+        plugins = [await new_list(staged, group, found) for group, found in plugins_of(parts).items()]
         await services.publisher.change_with_blobs(
             validate_with_stage,
             repository,
@@ -159,7 +97,7 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
             deployment,
             size,
             releases,
-            _summary(parts),
+            summary_of(parts),
             pusher.actor,
             index_artifact,
             opening.open,
@@ -203,9 +141,9 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
     repository = context.repository
     parts = await _parts(context, deployment)
     permits = await _permits(context, identity, [each.first for each in parts])
-    await _permits(context, identity, [group_metadata(each) for each in _plugins(parts)])
+    await _permits(context, identity, [group_metadata(each) for each in plugins_of(parts)])
     await _check_places(context, parts, permits)
-    releases = await context.services.pools.cpu(_releases, parts, permits)
+    releases = await context.services.pools.cpu(releases_of, parts, permits)
     try:
         await context.services.publisher.check(repository, [each.package_key for each in releases])
     except (Forbidden, UpstreamFailed) as error:
@@ -213,22 +151,12 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
         problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
         raise Refused(problems) from None
     guard = partial(_guard, repository=repository, parts=parts, permits=permits)
-    published = await _publish(context, deployment, releases, _summary(parts), actor, _plugins(parts), guard)
+    published = await _publish(context, deployment, releases, summary_of(parts), actor, plugins_of(parts), guard)
     turns = Turns()
     for release, result in zip(releases, published, strict=True):
         await turns.rest()
         if result.changed:
             log_published(repository, release.package_key, release.version_text, actor)
-
-
-def _summary(parts: Sequence[Part]) -> dict[str, Any]:
-    """What is kept of a deployment: its components, and the number of its files."""
-    coordinates = dict.fromkeys(each.coordinates for each in parts)
-    return {
-        "components": component_list(coordinates, SHOWN_COMPONENTS),
-        "component_count": len(coordinates),
-        "file_count": sum(len(each.files) for each in parts),
-    }
 
 
 async def _publish(
@@ -306,24 +234,6 @@ async def _check_places(context: MavenContext, parts: Sequence[Part], permits: S
         raise Refused(problems)
 
 
-def _releases(parts: Sequence[Part], permits: Sequence[PushPermit]) -> list[Release]:
-    return [
-        make_release(
-            part.coordinates,
-            [new_file(file, staged.blob, **_facts(staged)) for file, staged in part.files],
-            part.meta,
-            overwrite=permit.overwrite,
-            reuse=permit.reuse,
-        )
-        for part, permit in zip(parts, permits, strict=True)
-    ]
-
-
-def _facts(staged: StagedFile) -> dict[str, Any]:
-    """The attributes of a staged file that are those of the published one, too."""
-    return {FACTS: staged.attrs[FACTS]} if FACTS in staged.attrs else {}
-
-
 def _guard(
     tx: Transaction, _now_ms: int, repository: Repository, parts: Sequence[Part], permits: Sequence[PushPermit]
 ) -> None:
@@ -333,16 +243,6 @@ def _guard(
         raise Refused(problems)
     paths = [file.path for part in parts for file, _ in part.files]
     checksum_claims.remove_claims(tx, repository.id, paths)
-
-
-def _plugins(parts: Iterable[Part]) -> dict[str, list[Plugin]]:
-    """The plugins among the parts, by group."""
-    found: dict[str, list[Plugin]] = {}
-    for part in parts:
-        if part.plugin is not None:
-            at = part.coordinates
-            found.setdefault(at.group, []).append(Plugin(part.plugin["prefix"], at.artifact, part.plugin["name"]))
-    return found
 
 
 def _put_all(

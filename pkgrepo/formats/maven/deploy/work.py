@@ -15,7 +15,7 @@ PUBLISHING  ``publish``: one transaction with all         PUBLISHED; FAILED if a
             releases and the end of the deployment        again; after another error the state before
 ==========  ============================================  ==============================================================
 
-A process that is stopped releases its deployments, and the leases of one that is killed expire; ``ResumeDeployments``
+A process that is stopped releases its deployments, and the leases of one that is killed expire; ``resume_interrupted``
 takes them over. Files that are stored are not stored again. A deployment whose archive had not arrived fails. For the
 meaning of the states see ``pkgrepo.storage.catalog.packages.deployments``.
 """
@@ -27,21 +27,19 @@ from io import FileIO
 from typing import Any, Final
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.archives.source import Source
-from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Conflict, PkgrepoError
 from pkgrepo.formats.maven.caches import MavenCaches, MavenContext
 from pkgrepo.formats.maven.configuration import DeployRequirements
 from pkgrepo.formats.maven.deploy.access import Pusher, Wish, begin, find_pusher, most_open
 from pkgrepo.formats.maven.deploy.contents import Contents, check_contents, check_digests, survey
+from pkgrepo.formats.maven.deploy.parts import artifact_files
 from pkgrepo.formats.maven.deploy.problems import WHOLE, Problems
 from pkgrepo.formats.maven.deploy.publishing import (
     Refused,
-    artifact_files,
     as_stage,
     check_rules,
     check_signatures,
@@ -164,35 +162,25 @@ async def drop(context: MavenContext, pusher: Pusher, deployment: Deployment) ->
     return removed
 
 
-class ResumeDeployments(PeriodicTask):
+async def resume_interrupted(services: Services, format_name: str, caches: MavenCaches) -> None:
     """
-    Takes over deployments whose process stopped, at start and then every ``EVERY_S`` seconds.
+    Take over deployments whose process stopped, until one of them waits for its turn.
 
-    ``format_name`` is that of Maven.
+    Other processes take over the others. ``format_name`` is that of Maven.
     """
-
-    def __init__(self, services: Services, format_name: str, caches: MavenCaches, reactor: IReactorTime) -> None:
-        super().__init__(self.run_once, reactor, every_s=EVERY_S, what="going on with deployments")
-        self._services = services
-        self._format_name = format_name
-        self._caches = caches
-
-    async def run_once(self) -> None:
-        """Take over deployments until one of them waits for its turn; other processes take over the others."""
-        services = self._services
-        now_ms = services.clock.now_ms()
-        found: list[Deployment] = await services.catalog.look(deployments.list_interrupted, now_ms, AT_A_TIME)
-        if found:
-            await services.registry.refresh()
-        for each in found:
-            if self._caches.running.turns.waiting:
-                return
-            repository = services.registry.find_id(each.repository_id)
-            if repository is None or repository.format != self._format_name:
-                continue
-            taken = await services.catalog.write(deployments.take_over, each.id, services.clock.now_ms())
-            if taken is not None:
-                resume(Context(services, repository, self._caches), taken)
+    now_ms = services.clock.now_ms()
+    found: list[Deployment] = await services.catalog.look(deployments.list_interrupted, now_ms, AT_A_TIME)
+    if found:
+        await services.registry.refresh()
+    for each in found:
+        if caches.running.turns.waiting:
+            return
+        repository = services.registry.find_id(each.repository_id)
+        if repository is None or repository.format != format_name:
+            continue
+        taken = await services.catalog.write(deployments.take_over, each.id, services.clock.now_ms())
+        if taken is not None:
+            resume(Context(services, repository, caches), taken)
 
 
 async def _work(
@@ -237,7 +225,7 @@ async def _receive(context: MavenContext, started: Started, staged: Staged, rece
             keep_archive, context.repository, staged, [received], deployment.id, received
         )
     except BaseException as error:  # noqa: BLE001 - passed on to the client
-        await context.services.catalog.write(deployments.forget_deployment, deployment.id)
+        await context.services.catalog.write(deployments.forget_deployment, deployment.id, PENDING)
         if not started.arrived.called:
             started.arrived.errback(error)
         return None

@@ -22,7 +22,7 @@ from pkgrepo.formats.maven.listing import active_members
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.storage.catalog.packages.name_search import Match
+from pkgrepo.storage.catalog.packages.search.matching import Match
 from pkgrepo.storage.catalog.rows import dump, like
 from pkgrepo.untrusted.text import quoted
 

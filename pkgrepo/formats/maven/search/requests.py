@@ -29,8 +29,9 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Package, Repository, RepositoryType, Version
-from pkgrepo.storage.catalog.packages import name_search, packages, versions
-from pkgrepo.storage.catalog.packages.name_search import Match, matching_packages
+from pkgrepo.storage.catalog.packages import packages, versions
+from pkgrepo.storage.catalog.packages.search import matching
+from pkgrepo.storage.catalog.packages.search.matching import Match, matching_packages
 from pkgrepo.storage.catalog.packages.tree import list_files
 
 SOLR: Final = b"/solrsearch/select"
@@ -152,8 +153,8 @@ def find_artifacts(
     """The artifacts that match; ``readable`` are the only keys that may be shown, None for all."""
     ids = [each.id for each in repositories]
     if readable is None:
-        total = name_search.count_packages(r, ids, match)
-        keys = name_search.matching_packages(r, ids, match, start, rows)
+        total = matching.count_packages(r, ids, match)
+        keys = matching.matching_packages(r, ids, match, start, rows)
     else:
         shown = sorted(readable)
         total, keys = len(shown), shown[start : start + rows]
@@ -178,10 +179,10 @@ def find_artifact_versions(
     """
     ids = [each.id for each in repositories]
     if readable is None:
-        total = name_search.count_versions(r, ids, match)
-        found = name_search.matching_versions(r, ids, match, start, rows)
+        total = matching.count_versions(r, ids, match)
+        found = matching.matching_versions(r, ids, match, start, rows)
     else:
-        every = [each for each in name_search.matching_versions(r, ids, match, 0, 10_000) if each[0] in readable]
+        every = [each for each in matching.matching_versions(r, ids, match, 0, 10_000) if each[0] in readable]
         total, found = len(every), every[start : start + rows]
     return Page([each for key, version in found for each in _version(r, repositories, key, version, joined)], total)
 

@@ -16,7 +16,8 @@ from attrs import evolve, field, frozen
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.python.index.pages import JSON_PAGE, format_time, quote
-from pkgrepo.formats.python.names import FileName, find_version, parse_filename
+from pkgrepo.formats.python.names import FileName, parse_filename
+from pkgrepo.formats.python.versions import find_version
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Version, VersionState
 from pkgrepo.model.advisories import Advisory

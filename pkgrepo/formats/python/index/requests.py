@@ -15,14 +15,8 @@ from pkgrepo.formats.python.index.indexing import JSON_TYPE
 from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
 from pkgrepo.formats.python.index.project_json import read_listed
 from pkgrepo.formats.python.index.project_lists import MergedLists, Project
-from pkgrepo.formats.python.names import (
-    PROVENANCE,
-    file_path,
-    parse_filename,
-    project_key,
-    split_companion,
-    version_key,
-)
+from pkgrepo.formats.python.names import PROVENANCE, file_path, parse_filename, project_key, split_companion
+from pkgrepo.formats.python.versions import version_key
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.responses.cache import CachedResponse
 from pkgrepo.gateway.responses.content import SAFE, choose_encoding, document_cache_control, document_response

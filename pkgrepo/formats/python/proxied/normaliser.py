@@ -35,10 +35,8 @@ from pkgrepo.formats.python.names import (
     FileName,
     collapse,
     file_path,
-    find_version,
     is_valid_name,
     parse_filename,
-    parse_version,
 )
 from pkgrepo.formats.python.proxied.listing import (
     ListedFile,
@@ -48,6 +46,7 @@ from pkgrepo.formats.python.proxied.listing import (
     read_json,
     read_json_list,
 )
+from pkgrepo.formats.python.versions import find_version, parse_version
 from pkgrepo.outbound.urls import MOST_CHARACTERS, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.untrusted.text import quoted

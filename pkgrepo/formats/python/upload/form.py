@@ -26,9 +26,10 @@ from typing import Any, Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.names import FileName, normalise, parse_upload, parse_version
+from pkgrepo.formats.python.names import FileName, normalise, parse_upload
 from pkgrepo.formats.python.upload.metadata import CoreMetadata
 from pkgrepo.formats.python.upload.provenance import parse_attestations
+from pkgrepo.formats.python.versions import parse_version
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal

@@ -30,7 +30,8 @@ from pkgrepo.formats.python.limits import (
     MOST_REQUIREMENTS,
     REQUIREMENTS_SIZE,
 )
-from pkgrepo.formats.python.names import FileName, find_version, normalise, parse_version
+from pkgrepo.formats.python.names import FileName, normalise
+from pkgrepo.formats.python.versions import find_version, parse_version
 
 _HEAD_DEFECTS = (FirstHeaderLineIsContinuationDefect, MisplacedEnvelopeHeaderDefect, MissingHeaderBodySeparatorDefect)
 

@@ -25,10 +25,10 @@ from pkgrepo.formats.python.names import (
     file_path,
     parse_upload,
     project_key,
-    version_key,
 )
 from pkgrepo.formats.python.refusals import misplaced
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
+from pkgrepo.formats.python.versions import version_key
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.publishing.quotas import note_quotas

@@ -243,14 +243,9 @@ def remove_deployment(tx: Transaction, deployment_id: int) -> bool:
     return bool(removed)
 
 
-def forget_deployment(tx: Transaction, deployment_id: int) -> None:
-    """Remove a deployment whose bytes did not arrive."""
-    tx.send("DELETE FROM deployment WHERE id = ? AND state = 'PENDING'", (deployment_id,))
-
-
-def forget_published(tx: Transaction, deployment_id: int) -> None:
-    """Remove a deployment that is published, and that no client will ask for."""
-    tx.send("DELETE FROM deployment WHERE id = ? AND state = 'PUBLISHED'", (deployment_id,))
+def forget_deployment(tx: Transaction, deployment_id: int, state: DeploymentState) -> None:
+    """Remove a deployment in this state: its bytes did not arrive, or it is published and no client will ask for it."""
+    tx.send("DELETE FROM deployment WHERE id = ? AND state = ?", (deployment_id, state))
 
 
 def forget_unused(tx: Transaction, repository_id: int, before_ms: int, limit: int) -> None:

@@ -11,9 +11,8 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Row, Value
 from pkgrepo.model import Origin, VersionState
 from pkgrepo.storage.catalog.orders import Order, both_ways
+from pkgrepo.storage.catalog.packages.text_index import find_terms, narrowed, tables
 from pkgrepo.storage.catalog.rows import LIKE, at, every, find, like, load, non_null, number, optional_conditions, to_ms
-
-from .text_index import find_terms, narrowed, tables
 
 
 @frozen

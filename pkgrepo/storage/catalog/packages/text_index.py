@@ -22,7 +22,13 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Version, VersionState
 from pkgrepo.storage.catalog.packages import versions
 from pkgrepo.storage.catalog.packages.dependencies import put_dependencies
-from pkgrepo.storage.catalog.rows import column, number, scalar
+from pkgrepo.storage.catalog.rows import (
+    LIKE,
+    column,
+    number,
+    placeholders,
+    scalar,
+)
 
 _PEOPLE: Final = ("maintainers", "maintainer", "maintainer_email", "author", "authors", "author_email", "developers")
 MOST_PEOPLE: Final = 20
@@ -187,3 +193,13 @@ def _indexed(patterns: Sequence[str]) -> list[str]:
 
 def _unescape(match: re.Match[str]) -> str:
     return "_" if match[1] in "%_\\" else match[1]
+
+
+def named(terms: int, repositories: int, words: int) -> str:
+    """The conditions for the repository and the key of a package."""
+    return f"{narrowed(terms)}p.repository_id IN ({placeholders(repositories)}){with_words(words, terms)}"
+
+
+def with_words(count: int, terms: int = 0) -> str:
+    """The conditions that the key of a package matches this number of words."""
+    return f" AND {key_of(terms)} {LIKE}" * count

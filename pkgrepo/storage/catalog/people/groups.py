@@ -14,7 +14,8 @@ from pkgrepo.model import Grant, Group, Owner, SubjectKind
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import LIKE, column, every, exists, find, insert, like, number, rows, to_ms, update
 
-from .users import bump_identity_serial, check_owns_nothing, grants_of, name_key
+from .grants import grants_of
+from .users import bump_identity_serial, check_owns_nothing, name_key
 
 _GROUP, _group = rows(Group, "user_group")
 _SEARCH = f"key {LIKE} OR description {LIKE}"

@@ -29,7 +29,8 @@ from pkgrepo.storage.catalog.rows import (
 )
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, remove_limits
 
-from .users import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID, bump_identity_serial, name_key
+from .grants import SUBJECT_JOINS, SUBJECT_NAME, SUBJECT_UID
+from .users import bump_identity_serial, name_key
 
 _PROJECT, _project = rows(Project, "project", publishers=lambda text: tuple(load(text)))
 

@@ -8,18 +8,17 @@ transaction. Each process caches identities and permission decisions until the s
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack, cast
 
 from attrs import evolve
 
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound, existing
 from pkgrepo.interfaces import ICatalog, Reader, Transaction, Value
-from pkgrepo.model import Action, Grant, Owner, SubjectKind, TokenKind, User, UserKind
+from pkgrepo.model import Action, Owner, SubjectKind, TokenKind, User, UserKind
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import (
     LIKE,
-    dump_words,
     every,
     exists,
     find,
@@ -78,19 +77,8 @@ USER_ORDERS: Final[Mapping[str, Order[User]]] = both_ways(
     }
 )
 
-# The public id and the name of the user or group in row ``s`` (subject_kind, subject_id), and the joins that they need.
-SUBJECT_UID = "COALESCE(a.uid, g.uid, '')"
-SUBJECT_NAME = "COALESCE(a.username, g.name, '')"
-SUBJECT_JOINS = """
-    LEFT JOIN account a ON s.subject_kind = 'user' AND a.id = s.subject_id
-    LEFT JOIN user_group g ON s.subject_kind = 'group' AND g.id = s.subject_id
-"""
 
-
-_GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
-_GRANT, _grant = rows(
-    Grant, f"permission s {SUBJECT_JOINS}", of="s", subject_uid=SUBJECT_UID, subject_name=SUBJECT_NAME
-)
+GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
 
 
 class _Fields(TypedDict, total=False):
@@ -209,7 +197,7 @@ def count_users(r: Reader, search: str = "", kind: UserKind | None = None, absen
 def services_of(r: Reader, user_id: int, *, limit: int = 1000) -> list[User]:
     """The service accounts that a user owns, alone or as a member of a group, by name."""
     sql = f"""{_USER} WHERE (owner_kind = 'user' AND owner_id = ?)
-        OR (owner_kind = 'group' AND owner_id IN {_GROUPS_OF_USER}) ORDER BY key LIMIT ?"""
+        OR (owner_kind = 'group' AND owner_id IN {GROUPS_OF_USER}) ORDER BY key LIMIT ?"""
     return every(r, _user, sql, (user_id, user_id, limit))
 
 
@@ -374,49 +362,3 @@ def _parameters(values: Sequence[Value]) -> list[Value]:
 
 def _privileges(user: User) -> tuple[bool, ...]:
     return user.active, user.admin, user.user_manager, user.system_manager
-
-
-def set_permission(
-    tx: Transaction, repository_id: int, kind: SubjectKind, subject_id: int, actions: Iterable[Action] | None
-) -> None:
-    """
-    Set the actions that a user or group may perform in a repository.
-
-    They replace the previous ones. An empty set refuses every action; ``None`` removes the grant.
-    """
-    if actions is None:
-        tx.execute(
-            "DELETE FROM permission WHERE repository_id = ? AND subject_kind = ? AND subject_id = ?",
-            (repository_id, kind, subject_id),
-        )
-    else:
-        tx.execute(
-            """
-            INSERT INTO permission (repository_id, subject_kind, subject_id, actions) VALUES (?, ?, ?, ?)
-            ON CONFLICT (repository_id, subject_kind, subject_id) DO UPDATE SET actions = excluded.actions
-            """,
-            (repository_id, kind, subject_id, dump_words(actions)),
-        )
-    bump_identity_serial(tx)
-
-
-def grants_of(r: Reader, kind: SubjectKind, subject_id: int) -> list[Grant]:
-    """The grants of a user or of a group itself."""
-    return every(r, _grant, f"{_GRANT} WHERE s.subject_kind = ? AND s.subject_id = ?", (kind, subject_id))
-
-
-def permissions_of_user(r: Reader, user_id: int) -> list[Grant]:
-    """The grants of a user, then those of the groups that the user is a member of."""
-    sql = f"{_GRANT} WHERE s.subject_kind = 'group' AND s.subject_id IN {_GROUPS_OF_USER}"
-    return grants_of(r, SubjectKind.USER, user_id) + every(r, _grant, sql, (user_id,))
-
-
-def replace_grants(
-    tx: Transaction, kind: SubjectKind, subject_id: int, wanted: Mapping[int, frozenset[Action]]
-) -> None:
-    """Make ``wanted`` (actions by the catalog key of the repository) the only grants of a user or group."""
-    for grant in grants_of(tx, kind, subject_id):
-        if grant.repository_id not in wanted:
-            set_permission(tx, grant.repository_id, kind, subject_id, None)
-    for repository_id, actions in wanted.items():
-        set_permission(tx, repository_id, kind, subject_id, actions)

@@ -9,8 +9,9 @@ import pytest
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.errors import Forbidden
 from pkgrepo.model import Action, Identity, ProjectRole, RepositoryScope, SubjectKind, TokenLimits, User, Visibility
+from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.projects import add_project, set_project_member
-from pkgrepo.storage.catalog.people.users import find_user, set_permission
+from pkgrepo.storage.catalog.people.users import find_user
 from tests.support.auth import AuthServices
 from tests.support.repositories import now
 

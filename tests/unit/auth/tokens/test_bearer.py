@@ -12,7 +12,7 @@ from pkgrepo.auth.tokens.bearer import Access, BearerTokens, SigningKeys, allowe
 from pkgrepo.auth.tokens.limits import SERVER_SCOPES
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.model import ANONYMOUS, Action, RepositoryScope, SubjectKind, TokenLimits, Visibility
-from pkgrepo.storage.catalog.people.users import set_permission
+from pkgrepo.storage.catalog.people.grants import set_permission
 from tests.support.auth import START
 from tests.support.repositories import now
 

@@ -6,14 +6,8 @@ from hypothesis import strategies as st
 from packaging.version import InvalidVersion, Version
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.names import (
-    OLD_SDIST_ENDINGS,
-    is_valid_name,
-    normalise,
-    parse_filename,
-    parse_upload,
-    parse_version,
-)
+from pkgrepo.formats.python.names import OLD_SDIST_ENDINGS, is_valid_name, normalise, parse_filename, parse_upload
+from pkgrepo.formats.python.versions import parse_version
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 10**30))
 

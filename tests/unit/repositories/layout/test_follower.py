@@ -8,7 +8,8 @@ from twisted.internet.defer import maybeDeferred
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.model import SYSTEM, RepositoryType, VersionState
-from pkgrepo.repositories.layout.follower import PAUSE_FACTOR, LayoutFollower, Pace
+from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.layout.retries import PAUSE_FACTOR, Pace
 from pkgrepo.repositories.layout.sidecars import PackageSidecar, RepositorySidecar, VersionSidecar, decode
 from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.repositories.layout.writer import FileLayoutWriter

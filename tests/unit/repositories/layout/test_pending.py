@@ -11,7 +11,8 @@ from twisted.internet.task import Clock
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.layout import follower, retries
-from pkgrepo.repositories.layout.follower import LayoutFollower, Pace
+from pkgrepo.repositories.layout.follower import LayoutFollower
+from pkgrepo.repositories.layout.retries import Pace
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from tests.support.inprocess_server import until

@@ -10,8 +10,9 @@ import pytest
 from twisted.internet.task import Clock
 
 from pkgrepo.repositories.layout import follower, retries
-from pkgrepo.repositories.layout.follower import LayoutFollower, Pace
+from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker, read_marker
+from pkgrepo.repositories.layout.retries import Pace
 from pkgrepo.repositories.layout.sidecars import encode
 from pkgrepo.storage.catalog.packages import events
 from pkgrepo.storage.catalog.server import layout_pending, settings

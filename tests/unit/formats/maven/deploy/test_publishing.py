@@ -3,7 +3,8 @@
 import pytest
 
 from pkgrepo.formats.maven.configuration import PushRules
-from pkgrepo.formats.maven.deploy.publishing import find_problems, one_of_each, split_parts
+from pkgrepo.formats.maven.deploy.parts import one_of_each, split_parts
+from pkgrepo.formats.maven.deploy.publishing import find_problems
 from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit
 from pkgrepo.http.responses import Refusal

@@ -12,7 +12,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.python.index.indexing import index_project, read_parts, splice
 from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
 from pkgrepo.formats.python.index.project_lists import NAME_LISTS, PROJECT_LISTS, Project
-from pkgrepo.formats.python.names import parse_version
+from pkgrepo.formats.python.versions import parse_version
 from pkgrepo.model import SYSTEM, NewFile
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.package_lists import PackageList

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from pkgrepo.formats.python.index.project_json import Release, ReleaseFile, newest, project_json, read_listed
-from pkgrepo.formats.python.names import parse_version
 from pkgrepo.formats.python.upload.metadata import meta_json, parse_metadata
+from pkgrepo.formats.python.versions import parse_version
 from tests.support.python_packages import make_metadata
 
 BASE = "https://demo.example/repositories/main/py"

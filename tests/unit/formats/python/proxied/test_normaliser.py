@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.pages import HTML_PAGE, NAME_LIST
-from pkgrepo.formats.python.names import parse_version
 from pkgrepo.formats.python.proxied.normaliser import NAMES, Links, normalise, normalise_list
 from pkgrepo.formats.python.proxied.upstream import index_probes, list_question, page_question
+from pkgrepo.formats.python.versions import parse_version
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Context

@@ -148,7 +148,7 @@ def test_only_what_has_not_arrived_is_forgotten():
     arriving, stored = scene.add("one"), scene.add("two")
     scene.move(stored, PENDING, VALIDATING)
     for each in (arriving, stored):
-        scene.catalog.do(deployments.forget_deployment, each.id)
+        scene.catalog.do(deployments.forget_deployment, each.id, PENDING)
     assert scene.find("one") is None
     assert scene.find("two") is not None
 

@@ -3,6 +3,7 @@ import pytest
 from pkgrepo.errors import AlreadyExists, Conflict, NotFound
 from pkgrepo.model import Action, ProjectRole, SubjectKind, UserKind
 from pkgrepo.storage.catalog.people import groups, projects, users
+from pkgrepo.storage.catalog.people.grants import permissions_of_user, set_permission
 
 
 def add(catalog, username, **fields):
@@ -131,10 +132,10 @@ def test_a_removed_user_leaves_no_grants_and_memberships(catalog):
     project = catalog.do(projects.add_project, key="acme", owner_id=user.id, now_ms=1)
     group = catalog.do(groups.add_group, name="crew", now_ms=1)
     catalog.do(groups.add_group_member, group.id, user.id)
-    catalog.do(users.set_permission, 1, SubjectKind.USER, user.id, [Action.READ])
+    catalog.do(set_permission, 1, SubjectKind.USER, user.id, [Action.READ])
     catalog.do(projects.set_project_member, project.id, SubjectKind.USER, user.id, ProjectRole.OWNER)
     catalog.do(users.remove_user, user.id)
-    assert catalog.peek(users.permissions_of_user, user.id) == []
+    assert catalog.peek(permissions_of_user, user.id) == []
     assert catalog.peek(projects.roles_of_user, user.id) == {}
     assert catalog.tx.all("SELECT user_id FROM group_member") == []
     with pytest.raises(NotFound):
@@ -184,19 +185,19 @@ def test_a_group_is_found_by_id_and_by_name_in_any_case(catalog, crew):
 def test_adding_a_member_twice_changes_nothing(catalog, crew, alice):
     for _ in range(2):
         catalog.do(groups.add_group_member, crew.id, alice.id)
-    catalog.do(users.set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
-    assert len(catalog.peek(users.permissions_of_user, alice.id)) == 1
+    catalog.do(set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
+    assert len(catalog.peek(permissions_of_user, alice.id)) == 1
 
 
 def test_a_users_permissions_are_their_own_and_those_of_their_groups(catalog, crew, alice):
     other = catalog.do(groups.add_group, name="others", now_ms=1)
     catalog.do(groups.add_group_member, crew.id, alice.id)
-    catalog.do(users.set_permission, 1, SubjectKind.USER, alice.id, [Action.WRITE, Action.READ])
-    catalog.do(users.set_permission, 2, SubjectKind.GROUP, crew.id, [])
-    catalog.do(users.set_permission, 2, SubjectKind.GROUP, other.id, [Action.READ])
+    catalog.do(set_permission, 1, SubjectKind.USER, alice.id, [Action.WRITE, Action.READ])
+    catalog.do(set_permission, 2, SubjectKind.GROUP, crew.id, [])
+    catalog.do(set_permission, 2, SubjectKind.GROUP, other.id, [Action.READ])
     found = {
         (each.repository_id, each.subject_kind, each.subject_name): each.actions
-        for each in catalog.peek(users.permissions_of_user, alice.id)
+        for each in catalog.peek(permissions_of_user, alice.id)
     }
     assert found == {
         (1, SubjectKind.USER, "alice"): {Action.READ, Action.WRITE},
@@ -206,17 +207,17 @@ def test_a_users_permissions_are_their_own_and_those_of_their_groups(catalog, cr
 
 def test_a_user_and_a_group_of_one_number_are_kept_apart(catalog, crew, alice):
     assert crew.id == alice.id
-    catalog.do(users.set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
-    assert catalog.peek(users.permissions_of_user, alice.id) == []
+    catalog.do(set_permission, 1, SubjectKind.GROUP, crew.id, [Action.READ])
+    assert catalog.peek(permissions_of_user, alice.id) == []
 
 
 def test_setting_a_permission_again_replaces_it_and_none_removes_it(catalog, alice):
     for actions in ([Action.READ], [Action.WRITE]):
-        catalog.do(users.set_permission, 1, SubjectKind.USER, alice.id, actions)
-    (grant,) = catalog.peek(users.permissions_of_user, alice.id)
+        catalog.do(set_permission, 1, SubjectKind.USER, alice.id, actions)
+    (grant,) = catalog.peek(permissions_of_user, alice.id)
     assert (grant.actions, grant.subject_uid) == ({Action.WRITE}, alice.uid)
-    catalog.do(users.set_permission, 1, SubjectKind.USER, alice.id, None)
-    assert catalog.peek(users.permissions_of_user, alice.id) == []
+    catalog.do(set_permission, 1, SubjectKind.USER, alice.id, None)
+    assert catalog.peek(permissions_of_user, alice.id) == []
 
 
 def test_every_change_increments_the_serial(catalog, crew, alice):
@@ -226,5 +227,5 @@ def test_every_change_increments_the_serial(catalog, crew, alice):
         return catalog.peek(users.identity_serial) > before
 
     assert increments(groups.add_group_member, crew.id, alice.id)
-    assert increments(users.set_permission, 1, SubjectKind.USER, alice.id, [])
-    assert increments(users.set_permission, 1, SubjectKind.USER, alice.id, None)
+    assert increments(set_permission, 1, SubjectKind.USER, alice.id, [])
+    assert increments(set_permission, 1, SubjectKind.USER, alice.id, None)

@@ -1,8 +1,5 @@
 """
-Searches for packages: those that match patterns, and those of some repositories by words.
-
-Packages and versions that match patterns are those of some repositories taken together, each key once. Words are looked
-for in the keys of packages, and in what they say of themselves:
+Searches for packages of some repositories by words, in their keys and in what they say of themselves.
 
 ==================================  ==================================================================================
 packages with the words             are found by
@@ -34,9 +31,9 @@ from pkgrepo.storage.catalog.packages.text_index import (
     all_like,
     find_terms,
     is_indexed,
-    key_of,
-    narrowed,
+    named,
     tables,
+    with_words,
 )
 from pkgrepo.storage.catalog.rows import (
     LAST_CHARACTER,
@@ -44,30 +41,10 @@ from pkgrepo.storage.catalog.rows import (
     batches,
     column,
     like,
-    non_null,
     number,
-    optional_conditions,
     placeholders,
 )
 
-_OF_PACKAGE = (
-    "EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.key = ?)",
-    f"EXISTS (SELECT 1 FROM version x WHERE x.package_id = p.id AND x.meta {LIKE})",
-    f"EXISTS (SELECT 1 FROM file f WHERE f.package_id = p.id AND f.attrs {LIKE})",
-    f"""
-    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
-            WHERE f.package_id = p.id AND b.digests {LIKE})
-    """,
-)
-_OF_VERSION = (
-    "v.key = ?",
-    f"v.meta {LIKE}",
-    f"EXISTS (SELECT 1 FROM file f WHERE f.version_id = v.id AND f.attrs {LIKE})",
-    f"""
-    EXISTS (SELECT 1 FROM file f JOIN blob b ON b.storage_id = f.storage_id AND b.sha256 = f.sha256
-            WHERE f.version_id = v.id AND b.digests {LIKE})
-    """,
-)
 _CHUNK: Final = 500  # repositories in one query
 # 0 to 2 by how the key fits the first word, or 3; downloads; key; id of the repository
 _Hit = tuple[int, int, str, int]
@@ -113,115 +90,6 @@ class _Search:
         """The parameters of ``_HIT``."""
         first = self.words[0] if self.words else ""
         return first, like(first)[1:]
-
-
-@frozen
-class Match:
-    """
-    What is looked for; None and empty mean that it does not matter.
-
-    ``keys`` are operands of LIKE, all of which the key of the package must match; packages that match ``best`` come
-    first. ``version`` is the key of a version. The others are parts of JSON texts: ``meta`` of a version's metadata,
-    ``attrs`` of a file's attributes, ``digests`` of a file's digests without sha256.
-    """
-
-    keys: tuple[str, ...]
-    best: str = ""
-    version: str | None = None
-    meta: str | None = None
-    attrs: str | None = None
-    digests: str | None = None
-
-    @property
-    def values(self) -> list[Value]:
-        """The parameters of the optional conditions."""
-        return [self.version, *(None if each is None else like(each) for each in (self.meta, self.attrs, self.digests))]
-
-
-def matching_packages(r: Reader, repository_ids: Sequence[int], match: Match, skip: int, limit: int) -> list[str]:
-    """
-    A page of the keys of packages with versions that match, ordered by key.
-
-    Reads every package if many names match.
-    """
-    if not repository_ids:
-        return []
-    terms = find_terms(r, match.keys)
-    return column(
-        r,
-        f"""
-        SELECT p.key FROM {tables(len(terms))}
-        WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
-        AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
-        AND {optional_conditions(_OF_PACKAGE, match.values)}
-        GROUP BY p.key ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key LIMIT ? OFFSET ?
-        """,
-        (*terms, *repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
-    )
-
-
-def count_packages(r: Reader, repository_ids: Sequence[int], match: Match) -> int:
-    """The number of keys that ``matching_packages`` returns over all pages."""
-    if not repository_ids:
-        return 0
-    terms = find_terms(r, match.keys)
-    return number(
-        r,
-        f"""
-        SELECT COUNT(DISTINCT p.key) FROM {tables(len(terms))}
-        WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
-        AND EXISTS (SELECT 1 FROM version y WHERE y.package_id = p.id)
-        AND {optional_conditions(_OF_PACKAGE, match.values)}
-        """,
-        (*terms, *repository_ids, *match.keys, *non_null(match.values)),
-    )
-
-
-def matching_versions(
-    r: Reader, repository_ids: Sequence[int], match: Match, skip: int, limit: int
-) -> list[tuple[str, str]]:
-    """
-    A page of pairs of package key and version key, the highest version of a package first.
-
-    Reads every version if many names match.
-    """
-    if not repository_ids:
-        return []
-    terms = find_terms(r, match.keys)
-    return r.all(
-        f"""
-        SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
-        WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
-        AND {optional_conditions(_OF_VERSION, match.values)}
-        GROUP BY p.key, v.key, v.sort ORDER BY CASE WHEN p.key {LIKE} THEN 0 ELSE 1 END, p.key, v.sort DESC, v.key
-        LIMIT ? OFFSET ?
-        """,
-        (*terms, *repository_ids, *match.keys, *non_null(match.values), match.best, limit, skip),
-    )
-
-
-def count_versions(r: Reader, repository_ids: Sequence[int], match: Match) -> int:
-    """The number of pairs that ``matching_versions`` returns over all pages."""
-    if not repository_ids:
-        return 0
-    terms = find_terms(r, match.keys)
-    return number(
-        r,
-        f"""
-        SELECT COUNT(*) FROM (
-            SELECT p.key, v.key FROM {tables(len(terms))} JOIN version v ON v.package_id = p.id
-            WHERE {_named(len(terms), len(repository_ids), len(match.keys))}
-            AND {optional_conditions(_OF_VERSION, match.values)}
-            GROUP BY p.key, v.key
-        ) found
-        """,
-        (*terms, *repository_ids, *match.keys, *non_null(match.values)),
-    )
-
-
-def _named(terms: int, repositories: int, words: int) -> str:
-    """The conditions for the repository and the key of a package."""
-    return f"{narrowed(terms)}p.repository_id IN ({placeholders(repositories)}){_with_words(words, terms)}"
 
 
 def search_packages(
@@ -328,7 +196,7 @@ def _all_hits(r: Reader, repository_ids: Sequence[int], search: _Search, terms: 
     return r.all(
         f"""
         {_HIT} FROM {tables(len(terms))}
-        WHERE {_named(len(terms), len(repository_ids), len(search.words))} {search.own}
+        WHERE {named(len(terms), len(repository_ids), len(search.words))} {search.own}
         ORDER BY 1, 2 DESC, 3 LIMIT ?
         """,
         (*search.first, *terms, *repository_ids, *search.patterns, search.limit),
@@ -354,7 +222,7 @@ def _leading_hits(r: Reader, repository_id: int, search: _Search) -> list[_Hit]:
         found: list[_Hit] = r.all(
             f"""
             {_HIT} FROM package p
-            WHERE p.repository_id = ? AND p.key >= ? AND p.key < ? {_with_words(len(search.words))} {search.own}
+            WHERE p.repository_id = ? AND p.key >= ? AND p.key < ? {with_words(len(search.words))} {search.own}
             ORDER BY 1, 2 DESC, 3 LIMIT ?
             """,
             (*search.first, repository_id, *beginnings, *search.patterns, search.limit),
@@ -363,7 +231,7 @@ def _leading_hits(r: Reader, repository_id: int, search: _Search) -> list[_Hit]:
         found = r.all(
             f"""
             {_HIT} FROM package p
-            WHERE p.repository_id = ? AND p.key = ? {_with_words(len(search.words))} {search.own}
+            WHERE p.repository_id = ? AND p.key = ? {with_words(len(search.words))} {search.own}
             """,
             (*search.first, repository_id, first, *search.patterns),
         )
@@ -382,7 +250,7 @@ def _hits_of_short_words(r: Reader, repository_id: int, search: _Search) -> list
         {_HIT} FROM (
             SELECT key, downloads, repository_id, derived FROM package
             WHERE repository_id = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?
-        ) p WHERE 1 = 1 {_with_words(len(search.words))} {search.own} ORDER BY 1, 2 DESC, 3 LIMIT ?
+        ) p WHERE 1 = 1 {with_words(len(search.words))} {search.own} ORDER BY 1, 2 DESC, 3 LIMIT ?
         """,
         (*search.first, repository_id, first, first + LAST_CHARACTER, search.sizes.few, *tested),
     )
@@ -393,7 +261,7 @@ def _hits_of_short_words(r: Reader, repository_id: int, search: _Search) -> list
             {_HIT} FROM (
                 SELECT key, downloads, repository_id, derived FROM package
                 WHERE repository_id = ? AND {part} LIMIT ?
-            ) p WHERE 1 = 1 {_with_words(len(search.words))} {search.own} ORDER BY 1, 2 DESC, 3 LIMIT ?
+            ) p WHERE 1 = 1 {with_words(len(search.words))} {search.own} ORDER BY 1, 2 DESC, 3 LIMIT ?
             """,
             (*search.first, repository_id, search.sizes.read, *tested),
         )
@@ -406,7 +274,7 @@ def _by_downloads(r: Reader, repository_id: int, search: _Search, patterns: Sequ
     found: list[_Hit] = r.all(
         f"""
         {_HIT} FROM package p
-        WHERE p.repository_id = ? AND p.downloads > 0 {_with_words(len(every))} {search.own}
+        WHERE p.repository_id = ? AND p.downloads > 0 {with_words(len(every))} {search.own}
         ORDER BY p.downloads DESC, p.key LIMIT ?
         """,
         (*search.first, repository_id, *every, search.limit),
@@ -415,16 +283,12 @@ def _by_downloads(r: Reader, repository_id: int, search: _Search, patterns: Sequ
         found += r.all(
             f"""
             {_HIT} FROM package p
-            WHERE p.repository_id = ? AND p.downloads = 0 {_with_words(len(every))} {search.own}
+            WHERE p.repository_id = ? AND p.downloads = 0 {with_words(len(every))} {search.own}
             ORDER BY p.key LIMIT ?
             """,
             (*search.first, repository_id, *every, search.limit - len(found)),
         )
     return found
-
-
-def _with_words(count: int, terms: int = 0) -> str:
-    return f" AND {key_of(terms)} {LIKE}" * count
 
 
 def _text_tables(terms: int) -> str:

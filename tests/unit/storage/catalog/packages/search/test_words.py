@@ -10,13 +10,8 @@ import pytest
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import packages, summaries, text_index
-from pkgrepo.storage.catalog.packages.name_search import (
-    Match,
-    Sizes,
-    count_packages,
-    matching_packages,
-    search_packages,
-)
+from pkgrepo.storage.catalog.packages.search.matching import Match, count_packages, matching_packages
+from pkgrepo.storage.catalog.packages.search.words import Sizes, search_packages
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.catalog import MemoryCatalog
