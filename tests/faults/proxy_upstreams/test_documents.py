@@ -12,16 +12,19 @@ pytestmark = pytest.mark.faults
 
 
 @pytest.mark.parametrize("fault", ANSWERS)
-def test_a_document_that_does_not_come_is_an_error_of_the_gateway(make, fault):
-    proxied = make()
-    step, statuses = ANSWERS[fault]
-    proxied.upstream.misbehave(proxied.upstream_document, step, repeat=True)
-    reply = proxied.get_document()
-    assert reply.status in statuses, reply
-    assert "127.0.0.1" not in reply.text
-    proxied.upstream.behave()
-    proxied.await_document()
-    assert proxied.is_file(proxied.get_file())
+def test_a_document_that_does_not_come_is_an_error_of_the_gateway(at_once, kind, fault):
+    def case(make, fault):
+        proxied = make()
+        step, statuses = ANSWERS[fault]
+        proxied.upstream.misbehave(proxied.upstream_document, step, repeat=True)
+        reply = proxied.get_document()
+        assert reply.status in statuses, reply
+        assert "127.0.0.1" not in reply.text
+        proxied.upstream.behave()
+        proxied.await_document()
+        assert proxied.is_file(proxied.get_file())
+
+    at_once(case)
 
 
 @pytest.mark.parametrize("kind", ["npm", "python"])  # for manifests the limit is a minute
@@ -34,12 +37,15 @@ def test_a_document_that_comes_too_slowly_is_given_up(make):
 
 
 @pytest.mark.parametrize("fault", [each for each in ANSWERS if each != "forbidden"])
-def test_a_document_in_the_cache_is_served_while_the_upstream_fails(make, fault):
-    proxied = make(cache_ttl=0)
-    assert proxied.is_document(proxied.get_document())
-    proxied.upstream.misbehave(proxied.upstream_document, ANSWERS[fault][0], repeat=True)
-    for _ in range(3):
+def test_a_document_in_the_cache_is_served_while_the_upstream_fails(at_once, kind, fault):
+    def case(make, fault):
+        proxied = make(cache_ttl=0)
         assert proxied.is_document(proxied.get_document())
+        proxied.upstream.misbehave(proxied.upstream_document, ANSWERS[fault][0], repeat=True)
+        for _ in range(3):
+            assert proxied.is_document(proxied.get_document())
+
+    at_once(case)
 
 
 def test_a_document_in_the_cache_is_not_served_while_the_upstream_forbids_it(make):

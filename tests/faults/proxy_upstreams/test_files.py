@@ -14,17 +14,20 @@ pytestmark = pytest.mark.faults
 
 
 @pytest.mark.parametrize("fault", WRONG_FILES)
-def test_a_wrong_file_is_never_complete_and_not_kept(make, fault):
-    proxied = make()
-    assert proxied.is_document(proxied.get_document())
-    proxied.upstream.misbehave(proxied.upstream_file, WRONG_FILES[fault], repeat=True)
-    for _ in range(2):
-        reply = proxied.get_file()
-        assert reply is None or reply.status in (403, 424, 429, 502, 503, 504), reply.status
-    proxied.upstream.behave()
-    proxied.await_file()
-    proxied.upstream.stop()
-    assert proxied.is_file(proxied.get_file())
+def test_a_wrong_file_is_never_complete_and_not_kept(at_once, kind, fault):
+    def case(make, fault):
+        proxied = make()
+        assert proxied.is_document(proxied.get_document())
+        proxied.upstream.misbehave(proxied.upstream_file, WRONG_FILES[fault], repeat=True)
+        for _ in range(2):
+            reply = proxied.get_file()
+            assert reply is None or reply.status in (403, 424, 429, 502, 503, 504), reply.status
+        proxied.upstream.behave()
+        proxied.await_file()
+        proxied.upstream.stop()
+        assert proxied.is_file(proxied.get_file())
+
+    at_once(case)
 
 
 def test_a_file_that_breaks_off_once_is_complete(make):
