@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +33,7 @@ settings.register_profile("landing", parent=settings.get_profile("pkgrepo"), der
 settings.load_profile(os.environ.get("PKGREPO_HYPOTHESIS", "pkgrepo"))
 
 SERVERS = pytest.StashKey[ExitStack]()
+MODULES = pytest.StashKey[int]()  # how many were imported when objects were excluded from collections
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -116,10 +118,12 @@ def databases() -> Iterator[Databases]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Exclude objects in caches as well, once after each module's tests."""
-    if nextitem is None or nextitem.path != item.path:
+    """Exclude objects in caches as well, once after each module's tests, and the program when it has been imported."""
+    stash = item.config.stash
+    if nextitem is None or nextitem.path != item.path or len(sys.modules) > stash.get(MODULES, 0) + 100:
         gc.collect()
         gc.freeze()
+        stash[MODULES] = len(sys.modules)
 
 
 @pytest_twisted.async_yield_fixture

@@ -163,7 +163,8 @@ class Chromium:
         script = CLIENTS / "axe-core" / "node_modules" / "axe-core" / "axe.min.js"
         if not script.exists():
             absent("axe-core is not installed (bin/test installs it)")
-        self.driver.execute_script(script.read_text())
+        if self.driver.execute_script("return window.axe === undefined"):
+            self.driver.execute_script(script.read_text())
         found: dict[str, Any] = self.driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
         return [
             f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
