@@ -45,6 +45,8 @@ TEXTS: Final = "texts"
 SHORTEST: Final = 3  # characters that are indexed together
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _WILDCARDS: Final = re.compile("[%_]")
+_PARTS: Final = re.compile(r"\d+|[^\W\d_]+")  # numbers and words
+MOST_PARTS: Final = 6  # of all operands, which are tried one after the other, most of them in less than 1 ms
 
 
 def about_text(name: str, meta: Mapping[str, Any]) -> str:
@@ -141,12 +143,15 @@ def find_terms(r: Reader, patterns: Sequence[str], indexed: str = KEYS, *, few: 
     """
     Patterns of the index for some operands of LIKE with ESCAPE, which at most ``few`` packages match.
 
-    One operand is enough if so few match it, for another that millions match would have the index read millions of
-    entries. If none is, or none has three characters in a row, the result is empty: ``tables`` and ``narrowed`` are
-    then those of all packages. ``indexed`` is ``KEYS`` or ``TEXTS``.
+    One part of an operand is enough if so few match it, for another that millions match would have the index read
+    millions of entries: with a million of keys such as ``filler-615136`` that number takes 0.3 ms, and the whole word
+    130. Numbers are tried first, and then long parts. If none is enough, or none has three characters in a row, the
+    result is empty: ``tables`` and ``narrowed`` are then those of all packages. ``indexed`` is ``KEYS`` or ``TEXTS``.
     """
     terms = _indexed(patterns)
-    choices = [[each] for each in sorted(terms, key=len, reverse=True)]
+    parts = {f"%{part}%" for term in terms for part in _PARTS.findall(term) if len(part) >= SHORTEST}
+    rare = sorted(parts, key=lambda part: (not part[1].isdigit(), -len(part), part))[:MOST_PARTS]
+    choices = [[each] for each in dict.fromkeys((*rare, *sorted(terms, key=len, reverse=True)))]
     if len(terms) > 1:
         choices.append(terms)
     return next((each for each in choices if _are_matched(r, each, indexed, few)), [])

@@ -59,7 +59,19 @@ class PostgresReader:
             self._cursor.execute("ROLLBACK")
 
     def _run(self, sql: str, parameters: Sequence[Value]) -> RawCursor[tuple[Any, ...]]:
-        return self._cursor.execute(_translated(sql), parameters)
+        text = _translated(sql)
+        return self._cursor.execute(text, parameters, prepare=_is_prepared(text))
+
+
+@cache
+def _is_prepared(text: str) -> bool | None:
+    """
+    False for statements with patterns, None for others, which are prepared after ``PREPARED_AFTER`` executions.
+
+    PostgreSQL plans a prepared statement without its parameters after five executions. It then takes each pattern for
+    one that a few rows in a hundred match, and may read all of a table for a word that one row has.
+    """
+    return False if "LIKE" in text else None
 
 
 class AnotherStatement(BaseException):

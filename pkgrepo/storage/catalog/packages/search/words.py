@@ -171,8 +171,7 @@ def _described_hits(r: Reader, repository_ids: Sequence[int], search: _Search) -
                     SELECT id, key, downloads, repository_id, derived FROM package
                     WHERE repository_id = ? AND downloads = 0 ORDER BY key LIMIT ?
                 ) unused
-            ) p CROSS JOIN package_about a
-            WHERE a.package_id = p.id {_with_words_in_text(len(patterns))} {search.own}
+            ) p WHERE {_with_words_in_text_of(len(patterns))} {search.own}
             ORDER BY 2 DESC, 3 LIMIT ?
             """,
             (repository_id, read, repository_id, read, *patterns, search.limit),
@@ -297,6 +296,11 @@ def _text_tables(terms: int) -> str:
 
 def _found_in_texts(terms: int) -> str:
     return f"p.id = t.rowid AND {all_like('t.text', terms)} AND" if terms else ""
+
+
+def _with_words_in_text_of(count: int) -> str:
+    """The condition for packages ``p``: not a join, for which PostgreSQL would read the texts of all packages."""
+    return " AND ".join([f"(SELECT a.text FROM package_about a WHERE a.package_id = p.id) {LIKE}"] * count)
 
 
 def _with_words_in_text(count: int) -> str:

@@ -147,14 +147,15 @@ def test_lists_and_matches_are_the_same_with_and_without_the_index(catalog: Any,
     ("pattern", "term"),
     [
         ("%pad%", "%pad%"),
-        (r"%left\_pad%", "%left_pad%"),
+        (r"%left\_pad%", "%left%"),
+        (r"%a\_b-c%", "%a_b-c%"),
         (r"%a\_b%", None),
         ("%ab%", None),
         ("%:%", None),
-        (r"%a\\bcd%", "%a_bcd%"),
-        (r"%a\%bcd%", "%a_bcd%"),
+        (r"%a\\b-c%", "%a_b-c%"),
+        (r"%a\%b-c%", "%a_b-c%"),
     ],
-    ids=["word", "underscore", "too-short-parts", "short", "colon", "backslash", "percent"],
+    ids=["word", "part", "underscore", "too-short-parts", "short", "colon", "backslash", "percent"],
 )
 def test_a_pattern_of_the_index_has_no_escapes(catalog: Any, pattern: str, term: str | None) -> None:
     assert catalog.peek(text_index.find_terms, [pattern]) == ([] if term is None else [term])
@@ -167,8 +168,10 @@ def test_a_pattern_of_the_index_has_no_escapes(catalog: Any, pattern: str, term:
         (1, ["%-pad%", "%axp%"], ["%axp%"]),
         (1, ["%pad-%", "%-pad%"], ["%pad-%", "%-pad%"]),
         (0, ["%pad%", "%left%"], []),
+        (9, ["%left-pad-1234%"], ["%1234%"]),
+        (1, ["%left-pad%"], ["%left%"]),
     ],
-    ids=["longest", "rarest", "together", "none"],
+    ids=["longest", "rarest", "together", "none", "number", "part"],
 )
 def test_of_several_words_one_is_looked_up_if_few_packages_have_it(
     catalog: Any, few: int, patterns: list[str], terms: list[str]
