@@ -10,16 +10,17 @@ the file system can be synced as a whole. They wait for the disk together, and t
 file instead of a dozen times. Elsewhere each commit has its thread, because every fsync waits for the disk.
 
 =======  ==================================  ====================================
-step     one commit                          several files, where that is faster
+step     one commit                          small ones, where syncfs is faster
 =======  ==================================  ====================================
 write    each file; its write-back begins    each file
-sync     fdatasync of each file              syncfs
+sync     fdatasync of each file              -
 link     each file                           each file
 sync     fsync of each folder                syncfs
 =======  ==================================  ====================================
 
-Each step is done for all files before the next one, so that they wait for two commits of the file system's journal
-instead of two each. A crash leaves no name without its bytes.
+Each step is done for all files before the next one, so that they wait for the disk as often as one. A crash before the
+syncfs may leave a name without its bytes, which is one that nothing refers to: a name is never given twice, a row names
+it after the commit, and whoever looks for copies of a digest computes it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,6 @@ from pkgrepo.storage.blobs.upload_file import UploadFile
 from pkgrepo.storage.pools import DiskQueue, Pool
 
 VERSION = 1
-SYNC_WHOLE: Final = 2  # files; two calls of syncfs wait for the disk as often as fsync of one file and its folder
 TOGETHER: Final = 64  # files of several commits; each has a descriptor meanwhile
 
 
@@ -249,10 +249,11 @@ def _place(commits: Sequence[_Commit]) -> None:
     if not count:
         return
     durability = todo[0].files[0][0].durability
-    whole = _open_whole(durability) if count >= SYNC_WHOLE and todo[0].shared else None
+    whole = _open_whole(durability) if todo[0].shared else None
     try:
         todo = _each(todo, partial(_write, start_writeback=whole is None and count > 1))
-        todo = _each(todo, _sync_files) if whole is None else _sync_whole(todo, durability, whole)
+        if whole is None:
+            todo = _each(todo, _sync_files)
         todo = _each(todo, _link)
         todo = _each(todo, _sync_folders) if whole is None else _sync_whole(todo, durability, whole)
     finally:

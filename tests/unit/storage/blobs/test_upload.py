@@ -142,13 +142,11 @@ async def sealed(store, count):
     return uploads
 
 
-async def test_several_files_wait_for_their_file_system_once_for_their_bytes_and_once_for_their_names(store, kind):
+@pytest.mark.parametrize("count", [1, 2])
+async def test_small_files_wait_once_for_their_file_system_when_all_have_their_names(store, count):
     store._durability.has_quick_syncfs = True
-    await store.commit_together(await sealed(store, 2))
-    assert store._durability.steps == [("whole", "", 2 if kind == "named" else 0), ("whole", "", 2)]
-    store._durability.steps.clear()
-    await store.commit_together(await sealed(store, 1))
-    assert [kind for kind, _, _ in store._durability.steps] == ["data", "shared"]
+    await store.commit_together(await sealed(store, count))
+    assert store._durability.steps == [("whole", "", count)]
 
 
 async def test_where_each_file_is_synced_commits_do_not_wait_for_each_other(store):
@@ -175,7 +173,7 @@ async def test_small_commits_that_arrive_during_another_one_share_the_next(store
         await later[-1]
     await aborting
     steps = [kind for kind, _, _ in store._durability.steps]
-    assert steps == ["data", "shared", "whole", "whole"]
+    assert steps == ["whole", "whole"]
     assert files_below(tmp_path / "uploads") == []
     assert sorted(files_below(tmp_path / "blobs")) == sorted(str(store.paths.blob(each.locator)) for each in infos)
 
