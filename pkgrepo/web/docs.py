@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from attrs import frozen
+from markupsafe import Markup
 
 from pkgrepo.errors import NotFound
 from pkgrepo.http.responses import Response
@@ -20,6 +21,7 @@ from pkgrepo.web.visits import Visit
 
 ORIGIN: Final = "http://127.0.0.1:8081"  # what the pages call the server
 INDEX: Final = "index"
+_HEADING: Final = re.compile(r"<h(?P<level>[23])>(?P<text>.*?)</h[23]>", re.DOTALL)
 _LINK: Final = re.compile(r"\]\((?P<name>[a-z0-9-]+)\.md(?P<anchor>#[\w-]+)?\)")
 
 
@@ -36,6 +38,28 @@ class BookPage:
         """The Markdown with links to pages of the console, and with ``base_url`` in place of ``ORIGIN``."""
         text = _LINK.sub(lambda found: f"]({ORIGIN}/ui/docs/{found['name']}{found['anchor'] or ''})", self.text)
         return text.replace(ORIGIN, base_url).replace(ORIGIN.partition("//")[2], base_url.partition("//")[2])
+
+
+def with_anchors(text: Markup) -> tuple[Markup, list[tuple[str, str]]]:
+    """A page whose headings can be linked to, and the anchors and titles of those of its parts (``h2``)."""
+    taken: dict[str, int] = {}
+    parts: list[tuple[str, str]] = []
+
+    def mark(found: re.Match[str]) -> str:
+        title = Markup(found["text"]).striptags()  # noqa: S704 - cleaned by the allow-list of readmes
+        anchor = anchor_of(title)
+        again = taken[anchor] = taken.get(anchor, -1) + 1
+        anchor += f"-{again}" if again else ""
+        if found["level"] == "2":
+            parts.append((anchor, title))
+        return f'<h{found["level"]} id="{anchor}">{found["text"]}</h{found["level"]}>'
+
+    return Markup(_HEADING.sub(mark, text)), parts  # noqa: S704 - as above
+
+
+def anchor_of(title: str) -> str:
+    """The anchor of a heading, as forges make it: lower case, without punctuation, with hyphens for spaces."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def load_book() -> dict[str, BookPage]:
@@ -57,6 +81,8 @@ def _load(text: str, name: str, part: str = "") -> BookPage:
 BOOK = load_book()
 PARTS = {part: list(found) for part, found in groupby(BOOK.values(), lambda each: each.part)}
 
+ORDER: Final = list(BOOK)
+
 pages = PageTable()
 
 
@@ -72,5 +98,17 @@ async def page(visit: Visit, name: str) -> Response:
     found = BOOK.get(name)
     if found is None:
         raise NotFound("page", name)
-    text = await visit.readmes.render(found.text_for(visit.base_url), "text/markdown")
-    return visit.page("docs/page.html", parts=PARTS, page=found, text=text)
+    shown = await visit.readmes.render(found.text_for(visit.base_url), "text/markdown")
+    text, headings = with_anchors(shown)
+    title, _, text = text.partition("</h1>")
+    at = ORDER.index(name)
+    return visit.page(
+        "docs/page.html",
+        parts=PARTS,
+        page=found,
+        title=title + Markup("</h1>"),
+        text=text,
+        headings=headings,
+        before=BOOK[ORDER[at - 1]] if at else None,
+        after=BOOK[ORDER[at + 1]] if at + 1 < len(ORDER) else None,
+    )

@@ -36,7 +36,7 @@ _SYSTEMS: Final = (
     ("Linux", "Linux"),
 )
 _SLASH: Final = re.compile("(?<![/:])/(?!/)")  # of a path
-_OPTION: Final = re.compile(r"((?<!\S)--?[\w-]+(?:=[^\s/]{,24}(?!\S))?)")
+_HYPHENED: Final = re.compile(r"((?<!\S)(?:(?=\S*-)[^\s/]{1,30}(?!\S)|--?[\w-]+(?==)))")  # an option, a short word
 MOST_MARKED: Final = 8  # words of a search that are marked
 
 JOB_KINDS: Final = {
@@ -185,12 +185,12 @@ def plain(text: str) -> str:
 
 
 def foldable(text: str) -> Markup:
-    """A command or an address whose lines may end after a slash of a path, but neither within ``//`` nor an option."""
+    """A command or an address whose lines may end after a slash of a path, but not within ``//`` or at a hyphen."""
     return Markup("").join(
         Markup('<span class="pair">{}</span>').format(part)
         if at % 2
         else Markup("/<wbr>").join(map(escape, _SLASH.split(part)))
-        for at, part in enumerate(_OPTION.split(text))
+        for at, part in enumerate(_HYPHENED.split(text))
     )
 
 

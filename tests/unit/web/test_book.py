@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 
 import pkgrepo
 from pkgrepo.cli import main
@@ -16,7 +17,7 @@ from pkgrepo.config.explain import settings_page
 from pkgrepo.management.api.openapi import api_page
 from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.repositories.reference import configuration_page
-from pkgrepo.web.docs import BookPage, load_book
+from pkgrepo.web.docs import BookPage, anchor_of, load_book, with_anchors
 from tests.support.browser import Browser
 from tests.support.commands_page import commands_page
 
@@ -42,6 +43,21 @@ def test_a_page_begins_with_its_heading_and_its_links_lead_to_pages(name: str) -
     assert page.text.startswith(f"# {page.title}\n\n")
     assert set(re.findall(r"\]\(([^)#]+\.md)", page.text)) <= {f"{each}.md" for each in BOOK}
     assert len(re.findall(r"^```", page.text, re.MULTILINE)) % 2 == 0
+
+
+def test_links_to_parts_of_pages_lead_to_their_headings() -> None:
+    headings = {
+        name: {anchor_of(each) for each in re.findall(r"^###? (.+)$", page.text, re.MULTILINE)}
+        for name, page in BOOK.items()
+    }
+    found = [
+        (name, *each) for name, page in BOOK.items() for each in re.findall(r"\]\(([a-z-]+)\.md#([\w-]+)", page.text)
+    ]
+    assert found
+    assert [each for each in found if each[2] not in headings[each[1]]] == []
+    shown, parts = with_anchors(Markup("<h2>A <code>[b.c]</code>!</h2><h3>A</h3><h2>A</h2>"))
+    assert shown == '<h2 id="a-bc">A <code>[b.c]</code>!</h2><h3 id="a">A</h3><h2 id="a-1">A</h2>'
+    assert parts == [("a-bc", "A [b.c]!"), ("a-1", "A")]
 
 
 def test_the_page_of_settings_is_current() -> None:
