@@ -23,7 +23,18 @@ from .urls import Target
 HIGH_WATER = 256 * 1024  # bytes held before the connection is paused
 PIECE_COST = 64  # bytes of memory that even the smallest piece takes
 
-_NO_COOKIES: Final = CookieJar()  # else treq makes a jar for each request
+
+class _NoCookies(CookieJar):
+    """A jar that keeps no cookie and sends none: treq would look for some in each request and response."""
+
+    def add_cookie_header(self, request: object) -> None:
+        pass
+
+    def extract_cookies(self, response: object, request: object) -> None:
+        pass
+
+
+_NO_COOKIES: Final = _NoCookies()
 
 
 class OutboundClient:
@@ -37,7 +48,7 @@ class OutboundClient:
     def __init__(self, ways: Ways, most_idle: int, idle_s: float = KEEP_ALIVE_S) -> None:
         self._connections = Connections(ways.reactor, most_idle, idle_s)
         self._agent = OutboundAgent(ways, self._connections)
-        self._treq = HTTPClient(self._agent)
+        self._treq = HTTPClient(self._agent, cast("Any", _NO_COOKIES))
         self._reactor = ways.reactor
 
     def request(
@@ -95,10 +106,10 @@ class ReceivedBody(Protocol):
         """Hold bytes from the connection."""
         self._held.append(data)
         self._held_size += max(len(data), PIECE_COST)
-        if self._held_size >= self._high_water and not self._paused:
+        self._wake()  # first: what a reader takes at once needs no pause
+        if self._held_size >= self._high_water and self._failure is None and not self._paused:
             self._paused = True
             cast("Any", self.transport).pauseProducing()
-        self._wake()
 
     def connectionLost(self, reason: Failure) -> None:  # type: ignore[override]
         """Note the end of the body, or of the connection before it."""
@@ -146,8 +157,7 @@ class _ExactUrl(EncodedURL):
     """A URL that treq sends as it is: hyperlink's normal form drops some "?", and it refuses IPv6 addresses."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = text
+        self._text = text  # its parts, which the base class has, are not asked for
 
     def to_uri(self) -> _ExactUrl:
         return self

@@ -53,6 +53,7 @@ class Target:
         return f"{host}:{self.port}".encode()
 
 
+@lru_cache(maxsize=64)  # a request asks twice: our client, and the agent below treq
 def parse_url(text: str) -> Target:
     """An absolute URL; its fragment is dropped. :raises ValueError: with the reason, as a clause about "it"."""
     if len(text) > MOST_CHARACTERS or not _TEXT.fullmatch(text):

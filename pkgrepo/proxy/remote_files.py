@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from attrs import define, evolve, frozen
 
@@ -43,7 +42,7 @@ class RemoteFile:
     @property
     def url(self) -> str:
         """Its URL without query, which may hold a signature: that is as good as a password for a while."""
-        return urlsplit(self.source.url)._replace(query="", fragment="").geturl()
+        return self.source.url.partition("#")[0].partition("?")[0]
 
     @property
     def identity(self) -> str:
