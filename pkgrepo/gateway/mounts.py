@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
-from urllib.parse import quote, unquote, unquote_to_bytes
+from urllib.parse import quote, unquote
 
 from attrs import Factory, define, evolve, frozen
 from twisted.web.resource import IResource
@@ -28,6 +28,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Identity, Repository
 from pkgrepo.repositories.past import read_moment, view_of
+from pkgrepo.untrusted.text import decode_parts
 
 from .format import Format
 from .image_addresses import FORMAT as IMAGES
@@ -301,4 +302,4 @@ def _readdress(request: Request, raw_path: bytes) -> None:
     """Give a request another path; its query stays."""
     request.raw_path = request.path = raw_path
     request.uri = raw_path + request.uri[len(request.uri.partition(b"?")[0]) :]
-    request.prepath, request.postpath = [], [unquote_to_bytes(part) for part in raw_path[1:].split(b"/")]
+    request.prepath, request.postpath = [], decode_parts(raw_path[1:])

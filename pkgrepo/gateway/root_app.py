@@ -18,6 +18,7 @@ from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import answer_with, answering, new_app, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
+from pkgrepo.untrusted.text import decode_parts
 
 from .mounts import Entry, Mount, Mounts, split, unknown_place
 
@@ -79,7 +80,7 @@ class RootApp:
         """The same resources for paths that Klein's routes do not match, such as one with a line end."""
         if split(request.raw_path) is not None:
             return self._enter(request)
-        _, first, *rest = [unquote_to_bytes(part) for part in request.raw_path.split(b"/")]
+        _, first, *rest = decode_parts(request.raw_path)
         found = self._branches.get(first.decode("utf-8"))
         if found is None:
             return failure
@@ -124,7 +125,7 @@ class RootApp:
             await self._mounts.refresh_configuration()
         except PkgrepoError as error:
             return await answer_with(request, ERRORS, partial(_fail, error))
-        request.prepath, request.postpath = [], [unquote_to_bytes(part) for part in request.path[1:].split(b"/")]
+        request.prepath, request.postpath = [], decode_parts(request.path[1:])
         return self.find_now(request) or self.app.resource()
 
     def _console_of(self, request: Request, entry: Entry) -> str:
@@ -203,8 +204,7 @@ class RootResource(Resource):
 def _resource_of(request: Request, entry: Entry, mount: Mount) -> IResource:
     """The resource of a mount, with the rest of the path for Klein."""
     request.prepath = [b"repositories", *mount.repository.path.encode("utf-8").split(b"/")]
-    # split before decoding, so "%2f" is no separator
-    request.postpath = [unquote_to_bytes(part) for part in entry.rest.split(b"/")]
+    request.postpath = decode_parts(entry.rest)
     return mount.resource
 
 

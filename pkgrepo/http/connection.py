@@ -97,6 +97,7 @@ class Connection(TwistedProtocol):
         self.socket: Any = None  # the TCP transport, also below TLS
         self.transfer: DirectTransfer | None = None
         self.addressed: tuple[object, Addresses] | None = None  # the last fields whose addresses were asked for
+        self._host: Any = None
         self._blocked = False  # the transport's write buffer is full
         self._producer: Any = None
         self._producer_streams = True
@@ -117,8 +118,10 @@ class Connection(TwistedProtocol):
         return self.transport.getPeer()
 
     def getHost(self) -> Any:
-        """Our address."""
-        return self.transport.getHost()
+        """Our address, which stays the same."""
+        if self._host is None:
+            self._host = self.transport.getHost()
+        return self._host
 
     def send(self, data: bytes) -> None:
         """

@@ -24,10 +24,16 @@ def quoted(text: str) -> str:
 LONGEST_PART: Final = 512  # characters of a part of a path
 
 
+def decode_parts(raw_path: bytes) -> list[bytes]:
+    """The decoded parts of a path as on the wire, which is split first, so that ``%2f`` is no separator."""
+    parts = raw_path.split(b"/")
+    return [unquote_to_bytes(part) for part in parts] if b"%" in raw_path else parts
+
+
 def split_path(raw_path: bytes) -> list[str] | None:
     """The decoded parts of a path as on the wire, None if one of them is no text or could be another path."""
     try:
-        parts = [unquote_to_bytes(part).decode() for part in raw_path.split(b"/") if part]
+        parts = [part.decode() for part in decode_parts(raw_path) if part]
     except UnicodeDecodeError:
         return None
     return parts if all(map(_is_part, parts)) else None

@@ -23,12 +23,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.names import SNAPSHOT, UNWANTED, Coordinates, is_literal_snapshot, is_part, is_snapshot
+from pkgrepo.untrusted.text import decode_parts
 
 LONGEST_SEGMENT: Final = 255  # bytes
 LONGEST_PATH: Final = 1024  # bytes
@@ -249,7 +249,7 @@ def _split_version(name: str, coordinates: Coordinates) -> tuple[str, str, str |
 def _decode(raw: bytes) -> list[str]:
     """The segments of a path, none of which has a slash."""
     try:
-        segments = [unquote_to_bytes(each).decode() for each in raw.split(b"/")]
+        segments = [each.decode() for each in decode_parts(raw)]
     except UnicodeDecodeError:
         raise Invalid("the path is not UTF-8", "path") from None
     for each in segments:

@@ -9,11 +9,11 @@ acts as a separator and never leads out of the repository.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
 
 from pkgrepo.formats.npm import names, semver
+from pkgrepo.untrusted.text import decode_parts
 
 BUNDLE_ROLE = ".sigstore"  # the suffix of a provenance bundle behind its tarball's path
 _FILES = "/-/"
@@ -122,7 +122,7 @@ def split_name(parts: Sequence[str]) -> tuple[str, Sequence[str]] | None:
 
 def _decode(raw_path: bytes) -> list[str] | None:
     try:
-        parts = [unquote_to_bytes(part).decode() for part in raw_path.split(b"/")]
+        parts = [part.decode() for part in decode_parts(raw_path)]
     except UnicodeDecodeError:
         return None
     if parts[-1] == "":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from attrs import evolve
 from klein import Klein
@@ -26,6 +26,7 @@ from pkgrepo.http.answering.send import respond, send
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response, error_response
 from pkgrepo.sentences import TOO_MANY_OPEN_FILES
+from pkgrepo.untrusted.text import decode_parts
 
 Render = Callable[[Request, Refusal], Response]
 
@@ -219,7 +220,7 @@ class ProcessedRequest(Request):
             respond(self, Response())
             return
         self.prepath = []
-        self.postpath = [unquote_to_bytes(part) for part in self.path[1:].split(b"/")]
+        self.postpath = decode_parts(self.path[1:])
         if not _is_utf8(self.postpath):  # Klein would log this as an error of ours
             respond(self, error_response("the address is not UTF-8", 400))
             return
