@@ -57,7 +57,6 @@ async def log_in(visit: Visit, form: Form) -> Response:
         )
     except SecondFactorRequired:
         error = "Type the one-time password of your app, too, or a recovery code."
-        return await _form_page(visit, target, username, error, 401, coded=True)
     except SecondFactorMissing as refused:
         return await _form_page(visit, target, username, str(refused), 401, needs_factor=True)
     except (AuthenticationFailed, Invalid):
@@ -78,17 +77,15 @@ async def _form_page(
     error: str = "",
     status: int = 200,
     *,
-    coded: bool = False,
     needs_factor: bool = False,
 ) -> Response:
-    """``coded``: only the code is missing; ``needs_factor``: the account must set up a second factor before."""
+    """``needs_factor``: the account must set up a second factor before."""
     return visit.page(
         "login/login.html",
         status=status,
         next=target,
         username=username,
         error=error,
-        coded=coded,
         needs_factor=needs_factor,
         providers=await visit.api("GET", "/user/login/oidc"),
         passkey=await visit.api("POST", "/user/login/passkey/begin"),

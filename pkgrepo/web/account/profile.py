@@ -20,6 +20,7 @@ from pkgrepo.web.visits import Form, Visit
 
 pages = PageTable()
 PER_PAGE: Final = 100
+NEWEST: Final = "-created_at"
 CLIENTS: Final = ("npm", "pip", "maven", "gem", "bundler", "conda")  # that are shown how to use a new token
 MOST_REPOSITORIES: Final = 1000  # that are looked at for one of each format
 WARNED: Final = timedelta(days=14)  # before a token ends, as its first event comes
@@ -174,7 +175,7 @@ async def _tokens_page(
     if form is not None:
         values = {name: form.text(name) for name in FORM}
     shown = Form({name: [value] for name, value in values.items()})
-    query: dict[str, Any] = {"limit": PER_PAGE}
+    query: dict[str, Any] = {"limit": PER_PAGE, "sort": NEWEST}
     query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
     operation, parameters = ("/user/token", {}) if service is None else ("/users/<id>/token", {"id": service.id})
     listed = await visit.api("GET", operation, parameters, query=query)
@@ -190,7 +191,7 @@ async def _tokens_page(
         service=service,
         tokens=listed,
         ending=ending,
-        order=visit.query("sort") or "created_at",
+        order=query["sort"],
         scopes=await visit.api("GET", "/info/scopes"),
         info=await visit.api("GET", "/info"),
         values=values,

@@ -281,7 +281,7 @@ async def setup(session: Session, repository: str, client: str, package: str, ve
     for number, each in enumerate(found):
         if number:
             click.echo()
-        place_of = f" ({each['file']})" if each["file"] else ""
+        place_of = f" ({each['file']})" if each["file"] and each["file"] != each["title"] else ""
         printer.heading(f"# {each['title']}{place_of}")
         for line in each["text"].splitlines():
             printer.line(line)
