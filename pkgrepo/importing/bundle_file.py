@@ -23,7 +23,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
 
 import msgspec
@@ -362,13 +362,13 @@ def key_digest(pem: str) -> str:
     return hashlib.sha256(pem.strip().encode()).hexdigest()
 
 
-def read_whole(path: str, keys: tuple[str, ...], progress: Callable[[int], None] = lambda _: None) -> Reading:
+def read_whole(path: str, keys: tuple[str, ...]) -> Reading:
     """Read an archive at once; the caller closes it. :raises Invalid, OSError: see L{Reading}"""
     reading = Reading(path, keys)
     try:
         reading.open()
         while reading.step():
-            progress(reading.read)
+            pass
     except BaseException:
         reading.close()
         raise

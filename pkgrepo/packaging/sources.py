@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
@@ -142,12 +141,3 @@ def write_sdist(sources: Sources, wheel: Path, out: Path) -> Path:
     entries = [Entry(base), Entry(f"{base}/PKG-INFO", 0o644, metadata), *entries_below(sources.folder, f"{base}/")]
     write_tar_gz(target := out / f"{base}.tar.gz", entries, sources.epoch)
     return target
-
-
-def member_of(sdist: Path, name: str) -> bytes:
-    """The content of a file in an sdist, by its path below the folder of the version."""
-    with tarfile.open(fileobj=io.BytesIO(sdist.read_bytes())) as archive:
-        folder = archive.getnames()[0]
-        file = archive.extractfile(f"{folder}/{name}")
-        assert file is not None
-        return file.read()

@@ -68,7 +68,7 @@ async def start(visit: Visit, form: Form, storage: str, name: str, kind: str) ->
 
 async def _page(visit: Visit, id: str, error: str = "") -> Response:
     job = await visit.api("GET", "/job/<id>", {"id": id})
-    return visit.page("jobs/job.html", status=422 if error else 200, job=job, kinds=JOB_KINDS, error=error)
+    return visit.page("jobs/job.html", job=job, kinds=JOB_KINDS, error=error)
 
 
 def _shown(visit: Visit, location: bytes) -> Response:

@@ -170,12 +170,13 @@ class Visit:
         headers = refusal_headers(refusal, None)
         return self.page("refusal.html", status=refusal.status, headers=headers, **values)
 
-    def page(self, template: str, /, *, status: int = 200, headers: Fields = (), **values: Any) -> Response:
+    def page(self, template: str, /, *, status: int | None = None, headers: Fields = (), **values: Any) -> Response:
         """
-        A page made from a template and values for it.
+        A page made from a template and values for it; without a ``status`` it is 422 if there is an ``error``.
 
         This visit, and ``token``, the hidden field of forms, are variables of every template, too.
         """
+        status = status or (422 if values.get("error") else 200)
         values |= {"visit": self, "token": self.token}
         return self._renderer.answer(self.request, template, values, status=status, headers=headers)
 

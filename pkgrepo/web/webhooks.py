@@ -174,7 +174,6 @@ def _events(form: Form) -> list[str]:
 async def _list(visit: Visit, place: _Place, error: str = "") -> Response:
     return visit.page(
         "webhooks/webhooks.html",
-        status=422 if error else 200,
         listed=await visit.api("GET", place.api, place.parameters),
         at=place,
         types=EVENT_TYPES,
@@ -188,7 +187,6 @@ async def _webhook(visit: Visit, place: _Place, id: str, *, error: str = "", sec
     query |= {name: visit.query(name) for name in ("state", "cursor") if visit.query(name)}
     return visit.page(
         "webhooks/webhook.html",
-        status=422 if error else 200,
         webhook=await visit.api("GET", f"{place.api}/<id>", parameters),
         listed=await visit.api("GET", f"{place.api}/<id>/deliveries", parameters, query=query),
         at=place,
@@ -202,7 +200,6 @@ async def _delivery(visit: Visit, place: _Place, id: str, delivery: str, error: 
     parameters = {**place.parameters, "id": id}
     return visit.page(
         "webhooks/delivery.html",
-        status=422 if error else 200,
         webhook=await visit.api("GET", f"{place.api}/<id>", parameters),
         delivery=await visit.api(
             "GET", f"{place.api}/<id>/deliveries/<delivery>", {**parameters, "delivery": delivery}

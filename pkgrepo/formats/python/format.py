@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
 from pkgrepo.formats.python import names, versions
+from pkgrepo.formats.python.configuration import CONFIGURATIONS
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
 from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS, MergedLists
 from pkgrepo.formats.python.index.requests import IndexCaches
+from pkgrepo.formats.python.names import normalise
 from pkgrepo.formats.python.proxied.upstream import (
     container_of,
     index_probes,
@@ -19,7 +24,8 @@ from pkgrepo.formats.python.proxied.upstream import (
     read_out,
     restore_page,
 )
-from pkgrepo.formats.python.requirements import accepts
+from pkgrepo.formats.python.routes import PythonSite
+from pkgrepo.formats.python.setup import install_snippets, snippets
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.pipelines import PYTHON_EXCHANGE
@@ -29,10 +35,18 @@ from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, 
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
-from .configuration import CONFIGURATIONS
-from .names import normalise
-from .routes import PythonSite
-from .setup import install_snippets, snippets
+
+def accepts(dependency: str, version: str) -> bool | None:
+    """
+    Whether a requirement accepts a version; prereleases that are within its bounds count.
+
+    None if it names an address, or if one of them cannot be read.
+    """
+    try:
+        requirement = Requirement(dependency)
+        return None if requirement.url else requirement.specifier.contains(Version(version), prereleases=True)
+    except (InvalidRequirement, InvalidVersion):
+        return None
 
 
 def python() -> Format:

@@ -28,7 +28,6 @@ MOST_TRIES: Final = 4  # beside those of the client, for a source that is restar
 PAUSE_S: Final = 5.0  # seconds before another try; the client leaves a failing host alone for some seconds
 ABSENT: Final = (404, 405, 410)
 JSON: Final = "application/json"
-LONGEST_NAME: Final = 4096
 
 
 class Site:

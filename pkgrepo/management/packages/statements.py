@@ -110,10 +110,6 @@ class _Statement(msgspec.Struct):
     predicate: msgspec.Raw = msgspec.Raw()
 
 
-class _Envelope(msgspec.Struct):
-    payload: str = ""
-
-
 class _Kind(msgspec.Struct):
     """The members by which documents are told apart."""
 

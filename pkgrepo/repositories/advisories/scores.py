@@ -46,7 +46,6 @@ _EQ1: Final[_Group] = (
 _EQ2: Final[_Group] = (("AC", "AT"), {0: (("LN",), 1), 1: (("HN", "LP"), 2)})
 _EQ3: Final[_Group] = (("VC", "VI", "VA"), {0: (("HHH",), 7), 1: (("LHH", "HLH"), 8), 2: (("LLL",), 10)})
 _EQ4: Final[_Group] = (("SC", "SI", "SA"), {1: (("HHH",), 5), 2: (("LLL",), 4)})
-_STEP: Final = 0.1  # of a score; the numbers of steps above are tenths
 # The scores of the levels of EQ1, EQ2, EQ3 with EQ6 (00, 01, 10, 11, 21) and EQ4 (1, 2), in tenths, with attacks (E:A).
 _SCORES: Final = {
     (eq1, eq2, eq36, eq4): int(text) / 10

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -22,17 +23,38 @@ from pkgrepo.model import Actor, Repository, RepositoryType
 from pkgrepo.repositories.configuration import Retention
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.images.cached import evict_manifest
+from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
+from pkgrepo.repositories.retention.images import plan_images, remove_images
+from pkgrepo.repositories.retention.rules import Rules, together
+from pkgrepo.repositories.retention.versions import Plan, Victim, plan_versions, remove_planned
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.retained import PackageName, page_of_names
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD, Disposal
 
-from .evictions import evict_planned
-from .images import plan_images, remove_images
-from .rules import Rules, together
-from .versions import Plan, Victim, plan_versions, remove_planned
+
+def evict_planned(
+    tx: Transaction,
+    repository: Repository,
+    format_: StoredFormat,
+    package_key: str,
+    victims: Sequence[Victim],
+    actor: Actor,
+    now_ms: int,
+) -> None:
+    """Evict what a plan, made in this transaction, has of a package. No name is burned."""
+    for each in victims:
+        if format_.versions is None:
+            with suppress(NotFound):  # the image went with its last manifest
+                evict_manifest(tx, repository, package_key, each.key, actor, now_ms)
+        else:
+            paths = list(each.paths) or None
+            place = repository, package_key, each.key, paths
+            remove_files(tx, *place, actor, format_.index, False, now_ms, kind=EVICTED)
+
 
 KIND: Final = "retention"  # of the jobs; their key is the id of the repository
 PAGE: Final = 200  # packages of one query; with ten versions each some ten milliseconds of a reader thread

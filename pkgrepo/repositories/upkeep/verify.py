@@ -10,7 +10,6 @@ from contextlib import aclosing
 from typing import Any
 
 from attrs import Factory, define
-from twisted.logger import Logger
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore
@@ -33,8 +32,6 @@ from pkgrepo.storage.layout_folder import layout_folder_of
 from pkgrepo.storage.pools import Pools
 
 from .blob_copies import BlobRepair
-
-log = Logger()
 
 PAGE = 500
 PIECE = 1024 * 1024

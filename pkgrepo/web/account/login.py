@@ -159,7 +159,7 @@ async def _device_page(visit: Visit, code: str, error: str = "") -> Response:
         except DEVICE_REFUSED as refused:
             error = str(refused)
     values = {**NOT_ASKING, "code": code, "error": error, "asking": found, "asked": found and _asked(found)}
-    return visit.page(DEVICE, status=422 if error else 200, **values)
+    return visit.page(DEVICE, **values)
 
 
 def _asked(found: Any) -> str:

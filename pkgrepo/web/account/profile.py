@@ -90,7 +90,6 @@ async def show_rights(visit: Visit) -> Response:
 async def _account_page(visit: Visit, error: str = "") -> Response:
     return visit.page(
         "account/account.html",
-        status=422 if error else 200,
         me=await visit.api("GET", "/user/me"),
         permissions=await visit.api("GET", "/user/me/permissions"),
         sessions=await visit.api("GET", "/user/sessions"),
@@ -187,7 +186,6 @@ async def _tokens_page(
     }
     return visit.page(
         "account/tokens.html",
-        status=422 if error else 200,
         service=service,
         tokens=listed,
         ending=ending,

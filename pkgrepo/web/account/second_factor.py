@@ -102,8 +102,7 @@ def _proof(form: Form) -> dict[str, Any]:
 
 
 def _page(visit: Visit, error: Exception | str = "") -> Response:
-    status = 422 if error else 200
-    return visit.page(TEMPLATE, status=status, codes=[], ticket="", error=str(error), options=None, done="")
+    return visit.page(TEMPLATE, codes=[], ticket="", error=str(error), options=None, done="")
 
 
 def _codes(visit: Visit, codes: list[str]) -> Response:
@@ -113,7 +112,6 @@ def _codes(visit: Visit, codes: list[str]) -> Response:
 def _confirmation(visit: Visit, ticket: str, secret: str, uri: str, error: Exception | str = "") -> Response:
     return visit.page(
         TEMPLATE,
-        status=422 if error else 200,
         codes=[],
         ticket=ticket,
         secret=secret,

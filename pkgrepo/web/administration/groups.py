@@ -82,7 +82,6 @@ async def _list(visit: Visit, error: str = "") -> Response:
     query |= {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
     return visit.page(
         "administration/groups.html",
-        status=422 if error else 200,
         listed=await visit.api("GET", "/groups", query=query),
         order=visit.query("sort") or "name",
         error=error,
@@ -94,7 +93,6 @@ async def _group(visit: Visit, name: str, error: str = "") -> Response:
     query |= {each: visit.query(each) for each in ("q", "cursor") if visit.query(each)}
     return visit.page(
         "administration/group.html",
-        status=422 if error else 200,
         group=await visit.api("GET", "/groups/<name>", {"name": name}),
         members=await visit.api("GET", "/groups/<name>/members", {"name": name}, query=query),
         scopes=await visit.api("GET", "/info/scopes"),

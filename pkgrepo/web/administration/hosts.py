@@ -38,7 +38,6 @@ async def _page(visit: Visit, error: str = "") -> Response:
     ]
     return visit.page(
         "administration/hosts.html",
-        status=422 if error else 200,
         rows=sorted(rows),
         missing=found.missing,
         error=error,

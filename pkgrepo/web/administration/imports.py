@@ -54,7 +54,6 @@ async def _page(visit: Visit, storage: str, name: str, form: Form | None = None,
     fitting = [each for each in kinds if repository.format in (*each.addresses, *each.folders)]
     return visit.page(
         "administration/import.html",
-        status=422 if error else 200,
         repository=repository,
         tab="settings",
         kinds=fitting,

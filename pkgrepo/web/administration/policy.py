@@ -206,7 +206,6 @@ async def _rules_page(
     counts = await visit.api("GET", "/policy/counts")
     return visit.page(
         "administration/rules.html",
-        status=422 if error else 200,
         repository=repository,
         tab="settings",
         stored=rule_rows(SCHEMA, rules),
@@ -236,7 +235,6 @@ async def _page(
     waiting = await visit.api("GET", "/policy/quarantine", query={"limit": LISTED})
     return visit.page(
         "administration/policy.html",
-        status=422 if error else 200,
         found=found,
         stored=rule_rows(SCHEMA, rules),
         form=rule_form(visit, SCHEMA, rules, EXAMPLES, sent),

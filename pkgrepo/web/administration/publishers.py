@@ -153,7 +153,6 @@ async def _page(visit: Visit, place: Place, *, typed: dict[str, Any] = EMPTY, er
         shown["tab"] = "settings" if place.package is None else "publishers"
     return visit.page(
         place.template,
-        status=422 if error else 200,
         publishers=await visit.api("GET", place.operation, place.parameters),
         issuers=await visit.api("GET", "/auth/issuers"),
         actions=ACTIONS,

@@ -66,7 +66,6 @@ def _limit(name: str, text: str) -> int | None:
 async def _page(visit: Visit, error: str = "") -> Response:
     return visit.page(
         "administration/quotas.html",
-        status=422 if error else 200,
         quotas=await visit.api("GET", "/system/quotas"),
         chosen=visit.query("place"),
         error=error,

@@ -137,7 +137,6 @@ async def _new(
     whole = {name: value for name, value in values.items() if name != "type"}
     return visit.page(
         "administration/new_repository.html",
-        status=422 if error else 200,
         values=values,
         chosen=chosen,
         kinds=KINDS,
@@ -164,7 +163,6 @@ async def _settings(
     shown = stored if config is None else config
     return visit.page(
         "administration/settings.html",
-        status=422 if error else 200,
         repository=repository,
         tab="settings",
         fields=fields_of(await _schema(visit, repository.format), str(repository.type), shown),

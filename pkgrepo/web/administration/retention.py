@@ -172,7 +172,6 @@ async def _server_page(visit: Visit, *, text: str | None = None, sent: Form | No
     rules = whole.get("rules") or []
     return visit.page(
         "administration/server_retention.html",
-        status=422 if error else 200,
         stored=rule_rows(SCHEMA, rules),
         form=rule_form(visit, SCHEMA, rules, EXAMPLES, sent),
         text=_shown(whole) if text is None else text,
@@ -204,7 +203,6 @@ async def _page(
             error = str(refused)
     return visit.page(
         "administration/retention.html",
-        status=422 if error else 200,
         repository=repository,
         tab="settings",
         stored=rule_rows(SCHEMA, rules),

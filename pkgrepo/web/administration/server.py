@@ -63,15 +63,14 @@ async def add_storage(visit: Visit, form: Form) -> Response:
 
 async def _overview(visit: Visit, error: str = "") -> Response:
     """How the server is and is used, for those who manage it; what a caller may not see is None."""
-    identity, status = visit.identity, 422 if error else 200
+    identity = visit.identity
     info = await visit.api("GET", "/info")
     if not (identity.admin or identity.system_manager):
-        return visit.page("administration/overview.html", status=status, info=info, storages=None, error=error)
+        return visit.page("administration/overview.html", info=info, storages=None, error=error)
     storages = await visit.api("GET", "/storage")
     used = await visit.api("GET", "/statistics", query={"days": SPAN})
     return visit.page(
         "administration/overview.html",
-        status=status,
         info=info,
         storages=storages,
         server=await visit.api("GET", "/server/state"),
@@ -128,7 +127,6 @@ async def show_audit(visit: Visit) -> Response:
         listed, error = await visit.api("GET", "/audit", query={"limit": PER_PAGE}), str(wrong)
     return visit.page(
         "administration/audit.html",
-        status=422 if error else 200,
         listed=listed,
         order="-time" if error else visit.query("sort") or "-time",
         error=error,
@@ -153,7 +151,6 @@ async def show_recall(visit: Visit) -> Response:
     named = given.get("package", "") + (f"=={given['version']}" if "version" in given else "")
     return visit.page(
         "administration/recall.html",
-        status=422 if error else 200,
         found=found,
         error=error,
         order=visit.query("sort") or "-last_at",

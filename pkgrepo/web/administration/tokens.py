@@ -40,7 +40,6 @@ async def _page(visit: Visit, error: str = "") -> Response:
         listed, error = await visit.api("GET", "/token", query={"limit": PER_PAGE}), str(wrong)
     return visit.page(
         "administration/tokens.html",
-        status=422 if error else 200,
         listed=listed,
         order=visit.query("sort") or "last_used_at",
         error=error,

@@ -170,7 +170,6 @@ async def _list(visit: Visit, error: str = "") -> Response:
         listed, error = await visit.api("GET", "/users", query={"limit": PER_PAGE}), str(wrong)
     return visit.page(
         "administration/users.html",
-        status=422 if error else 200,
         listed=listed,
         order=visit.query("sort") or "username",
         error=error,
@@ -180,7 +179,6 @@ async def _list(visit: Visit, error: str = "") -> Response:
 async def _user(visit: Visit, id: str, error: str = "", link: Any = None) -> Response:
     return visit.page(
         "administration/user.html",
-        status=422 if error else 200,
         user=await visit.api("GET", "/users/<id>", {"id": id}),
         permissions=await visit.api("GET", "/users/<id>/permissions", {"id": id}),
         sessions=await _sessions(visit, id),
@@ -234,7 +232,6 @@ async def _grants_page(visit: Visit, user: str, repository: str, error: str = ""
         chosen = {"user": found, "repository": repository, "grant": own[0] if own else None}
     return visit.page(
         "administration/grants.html",
-        status=422 if error else 200,
         listed=await visit.api("GET", "/permissions", query=rows),
         repositories=await visit.api("GET", "/repository", query=columns),
         scopes=await visit.api("GET", "/info/scopes"),

@@ -63,4 +63,4 @@ async def search(visit: Visit) -> Response:
             hits = await visit.api("GET", "/search/packages", query=asked)
         except Refusal as refused:  # of vulnerabilities nothing is known
             error = refused.sentence
-    return visit.page("home/search.html", text=text, hits=hits, chosen=query, error=error)
+    return visit.page("home/search.html", status=200, text=text, hits=hits, chosen=query, error=error)

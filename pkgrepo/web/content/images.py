@@ -74,7 +74,6 @@ async def _tag_page(visit: Visit, storage: str, name: str, package: str, tag: st
     listed = await visit.api("GET", "/package/<repository>/<package>/tags/<tag>/history", place, query=query)
     return visit.page(
         "packages/tag_history.html",
-        status=422 if error else 200,
         repository=repository,
         package=package,
         tag=tag,

@@ -155,7 +155,6 @@ async def show_difference(visit: Visit, storage: str, name: str, package: str) -
     known = [each.version for each in listed.items]
     return visit.page(
         "packages/difference.html",
-        status=422 if error else 200,
         repository=repository,
         package=package,
         found=found,

@@ -126,7 +126,6 @@ async def _list(visit: Visit, *, error: str = "", owner: Any = None, found: str 
     query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
     return visit.page(
         "projects/projects.html",
-        status=422 if error else 200,
         listed=await visit.api("GET", "/project", query=query),
         order=visit.query("sort") or "key",
         repositories=await _repositories(visit),
@@ -139,7 +138,6 @@ async def _list(visit: Visit, *, error: str = "", owner: Any = None, found: str 
 async def _project(visit: Visit, key: str, error: str = "") -> Response:
     return visit.page(
         "projects/project.html",
-        status=422 if error else 200,
         project=await visit.api("GET", "/project/<key>", {"key": key}),
         repositories=await _repositories(visit),
         roles=ROLES,

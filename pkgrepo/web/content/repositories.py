@@ -96,7 +96,6 @@ async def _uploads_page(visit: Visit, storage: str, name: str, error: str = "") 
     place = {"repository": f"{storage}/{name}"}
     return visit.page(
         "repositories/uploads.html",
-        status=422 if error else 200,
         repository=await find_repository(visit, storage, name),
         tab="settings",
         listed=await visit.api("GET", "/repository/<repository>/uploads", place, query=query),
@@ -177,7 +176,7 @@ async def show_past(visit: Visit, storage: str, name: str) -> Response:
     """How clients are set up for the repository as it was at a time, and what was changed since; or only the form."""
     repository = await find_repository(visit, storage, name)
     place, at = {"repository": f"{storage}/{name}"}, visit.query("at").strip()
-    found, snippets, status, error = None, (), 200, ""
+    found, snippets, error = None, (), ""
     if at:
         query: dict[str, Any] = {"at": at, "limit": PER_PAGE}
         query |= {each: visit.query(each) for each in ("cursor",) if visit.query(each)}
@@ -185,10 +184,9 @@ async def show_past(visit: Visit, storage: str, name: str) -> Response:
             found = await visit.api("GET", "/repository/<repository>/snapshot", place, query=query)
             snippets = await visit.api("GET", "/repository/<repository>/setup", place, query={"at": at})
         except Invalid as refused:
-            status, error = 422, str(refused)
+            error = str(refused)
     return visit.page(
         "repositories/past.html",
-        status=status,
         repository=repository,
         tab="packages",
         at=at,
@@ -288,7 +286,6 @@ async def show_contents(visit: Visit, storage: str, name: str, path: str) -> Res
     steps = folder.split("/") if folder else []
     return visit.page(
         "repositories/contents.html",
-        status=422 if error else 200,
         repository=repository,
         tab="files",
         path=path,
@@ -337,7 +334,6 @@ async def _entry_text(visit: Visit, repository: Any, place: dict[str, str]) -> R
         error = str(refused)
     return visit.page(
         "repositories/text.html",
-        status=422 if error else 200,
         repository=repository,
         tab="files",
         path=place["path"],

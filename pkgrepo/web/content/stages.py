@@ -67,7 +67,7 @@ async def _list(visit: Visit, error: str = "") -> Response:
     query: dict[str, Any] = {"limit": PER_PAGE}
     query |= {name: visit.query(name) for name in FILTERS if visit.query(name)}
     listed = await visit.api("GET", "/stages", query=query)
-    return visit.page("stages/stages.html", status=422 if error else 200, listed=listed, states=STATES, error=error)
+    return visit.page("stages/stages.html", listed=listed, states=STATES, error=error)
 
 
 async def _show(visit: Visit, id: str, error: str = "") -> Response:

@@ -48,4 +48,4 @@ async def _page(visit: Visit, error: str = "") -> Response:
     query: dict[str, Any] = {"limit": PER_PAGE}
     query |= {name: visit.query(name) for name in FILTERS if visit.query(name)}
     listed = await visit.api("GET", "/trash", query=query)
-    return visit.page("trash/trash.html", status=422 if error else 200, listed=listed, error=error)
+    return visit.page("trash/trash.html", listed=listed, error=error)

@@ -5,7 +5,7 @@ import pytest
 from pkgrepo.formats.conda.versions import accepts as conda
 from pkgrepo.formats.maven.ranges import accepts as maven
 from pkgrepo.formats.npm.ranges import accepts as npm
-from pkgrepo.formats.python.requirements import accepts as python
+from pkgrepo.formats.python.format import accepts as python
 from pkgrepo.formats.rubygems.ranges import accepts as ruby
 
 # What node-semver 7, packaging, RubyGems, conda and Maven say: a dependency, versions that it accepts, and others.

@@ -1,6 +1,6 @@
 """
 ``pkgrepo upload`` and ``pkgrepo download``: files of every format, with their digests verified.
 
-``upload`` and ``download`` are the commands; ``publishing`` has what each format's clients send, and ``image_layouts``
-reads and writes images on the disk.
+``upload`` sends what each format's own clients send, ``download`` asks what they ask, and ``image_layouts`` reads and
+writes images on the disk.
 """

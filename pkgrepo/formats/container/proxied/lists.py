@@ -15,7 +15,6 @@ from typing import Any, Final, Self
 
 import msgspec
 from attrs import define, frozen
-from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
@@ -46,8 +45,6 @@ MOST_REFERRERS: Final = 2000
 MOST_BYTES: Final = 4 * 1024 * 1024  # of the entries of a list of referrers
 
 _SHOWN = ("mediaType", "digest", "size", "artifactType", "annotations")
-
-log = Logger()
 
 
 class _TagPage(msgspec.Struct):

@@ -9,7 +9,7 @@ the number of these.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from attrs import define, evolve, field, frozen
 
@@ -50,9 +50,6 @@ from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
 from pkgrepo.storage.pools import Pools
-
-T = TypeVar("T")
-
 
 ACCEPT: Final = {"Accept": ", ".join((OCI_INDEX, OCI_IMAGE, DOCKER_LIST, DOCKER_IMAGE, OCI_ARTIFACT))}
 STALE_IF_GONE_S: Final = 7 * 86_400  # time to notice, and to bring back, what upstream has removed

@@ -99,9 +99,7 @@ class Contents:
     size: int = 0
 
 
-def survey(
-    source: Source, limit: int, contents: Contents, problems: Problems, *, most_files: int = MOST_FILES
-) -> Iterator[None]:
+def survey(source: Source, limit: int, contents: Contents, problems: Problems) -> Iterator[None]:
     """
     Fill in the contents of a bundle, or its problems. It stops after each file, so that others get the thread.
 
@@ -109,8 +107,8 @@ def survey(
     """
     for entry in read_entries(source, limit):
         _look_at(entry, contents, problems)
-        if len(contents.files) > most_files:
-            problems.add(WHOLE, f"a deployment has at most {most_files} files", 413)
+        if len(contents.files) > MOST_FILES:
+            problems.add(WHOLE, f"a deployment has at most {MOST_FILES} files", 413)
             return
         yield
 

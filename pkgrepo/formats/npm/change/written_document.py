@@ -46,7 +46,7 @@ class _Manifest(msgspec.Struct):
     deprecated: Any = None
 
 
-def read_written(sent: SentDocument, *, most_versions: int = MOST_VERSIONS) -> WrittenDocument:
+def read_written(sent: SentDocument) -> WrittenDocument:
     """
     The parts of a sent document. Call it in a thread when the document is large.
 
@@ -57,7 +57,7 @@ def read_written(sent: SentDocument, *, most_versions: int = MOST_VERSIONS) -> W
     reader = PullParser(sent.text, sent.place)
     for name in reader.names():
         if name == "versions" and reader.at_object():
-            versions = _read_versions(reader, most_versions)
+            versions = _read_versions(reader)
             continue
         piece = reader.piece()
         if name in MEMBERS:
@@ -67,12 +67,12 @@ def read_written(sent: SentDocument, *, most_versions: int = MOST_VERSIONS) -> W
     return WrittenDocument(members, versions)
 
 
-def _read_versions(reader: PullParser, most: int) -> Mapping[str, Any]:
+def _read_versions(reader: PullParser) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     gil = GilReleaser()
     for text in reader.names():
-        if len(found) == most:
-            raise Invalid(f"the document has more than {most} versions", "versions")
+        if len(found) == MOST_VERSIONS:
+            raise Invalid(f"the document has more than {MOST_VERSIONS} versions", "versions")
         found[text] = _deprecation(reader.piece())
         gil.release_if_due()
     return found

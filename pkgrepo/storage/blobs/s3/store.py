@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import cast
 from uuid import uuid4
 
-from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.concurrency.lru import Lru
@@ -31,8 +30,6 @@ from .upload import BucketUpload, commit_together, digest_body
 
 REDIRECT_S = 300  # seconds in which a redirected client must begin to read, by the clock of the bucket
 CACHED_DIGESTERS = 1024  # suspended uploads whose hash state is kept in memory, about 1 KiB each
-
-log = Logger()
 
 
 @implementer(IBlobAddresses)

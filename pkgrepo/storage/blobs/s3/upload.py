@@ -20,7 +20,6 @@ from typing import Any, Final
 
 import msgspec
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, DeferredLock
-from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -42,7 +41,6 @@ VERSION = 1
 
 
 BACKLOG: Final = 3  # parts that wait to be sent, beside those under way, when the producer is paused
-log = Logger()
 
 
 class SuspendedUpload(msgspec.Struct, frozen=True, kw_only=True, tag="s3", tag_field="store"):

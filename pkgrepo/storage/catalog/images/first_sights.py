@@ -12,7 +12,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import column, only_row, scalar
+from pkgrepo.storage.catalog.rows import only_row
 
 MOST: Final = 10_000  # of a tag; the oldest is kept beyond that, so that something old enough is left
 
@@ -68,30 +68,6 @@ def find_age(r: Reader, repository_id: int, image: str, digest: str) -> Age:
         ),
     )
     return Age(seen_ms, bool(evidence))
-
-
-def find_old(r: Reader, repository_id: int, image: str, tag: str, before_ms: int) -> str | None:
-    """The latest digest of a tag that was seen at or before a time under this image, or None."""
-    found = column(
-        r,
-        """
-        SELECT t.digest FROM first_sight t WHERE t.repository_id = ? AND t.package_key = ? AND t.tag = ? AND EXISTS (
-            SELECT 1 FROM first_sight f WHERE f.repository_id = t.repository_id AND f.package_key = t.package_key
-                AND f.digest = t.digest AND f.seen_at <= ?
-        ) ORDER BY t.moved_at DESC, t.digest LIMIT 1
-        """,
-        (repository_id, image, tag, before_ms),
-    )
-    return found[0] if found else None
-
-
-def next_sight(r: Reader, repository_id: int, image: str, tag: str, after_ms: int) -> int | None:
-    """The time of the first sight of a digest under a tag that follows a time, or None."""
-    return scalar(
-        r,
-        "SELECT MIN(seen_at) FROM first_sight WHERE repository_id = ? AND package_key = ? AND tag = ? AND seen_at > ?",
-        (repository_id, image, tag, after_ms),
-    )
 
 
 def note_sight(

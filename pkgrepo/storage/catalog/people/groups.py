@@ -64,12 +64,6 @@ def count_groups(r: Reader, search: str = "") -> int:
     return number(r, f"SELECT COUNT(*) FROM user_group {f'WHERE {_SEARCH}' if search else ''}", values)
 
 
-def groups_of_user(r: Reader, user_id: int) -> list[Group]:
-    """The groups that a user is a member of, by name."""
-    sql = f"{_GROUP} WHERE id IN (SELECT group_id FROM group_member WHERE user_id = ?) ORDER BY key"
-    return every(r, _group, sql, (user_id,))
-
-
 def is_member(r: Reader, group_id: int, user_id: int) -> bool:
     """Whether a user is in a group."""
     return exists(r, "SELECT 1 FROM group_member WHERE group_id = ? AND user_id = ?", (group_id, user_id))

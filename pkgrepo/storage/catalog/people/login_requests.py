@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from attrs import frozen
 
@@ -27,8 +27,6 @@ from pkgrepo.untrusted.networks import client_network
 
 MOST: Final = 1000  # at a time
 MOST_OF_ADDRESS: Final = 30  # at a time, from one address or network of IPv6, which an office may share
-
-State = Literal["pending", "approved", "denied"]
 
 
 @frozen

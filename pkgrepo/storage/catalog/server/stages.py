@@ -208,8 +208,8 @@ def staged_id(r: Reader, uid: str) -> int:
     return int(existing(scalar(r, sql, (uid, RepositoryType.HOSTED)), "open stage", uid))
 
 
-def content_of(r: Reader, staged: int, limit: int = MOST_ITEMS + 1) -> list[StageItem]:
-    """What the hosted repository of a stage has, sorted; at most ``limit``. ``staged`` is its catalog key."""
+def content_of(r: Reader, staged: int) -> list[StageItem]:
+    """What the hosted repository of a stage (its catalog key) has, sorted; at most one more than ``MOST_ITEMS``."""
     found = r.all(
         """
         SELECT 'version', p.name, p.key, v.text, COALESCE((SELECT SUM(size) FROM file WHERE version_id = v.id), 0)
@@ -229,7 +229,7 @@ def content_of(r: Reader, staged: int, limit: int = MOST_ITEMS + 1) -> list[Stag
         SELECT 'file', '', '', path, size FROM file WHERE repository_id = ? AND package_id IS NULL
         ORDER BY 1, 3, 4 LIMIT ?
         """,
-        (staged, staged, staged, staged, limit),
+        (staged, staged, staged, staged, MOST_ITEMS + 1),
     )
     return [StageItem(kind, name, key, text, int(size)) for kind, name, key, text, size in found]
 
