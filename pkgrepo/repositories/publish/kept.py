@@ -3,6 +3,8 @@ Releases that no client waits for, published several at a time.
 
 Their bytes are made durable by the same fsync calls, and those of one repository are written by one command, whose
 statements are for many rows. If that refuses one of them, each is written by a command of its own.
+
+Clients ask for the metadata of a wheel before they ask for the wheel, in which they are, too: they are stored once.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
-from attrs import define
+from attrs import define, evolve
 from twisted.internet.task import deferLater
 
 from pkgrepo.concurrency.batches import BatchDelay, Batches
@@ -20,6 +22,7 @@ from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Actor, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
+from pkgrepo.storage.catalog.packages.release_batches import find_files
 
 from .index import Indexer
 from .releases import Published, PublishedTogether, Release, publish_releases
@@ -65,7 +68,7 @@ class KeptTogether:
         self._clock = clock
         self._delay = delay
         self._files: Batches[int, None] = Batches(self._pause, most=AT_ONCE, delay=delay)
-        self._batches: Batches[int, Kept] = Batches(self._keep, most=TOGETHER)
+        self._batches: Batches[int, Kept] = Batches(self._keep_new, most=TOGETHER)
 
     def without_delay(self) -> AbstractContextManager[None]:
         """A block in which files do not wait for others."""
@@ -97,6 +100,31 @@ class KeptTogether:
         """Let the reactor do other work between some files and the next ones."""
         if self._delay is not None and self._delay.seconds:
             await deferLater(self._delay.reactor, 0)
+
+    async def _keep_new(self, batch: Sequence[Kept]) -> None:
+        """Keep releases without those of their files that are kept already, or are alone in another release."""
+        alone = {
+            (each.repository.id, file.path): file.blob.sha256
+            for each in batch
+            if len(each.release.files) == 1
+            for file in each.release.files
+        }
+        for each in batch:
+            release = each.release
+            if len(release.files) == 1 or release.renews:
+                continue
+            paths = [file.path for file in release.files]
+            there = await self._catalog.look(find_files, each.repository.id, paths)
+            known = {path: file.sha256 for path, file in there.items()}
+            new = [
+                file
+                for file in release.files
+                if file.blob.sha256 not in (known.get(file.path), alone.get((each.repository.id, file.path)))
+            ]
+            if new and len(new) < len(paths):
+                each.release = evolve(release, files=tuple(new))
+                await each.claim.leave_out([file.blob.locator for file in release.files if file not in new])
+        await self._keep(batch)
 
     async def _keep(self, batch: Sequence[Kept]) -> None:
         first, *others = batch

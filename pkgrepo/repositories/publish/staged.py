@@ -13,7 +13,7 @@ claimed     they belong to one write command, which commits or deletes them    `
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import define
@@ -155,7 +155,7 @@ class Staged:
         committing = {
             each: under_way for each in locators if (under_way := self._committing.pop(each, None)) is not None
         }
-        waiting = [upload for each, upload in uploads.items() if each not in committing]
+        waiting = {each: upload for each, upload in uploads.items() if each not in committing}
         return Claim(self._store, locators, waiting, list(committing.values()), self.room.hand_over())
 
     async def clear(self) -> None:
@@ -191,7 +191,7 @@ class Claim:
 
     _store: IBlobStore
     _locators: Sequence[str]
-    waiting: Sequence[IBlobUpload]
+    waiting: dict[str, IBlobUpload]
     under_way: Sequence[Deferred[None]]
     reservations: Sequence[str] = ()
 
@@ -203,7 +203,7 @@ class Claim:
         """
         claims = (self, *others)
         under_way = [each for claim in claims for each in claim.under_way]
-        waiting = [each for claim in claims for each in claim.waiting]
+        waiting = [each for claim in claims for each in claim.waiting.values()]
         if waiting:
             under_way.append(Deferred.fromCoroutine(_commit(self._store, waiting)))
         failed: Exception | None = None
@@ -216,6 +216,14 @@ class Claim:
             for claim in claims:
                 await claim.delete()
             raise failed
+
+    async def leave_out(self, locators: Iterable[str]) -> None:
+        """Remove those of some copies that still wait for their commit."""
+        for each in locators:
+            upload = self.waiting.pop(each, None)
+            if upload is not None:
+                self._locators = [other for other in self._locators if other != each]
+                await upload.abort()
 
     async def delete(self, locators: Collection[str] | None = None) -> None:
         """Remove the copies at these locators, or all."""

@@ -1,6 +1,7 @@
 """Releases that no client waits for share the wait for the disk and a command; a refusal is that of one alone."""
 
 import pytest
+from attrs import evolve
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, gatherResults
 from twisted.internet.task import Clock
 
@@ -126,6 +127,40 @@ async def test_one_is_kept_although_its_caller_stops_while_it_waits(world, commi
     commits.gate.callback(None)
     await until(lambda: find(world, WHEELS[2]) is not None)
     assert (await kept[1]).changed
+    assert named(world) == world.copies()
+
+
+async def keep_apart(world, wheel, *, at_once):
+    """Begin to keep the metadata of a wheel alone, and at once or then the wheel with them."""
+    async with world.publisher.stage(world.repository) as staged:
+        alone, whole = [await world.release(staged, *wheel) for _ in range(2)]
+        alone = evolve(alone, files=tuple(each for each in alone.files if each.path.endswith(".metadata")))
+        assert [len(each.files) for each in (alone, whole)] == [1, 2]
+        kept = []
+        for each in (alone, whole):
+            keeping = world.publisher.keep(world.repository, each, staged, SYSTEM, world.format.index)
+            kept.append(Deferred.fromCoroutine(keeping))
+            if not at_once:
+                await kept[0]
+        return kept
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["before", "together"])
+async def test_metadata_that_come_alone_are_stored_once(world, commits, at_once):
+    others = await start(world, WHEELS[:1])  # the next ones wait for it
+    if not at_once:
+        commits.gate.callback(None)
+        await others[0]
+    kept = await keep_apart(world, WHEELS[1], at_once=at_once)
+    if at_once:
+        commits.gate.callback(None)
+        await others[0]
+    for each in kept:
+        await each
+    assert commits == ([2, 2] if at_once else [2, 1, 1])
+    paths = [row[0] for row in world.catalog.peek(lambda reader: reader.all("SELECT path FROM file"))]
+    assert len(paths) == 4
+    assert sum(path.endswith(".metadata") for path in paths) == 2
     assert named(world) == world.copies()
 
 
