@@ -67,7 +67,9 @@ class Bar:
 
     def begin(self, label: str, total: int) -> None:
         """Start a part with ``total`` steps (0: unknown)."""
-        self._bar = click.progressbar(length=total or None, label=label, file=sys.stderr)
+        # Without a length it needs an iterable, whose length is not known either.
+        steps = None if total else iter(int, 1)
+        self._bar = click.progressbar(steps, total or None, label, show_pos=not total, file=sys.stderr)
         self._bar.__enter__()
 
     def step(self, count: int = 1) -> None:

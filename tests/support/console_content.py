@@ -226,6 +226,9 @@ WALKED: Final = (
     f"/ui/repositories/main/js/packages/{LONG}/versions",
     "/ui/repositories/main/js/packages/q",
     "/ui/admin/groups",
+    "/ui/admin/tokens",
+    "/ui/account/services",
+    "/ui/admin/repositories/new?format=python",
     "/ui/admin/stages",
     "/ui/admin/trash",
     "/ui/admin/quotas",
@@ -263,6 +266,7 @@ def fill_more(wire: HttpClient, catalog: Path) -> None:
     for name in ("q", LONG):
         body = make_publish(name, "1.0.0-" + "beta." * (12 if name == LONG else 1) + "1", description=name)
         ok(wire.put(f"/repositories/main/js/{name}", body, Content_Type="application/json"))
+    ok(wire.post_json("/api/policy/blocks", {"repository": "main/js", "package": "q", "reason": HOSTILE}))
     fields = [("Description-Content-Type", "text/markdown"), ("Description", _indented(RIGHT_TO_LEFT))]
     filename, data = make_wheel("rtl", "1.0", fields=fields)
     ok(wire.put(f"/repositories/main/py/rtl/1.0/{filename}", data))

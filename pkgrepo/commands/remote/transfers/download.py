@@ -72,16 +72,20 @@ async def download(
     if missing or not files:
         raise NotFound("file", ", ".join(missing) or f"{name} {version}")
     records = [
-        await _file(session, repository, each["path"], each["digests"].get("sha256"), folder, force=force)
+        await _file(session, repository, each["path"], each["digests"].get("sha256"), folder, each["size"], force=force)
         for each in files
     ]
     _tell(session, records)
 
 
 async def _file(
-    session: Session, repository: str, path: str, sha256: str | None, folder: Path, *, force: bool
+    session: Session, repository: str, path: str, sha256: str | None, folder: Path, length: int = 0, *, force: bool
 ) -> dict[str, Any]:
-    """Download one file; without ``sha256``, it is compared with what the server has stored afterwards."""
+    """
+    Download one file; without ``sha256``, it is compared with what the server has stored afterwards.
+
+    ``length`` is the number of bytes that are expected, 0 if that is not known; it is only shown.
+    """
     name = path.rpartition("/")[2]
     if name.strip(".") == "" or not name.isprintable() or "\\" in name:
         raise Invalid(f"{path!r} is no path of a file")  # the server's names are not trusted with the disk
@@ -89,7 +93,7 @@ async def _file(
     if sha256 and target.is_file() and sha256_of(target) == sha256:
         return {"file": str(target), "size": target.stat().st_size, "sha256": sha256, "verified": True}
     with Draft(target, replace=force) as draft:
-        progress = Received(name, 0, draft.write)
+        progress = Received(name, length, draft.write)
         try:
             await session.client.fetch(f"/repositories/{quote(repository)}/{quote(path, safe='/@')}", progress.write)
         finally:
