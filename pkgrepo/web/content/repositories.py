@@ -69,6 +69,7 @@ async def show_packages(visit: Visit, storage: str, name: str) -> Response:
         listed=listed,
         order=visit.query("sort") or "name",
         snippets=snippets,
+        members=await _members(visit, repository, place),
         own_page=await _own_page(visit, place),
     )
 
@@ -194,6 +195,13 @@ async def show_past(visit: Visit, storage: str, name: str) -> Response:
         snippets=snippets,
         error=error,
     )
+
+
+async def _members(visit: Visit, repository: Any, place: str) -> Any:
+    """The members of a virtual repository in the order in which they are asked, for those who may change them."""
+    if repository.type != "Virtual" or "edit" not in repository.actions:
+        return ()
+    return (await visit.api("GET", "/repository/<repository>/members", {"repository": place})).members
 
 
 async def _own_page(visit: Visit, place: str) -> Markup | None:

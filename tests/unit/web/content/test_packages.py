@@ -182,6 +182,18 @@ async def test_who_decided_what_a_virtual_repository_serves_is_shown_as_boxes(br
     assert page.html.count('class="dot bad"') == 1
 
 
+async def test_the_members_of_a_virtual_repository_are_shown_to_those_who_may_change_them(browser: Browser) -> None:
+    stack, page = browser.stack, "/ui/repositories/main/all"
+    for name in ("secret", "open"):
+        await stack.add_repository(name, visibility="private" if name == "secret" else "public")
+    await stack.add_repository("all", config={"type": "Virtual", "members": ["main/open", "main/secret"]})
+    shown = await browser.get(page)
+    assert ("secret" in shown.html, "This repository joins others" in shown.text) == (False, True)
+    await browser.log_in()
+    shown = await browser.get(page)
+    assert shown.html.index("/ui/repositories/main/open") < shown.html.index("/ui/repositories/main/secret")
+
+
 async def test_prereleases_are_folded_beside_releases(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.stack.publish("main/py", "demo", "2.0rc1")
