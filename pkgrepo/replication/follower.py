@@ -102,9 +102,18 @@ class Follower:
     _errors: dict[str, str] = field(factory=dict, init=False)  # by part
     _noted: str = field(default="", init=False)
     _current: bool = field(default=False, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    def end(self) -> None:
+        """
+        Make no further steps. The caller cancels L{run} as well.
+
+        A step whose cancellation breaks a connection that is being made fails as if the upstream did not answer.
+        """
+        self._ended = True
 
     async def run(self) -> None:
-        """Follow, until it is cancelled."""
+        """Follow, until it is ended and cancelled."""
         await self._catalog.write(replicas.ensure_replica, self._repository.id, self._source.name)
         steps = {"listening": self._listen, "working": self._work}
         parts = [Deferred.fromCoroutine(self._forever(part, step)) for part, step in steps.items()]
@@ -113,7 +122,7 @@ class Follower:
     async def _forever(self, part: str, step: Callable[[], Awaitable[None]]) -> None:
         """Do steps of a part one after the other, with pauses after failures."""
         failures = 0
-        while True:
+        while not self._ended:
             refused = False
             try:
                 await step()
@@ -132,6 +141,8 @@ class Follower:
             else:
                 failures = 0
                 continue
+            if self._ended:
+                return
             pause_s = min(FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE_S)
             pause_s = max(pause_s, REFUSED_PAUSE_S if refused else 0)
             await deferLater(self._reactor, pause_s * (0.75 + 0.5 * self._jitter()))

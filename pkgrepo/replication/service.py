@@ -69,7 +69,7 @@ class Replication(Service):
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._running: dict[_Plan, Deferred[None]] = {}
+        self._running: dict[_Plan, tuple[Follower, Deferred[None]]] = {}
         what = "looking for repositories that follow others"
         self._looking = PeriodicTask(self._look, parts.reactor, every_s=LOOK_S, what=what)
 
@@ -82,7 +82,7 @@ class Replication(Service):
         await self._parts.registry.refresh()
         plans = {plan: repository for repository in self._parts.registry.all() if (plan := _plan_of(repository))}
         for plan in self._running.keys() - plans.keys():
-            self._running[plan].cancel()
+            self._end(plan)
         for plan in plans.keys() - self._running.keys():
             if not any(each.repository_id == plan.repository_id for each in self._running):
                 self._begin(plan, plans[plan])
@@ -125,16 +125,22 @@ class Replication(Service):
             settle=parts.settle,
             mark_old=parts.mark_old,
         )
-        self._running[plan] = running = Deferred.fromCoroutine(follower.run())
+        running = Deferred.fromCoroutine(follower.run())
+        self._running[plan] = follower, running
         running.addErrback(_report).addCallback(lambda _: self._running.pop(plan, None))
+
+    def _end(self, plan: _Plan) -> None:
+        follower, running = self._running[plan]
+        follower.end()
+        running.cancel()
 
     def stopService(self) -> Deferred[Any]:
         """End the followers; what they had not ended is done by the next process."""
         super().stopService()
         looking = self._looking.stopService()
-        running = list(self._running.values())
-        for each in running:
-            each.cancel()
+        running = [each for _, each in self._running.values()]
+        for plan in list(self._running):
+            self._end(plan)
         return DeferredList([*([] if looking is None else [looking]), *running], consumeErrors=True)
 
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.server.launch.test_workers import Pair
+from tests.server.replication.conftest import wait_for
+from tests.support.configurations import hosted
+from tests.support.http_client import HttpClient
 from tests.support.nodes import Nodes, two_nodes
+from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.postgresql import postgresql
+from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import s3_server
+from tests.support.server_process import running
 from tests.support.workers import Connection
 
 pytestmark = pytest.mark.server
@@ -26,7 +34,9 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with (
         postgresql() as database,
         s3_server() as s3,
-        two_nodes(tmp_path_factory.mktemp("nodes"), database) as nodes,
+        two_nodes(
+            tmp_path_factory.mktemp("nodes"), database, environ={"PKGREPO_PROXY__ALLOW_PRIVATE": '["127.0.0.1"]'}
+        ) as nodes,
     ):
         settings = s3.settings("packages")
         one = Connection(nodes.url(0))
@@ -69,3 +79,37 @@ def test_what_one_publishes_the_other_one_serves_and_removes(pair: Pair) -> None
         filename, body = make_wheel("shared", f"{n}.0")
         assert one.ask("PUT", f"/repositories/cloud/py/shared/{n}.0/{filename}", body).status == 201
         assert other.ask("GET", f"/repositories/cloud/py/shared/{n}.0/{filename}").body == body
+
+
+def test_a_replica_goes_on_when_either_node_is_killed(nodes: Nodes, tmp_path: Path) -> None:
+    with running(tmp_path, hosted("npm", "source")) as there:
+        source = HttpClient(f"{there.url}/repositories/main/source", (USER, PASSWORD))
+
+        def publish(version: str) -> bytes:
+            data = make_tarball("demo", version)
+            assert source.put("/demo", make_publish("demo", version, tarball=data)).status == 201
+            return data
+
+        def kept(number: int, count: int) -> bool:
+            files = "/api/repository/cloud%2Freplica/tree/demo/-"
+            reply = HttpClient(nodes.url(number), (USER, PASSWORD)).get(files)
+            return reply.status == 200 and len(reply.json["items"]) == count
+
+        published = {"1.0.0": publish("1.0.0")}
+        route = {"url": f"{there.url}/repositories/main/source", "name": "there"}
+        config = {"type": "Proxy", "proxy": {"routes": [route]}, "replicate": {"files": ["*"]}}
+        made = {"name": "replica", "storage": "cloud", "format": "npm", "visibility": "public", "config": config}
+        one = Connection(nodes.url(0))
+        one.ask_json("POST", "/api/repository", made)
+        one.close()
+        wait_for(partial(kept, 1, 1))
+        for killed, left in ((0, 1), (1, 0)):
+            nodes.kill(killed)
+            version = f"2.{killed}.0"
+            published[version] = publish(version)
+            wait_for(partial(kept, left, len(published)))
+            nodes.start(killed)
+    for number in range(2):  # the other server is away: what is read was copied
+        reader = HttpClient(f"{nodes.url(number)}/repositories/cloud/replica")
+        for version, data in published.items():
+            assert reader.get(f"/demo/-/demo-{version}.tgz").body == data

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import Factory, define
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
 
-from pkgrepo.errors import UpstreamFailed
+from pkgrepo.errors import UpstreamFailed, UpstreamUnavailable
 from pkgrepo.model import Repository
 from pkgrepo.replication.follower import Follower
 from pkgrepo.replication.source import RemoteVersion
 from tests.support.upstreams.server import ScriptedUpstream
 from tests.unit.replication.test_source import make_source
 
-HERE: Any = SimpleNamespace(path="main/a", format="npm")
+HERE: Any = SimpleNamespace(id=1, path="main/a", format="npm")
 
 
 @define
@@ -61,3 +63,38 @@ async def test_what_is_kept_stays_while_the_repository_there_may_not_be_read() -
         await follower._apply_version("demo", "1.0")
         await follower._apply_all("demo")
         assert copies.dropped == ["1.0", "1.0"]
+
+
+class Connecting(Follower):
+    """One whose steps wait for a connection, whose cancellation looks like an upstream that does not answer."""
+
+    async def _listen(self) -> None:
+        try:
+            await Deferred()
+        except CancelledError:
+            raise UpstreamUnavailable("there", "the connection was not made") from None
+
+    _work = _listen
+
+
+async def test_a_follower_ends_while_it_connects() -> None:
+    async def write(*_: Any, **__: Any) -> None:
+        pass
+
+    unused: Any = SimpleNamespace(name="there")
+    follower = Connecting(
+        repository=HERE,
+        source=unused,
+        copies=Noting(),
+        package_key=str,
+        catalog=cast("Any", SimpleNamespace(write=write)),
+        clock=cast("Any", SimpleNamespace(now_ms=lambda: 0)),
+        reactor=Clock(),
+        settle=unused,
+        mark_old=unused,
+    )
+    running = Deferred.fromCoroutine(follower.run())
+    assert not running.called
+    follower.end()
+    running.cancel()
+    assert running.called, "it goes on for ever, and the server does not stop"
