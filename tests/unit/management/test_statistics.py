@@ -58,6 +58,29 @@ async def test_packages_of_other_formats_repeat_under_the_names_of_images(stack:
     assert found["uploads"] == {"total": 2, "day": 2}
 
 
+async def test_blobs_are_counted_once_in_a_repository_and_shared_across_kinds(stack: Stack) -> None:
+    for name in ("one", "two"):
+        await stack.add_repository(name, format="maven")
+    await stack.add_repository("images", format="docker")
+    twice, files, layer = b"twice in one", b"in two of files", b"also a layer of an image"
+    for path, data in {
+        "one/x/a": twice,
+        "one/x/b": twice,
+        "one/x/c": files,
+        "one/x/d": layer,
+        "two/x/c": files,
+    }.items():
+        name = path.rpartition("/")[2]
+        assert (await stack.call("PUT", f"/repositories/main/{path}/1/{name}-1.jar", raw=data)).status == 201
+    await Registry(stack).push_blob(layer)
+    found = await stack.ok("GET", "/repository/main%2Fone/stats")
+    assert (found["total_files"], found["total_blobs"]) == (4, 3)
+    assert found["storage_used_bytes"] == len(twice + files + layer)
+    assert found["logical_bytes"] == len(twice + twice + files + layer)
+    assert found["shared_bytes"] == len(files + layer)
+    assert found["unreferenced_bytes"] == 0
+
+
 async def test_an_empty_repository_has_statistics(stack: Stack) -> None:
     await stack.add_repository()
     found = await stack.ok("GET", "/repository/main%2Fpy/stats")

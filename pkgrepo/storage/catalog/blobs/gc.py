@@ -46,7 +46,7 @@ _REFERRING_ROWS = (
     )
     """,
 )
-_REFERENCED = "({})".format(" OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _REFERRING_ROWS))
+REFERENCED = "({})".format(" OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _REFERRING_ROWS))
 _REFERENCE_COUNT = " + ".join(f"(SELECT COUNT(*) FROM {each})" for each in _REFERRING_ROWS)
 
 
@@ -72,7 +72,7 @@ def candidates(
     """
     rows = r.all(
         f"""
-        SELECT b.sha256, b.size, b.locator, b.digests, b.touched_at, {_REFERENCED}
+        SELECT b.sha256, b.size, b.locator, b.digests, b.touched_at, {REFERENCED}
         FROM blob b
         WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at < ? AND (b.touched_at, b.sha256) > (?, ?)
         ORDER BY b.touched_at, b.sha256 LIMIT ?
@@ -107,7 +107,7 @@ def mark_deleting(
         row = tx.one(
             f"""
             UPDATE blob AS b SET state = 'deleting'
-            WHERE b.storage_id = ? AND b.sha256 = ? AND b.state = 'live' AND b.touched_at < ? AND NOT {_REFERENCED}
+            WHERE b.storage_id = ? AND b.sha256 = ? AND b.state = 'live' AND b.touched_at < ? AND NOT {REFERENCED}
             RETURNING sha256, size, locator, digests
             """,
             (storage_id, bytes.fromhex(sha256), before_ms),
@@ -189,7 +189,7 @@ def unreferenced(r: Reader, storage_id: int, since_ms: int = 0) -> tuple[int, in
         r,
         f"""
         SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(MAX(b.touched_at), 0) FROM blob b
-        WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at >= ? AND NOT {_REFERENCED}
+        WHERE b.storage_id = ? AND b.state = 'live' AND b.touched_at >= ? AND NOT {REFERENCED}
         """,
         (storage_id, since_ms),
     )

@@ -7,7 +7,7 @@ from datetime import datetime
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.blobs.gc import unreferenced
+from pkgrepo.storage.catalog.blobs.gc import REFERENCED
 from pkgrepo.storage.catalog.blobs.uploads import unfinished_uploads
 from pkgrepo.storage.catalog.imported_downloads import imported_downloads
 from pkgrepo.storage.catalog.packages.events import last_activity
@@ -57,13 +57,19 @@ class Figures:
     top: tuple[TopPackage, ...]
 
 
-# The distinct sha256 of all blobs that a repository refers to.
-_REFERENCED = """
-    SELECT sha256 FROM file WHERE repository_id = ?
-    UNION SELECT sha256 FROM manifest WHERE repository_id = ?
+# The sha256 of blobs that a repository refers to: of its files, and the distinct ones of all else.
+_OF_FILES = "SELECT sha256 FROM file WHERE repository_id = ?"
+_OF_OTHERS = """
+    SELECT sha256 FROM manifest WHERE repository_id = ?
     UNION SELECT x.sha256 FROM package_blob x JOIN package p ON p.id = x.package_id
     WHERE p.repository_id = ?
     UNION SELECT k.sha256 FROM trash_blob k JOIN trash t ON t.id = k.trash_id WHERE t.repository_id = ?
+"""
+# Few digests are in several rows, which the order of the index tells without a look-up for each.
+_OF_SEVERAL_FILES = "SELECT sha256 FROM file GROUP BY sha256 HAVING COUNT(*) > 1"
+_OF_BOTH = """
+    SELECT sha256 FROM (SELECT sha256 FROM file INTERSECT SELECT sha256 FROM package_blob) blobs
+    UNION SELECT sha256 FROM (SELECT sha256 FROM file INTERSECT SELECT sha256 FROM manifest) manifests
 """
 
 
@@ -82,7 +88,7 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
         stored=stored,
         logical=number(r, "SELECT bytes_used FROM repository WHERE id = ?", (repository_id,)),
         shared=shared,
-        unreferenced=unreferenced(r, storage_id)[1] + _size_without_manifest(r, storage_id, repository_id),
+        unreferenced=_unreferenced(r, storage_id) + _size_without_manifest(r, storage_id, repository_id),
         pending_uploads=unfinished_uploads(r, repository_id, now_ms)[0],
         last_activity=last_activity(r, repository_id),
         downloads=(
@@ -91,24 +97,75 @@ def repository_figures(r: Reader, storage_id: int, repository_id: int, now_ms: i
             _downloads(r, repository_id, today - 6),
             _downloads(r, repository_id, today - 29),
         ),
-        uploads=(_uploads(r, repository_id, 0), _uploads(r, repository_id, now_ms - DAY_MS)),
+        uploads=_uploads(r, repository_id, now_ms - DAY_MS),
         top=_top(r, repository_id),
     )
 
 
 def _blobs(r: Reader, storage_id: int, repository_id: int) -> tuple[int, int, int]:
-    return only_row(
+    """The number of blobs, their size, and that of those to which other repositories of the storage refer as well."""
+    files, size = only_row(
+        r, "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE repository_id = ?", (repository_id,)
+    )
+    repeats, repeated = only_row(
         r,
         f"""
-        SELECT COUNT(*), COALESCE(SUM(b.size), 0), COALESCE(SUM(CASE WHEN
+        SELECT COALESCE(SUM(count - 1), 0), COALESCE(SUM((count - 1) * size), 0) FROM (
+            SELECT COUNT(*) AS count, MAX(f.size) AS size FROM ({_OF_SEVERAL_FILES}) s CROSS JOIN file f
+            WHERE f.sha256 = s.sha256 AND f.repository_id = ? GROUP BY f.sha256
+        ) counted
+        """,
+        (repository_id,),
+    )
+    others, other_size = only_row(
+        r,
+        f"""
+        SELECT COUNT(*), COALESCE(SUM(b.size), 0) FROM ({_OF_OTHERS}) o CROSS JOIN blob b
+        WHERE b.storage_id = ? AND b.sha256 = o.sha256
+            AND NOT EXISTS (SELECT 1 FROM file f WHERE f.sha256 = b.sha256 AND f.repository_id = ?)
+        """,
+        (*[repository_id] * 3, storage_id, repository_id),
+    )
+    shared = number(
+        r,
+        f"""
+        SELECT COALESCE(SUM(b.size), 0)
+        FROM ({_OF_SEVERAL_FILES} UNION {_OF_BOTH} UNION {_OF_OTHERS}) s CROSS JOIN blob b
+        WHERE b.storage_id = ? AND b.sha256 = s.sha256 AND b.sha256 IN ({_OF_FILES} UNION {_OF_OTHERS}) AND (
             EXISTS (SELECT 1 FROM file f WHERE f.sha256 = b.sha256 AND f.repository_id <> ? AND f.storage_id = ?)
             OR EXISTS (SELECT 1 FROM manifest m WHERE m.sha256 = b.sha256 AND m.repository_id <> ?)
             OR EXISTS (SELECT 1 FROM package_blob x JOIN package p ON p.id = x.package_id
                        WHERE x.sha256 = b.sha256 AND p.repository_id <> ?)
-            THEN b.size END), 0)
-        FROM blob b WHERE b.storage_id = ? AND b.sha256 IN ({_REFERENCED})
+        )
         """,
-        (repository_id, storage_id, repository_id, repository_id, storage_id, *[repository_id] * 4),
+        (*[repository_id] * 3, storage_id, *[repository_id] * 5, storage_id, repository_id, repository_id),
+    )
+    return files - repeats + others, size - repeated + other_size, shared
+
+
+def _unreferenced(r: Reader, storage_id: int) -> int:
+    """
+    The size in bytes of the live blobs of a storage that nothing refers to.
+
+    The digests of all blobs, files and images are compared first, as their indexes have them in one order: that takes a
+    tenth of the time of a look-up for each blob. It leaves what no storage refers to, and what others have as well.
+    """
+    return number(
+        r,
+        f"""
+        WITH loose AS MATERIALIZED (
+            SELECT sha256 FROM (
+                SELECT sha256 FROM blob WHERE storage_id = ?
+                EXCEPT SELECT sha256 FROM file EXCEPT SELECT sha256 FROM package_blob EXCEPT SELECT sha256 FROM manifest
+            ) own
+            UNION SELECT sha256 FROM (
+                SELECT sha256 FROM blob WHERE storage_id = ? INTERSECT SELECT sha256 FROM blob WHERE storage_id <> ?
+            ) others
+        )
+        SELECT COALESCE(SUM(b.size), 0) FROM loose l CROSS JOIN blob b
+        WHERE b.storage_id = ? AND b.sha256 = l.sha256 AND b.state = 'live' AND NOT {REFERENCED}
+        """,
+        (storage_id, storage_id, storage_id, storage_id),
     )
 
 
@@ -132,9 +189,16 @@ def _downloads(r: Reader, repository_id: int, from_day: int) -> int:
     return number(r, sql, (repository_id, from_day))
 
 
-def _uploads(r: Reader, repository_id: int, since_ms: int) -> int:
-    sql = "SELECT COUNT(*) FROM event WHERE repository_id = ? AND kind = 'published' AND at >= ?"
-    return number(r, sql, (repository_id, since_ms))
+def _uploads(r: Reader, repository_id: int, since_ms: int) -> tuple[int, int]:
+    """The number of published files, and of those since a time."""
+    return only_row(
+        r,
+        """
+        SELECT COUNT(*), COALESCE(SUM(CASE WHEN at >= ? THEN 1 ELSE 0 END), 0)
+        FROM event WHERE repository_id = ? AND kind = 'published'
+        """,
+        (since_ms, repository_id),
+    )
 
 
 def _top(r: Reader, repository_id: int) -> tuple[TopPackage, ...]:

@@ -64,6 +64,9 @@ class Sizes:
 
 
 SIZES: Final = Sizes()
+# A limit that no query reaches. It keeps PostgreSQL from testing the words before it has the order: it expects that
+# they match few keys, and would read and sort all that do, which took 3 s where 40,000 of ten million match.
+ALL: Final = 2**62
 
 
 @frozen
@@ -281,11 +284,12 @@ def _by_downloads(r: Reader, repository_id: int, search: _Search, patterns: Sequ
     if len(found) < search.limit:  # most packages may have none: in one query all of these would be sorted
         found += r.all(
             f"""
-            {_HIT} FROM package p
-            WHERE p.repository_id = ? AND p.downloads = 0 {with_words(len(every))} {search.own}
-            ORDER BY p.key LIMIT ?
+            {_HIT} FROM (
+                SELECT key, downloads, repository_id, derived FROM package
+                WHERE repository_id = ? AND downloads = 0 ORDER BY key LIMIT ?
+            ) p WHERE 1 = 1 {with_words(len(every))} {search.own} ORDER BY p.key LIMIT ?
             """,
-            (*search.first, repository_id, *every, search.limit - len(found)),
+            (*search.first, repository_id, ALL, *every, search.limit - len(found)),
         )
     return found
 
