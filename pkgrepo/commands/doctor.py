@@ -140,7 +140,8 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
     if stored.schema is not None and stored.schema < known:
         sentence = f"the next start upgrades it from schema {stored.schema} to {known}"
         return [Finding("database", WARNING, sentence, "make a backup first")]
-    counts = f"storages: {len(stored.storages)}, repositories: {len(stored.repositories)}"
+    own = [each for each in stored.repositories if each.parent is None]  # without companions and stages
+    counts = f"storages: {len(stored.storages)}, repositories: {len(own)}"
     return [Finding("database", OK, f"it answers, with schema {stored.schema}; {counts}")]
 
 

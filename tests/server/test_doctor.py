@@ -37,7 +37,7 @@ def stored(folder: Path) -> dict[str, str | None]:
 def test_upstreams_storages_and_the_database_are_checked(run_twistd: Any, tmp_path: Path) -> None:
     with NpmUpstream() as upstream:
         upstream.serve("/-/ping", b"{}")
-        text = proxy("npm", "good", upstream.url) + proxy("npm", "gone", "http://127.0.0.1:1") + hosted("npm", "own")
+        text = proxy("npm", "good", upstream.url) + proxy("npm", "gone", "http://127.0.0.1:1") + hosted("python", "own")
         (tmp_path / "pkgrepo.toml").write_text(text)
         server = run_twistd("--config", "pkgrepo.toml")
         server.wait_ready()
@@ -47,6 +47,7 @@ def test_upstreams_storages_and_the_database_are_checked(run_twistd: Any, tmp_pa
         (gone,) = (each for name, each in states.items() if name.startswith("main/gone "))
         assert (good, gone) == ("ok", "warning"), found
         assert {states[each] for each in ("configuration", "database", "storage main", "names")} == {"ok"}
+        assert found["database"]["sentence"].endswith("repositories: 3")  # without the companion of one
         problems = {name for name, each in states.items() if each == "problem"}
         assert done.returncode == bool(problems)
         assert problems <= {"database disk"}  # which this machine may have
