@@ -1,4 +1,9 @@
-"""Errors for npm's clients: one JSON object; they print its ``error`` behind the status."""
+"""
+Errors for npm's clients: one JSON object.
+
+npm prints the reason phrase and the ``error`` of the object, yarn 1 the ``error`` alone, pnpm and yarn 4 the reason
+phrase alone. So the sentence is in both, except for npm, which would print it twice.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ REGISTRY = "the registry to publish to is {}/"  # for L{misplaced_upload}
 REALM = b'Bearer, Basic realm="pkgrepo"'
 
 
-def render_refusal(_request: Request, refusal: Refusal) -> Response:
+def render_refusal(request: Request, refusal: Refusal) -> Response:
     """The response of a refusal, always JSON: npm prints HTML unchanged."""
     body = {"error": refusal.sentence}
     if refusal.code == "not_found":
@@ -21,7 +26,9 @@ def render_refusal(_request: Request, refusal: Refusal) -> Response:
         body = {"error": "not_found", "reason": "document not found", "message": refusal.sentence}
     # A failed login gets no refusal_headers: npm would print a guess of its own instead of the sentence.
     asked = refusal.headers if refusal.code == LOGIN_FAILED else refusal_headers(refusal, REALM)
-    return json_response(body, refusal.status, headers=(*asked, *NO_STORE))
+    is_npm = (request.header(b"user-agent") or b"").startswith(b"npm/")
+    reason = None if is_npm else refusal.sentence.partition("\n")[0]
+    return json_response(body, refusal.status, headers=(*asked, *NO_STORE), reason=reason)
 
 
 ERRORS = ErrorTable(

@@ -26,6 +26,7 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.model import Document
 from pkgrepo.proxy.resolving.serving import PackageState
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.splicing import LARGE, Renderer
 from pkgrepo.storage.pools import Pools
 
@@ -37,10 +38,11 @@ _Place = tuple[str, str]  # form, and address of the repository
 
 @define
 class CachedDocuments:
-    """The documents of one package in one state."""
+    """The documents of one package in one state; for ``refused`` see L{PackageState}."""
 
     stamp: Hashable
     documents: dict[_Place, Document] = Factory(dict)
+    refused: RuleRefused | None = None
 
     @property
     def size(self) -> int:
@@ -90,7 +92,9 @@ class SplicedDocuments:
         """
         found = self.ready(state, form, address)
         if found is not None:
-            return Rendered(found, state)
+            kept = self._cache_of(state).get(_key_of(state))
+            refused = None if kept is None else kept.refused
+            return Rendered(found, state if refused is None else evolve(state, refused=refused))
         place = (form, address)
         render = partial(self._render, pools, state, place)
         return await self._flight.run(
@@ -122,7 +126,7 @@ class SplicedDocuments:
             kept = CachedDocuments(state.stamp)
         if len(kept.documents) >= MOST_DOCUMENTS:
             kept.documents.clear()
-        kept.documents[place] = document
+        kept.documents[place], kept.refused = document, state.refused
         cache.put(key, kept, size=kept.size)
         return Rendered(document, state)
 

@@ -36,6 +36,7 @@ from pkgrepo.repositories.policy.effective import own_rules, takes_repository
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import (
     ALTERNATIVE,
+    WILD,
     Pattern,
     PolicyRule,
     Reason,
@@ -53,7 +54,6 @@ table = Table("policy")
 
 DAYS = 30  # of the counts
 STATES = ("waiting", "approved", "denied", "all")
-_WILD = frozenset("*?[")
 _BATCH = 200
 
 
@@ -248,7 +248,7 @@ async def add_block(call: Call, body: NewBlock) -> Created[BlockRecord]:
     ends_ms = until_ms(PolicyRule(name="block", until=body.until))
     if ends_ms is not None and ends_ms <= call.now_ms:
         raise Invalid("this time has passed", "/until")
-    where = repositories[0].path if len(repositories) == 1 and not _WILD & {*body.repository} else body.repository
+    where = repositories[0].path if len(repositories) == 1 and not WILD & {*body.repository} else body.repository
     detail = {"package": package, "versions": versions, "digests": body.digests, "reason": body.reason}
     made = await call.write(
         call.entry(where, detail),
@@ -357,14 +357,14 @@ async def _manages(call: Call) -> bool:
 
 
 async def _administers(call: Call, pattern: str) -> bool:
-    repository = None if _WILD & {*pattern} else call.registry.find_path(pattern)
+    repository = None if WILD & {*pattern} else call.registry.find_path(pattern)
     return repository is not None and await call.services.authorizer.may(call.identity, Action.ADMIN, repository)
 
 
 async def _check_rights(call: Call, pattern: str) -> list[Repository]:
     """The repositories that a block holds for. :raises Forbidden, NotFound: the caller may not block there"""
     manages = await _manages(call)
-    if _WILD & {*pattern}:
+    if WILD & {*pattern}:
         if not manages:
             raise Forbidden("blocks for a pattern of repositories are for system managers only")
         return [each for each in call.registry.all() if takes_repository(pattern, each.path)]
@@ -385,13 +385,18 @@ def _check_match(call: Call, match: RuleMatch, repositories: Sequence[Repository
     try:
         check_rules([PolicyRule(name="block", match=match)], orders, "")
     except Invalid as error:
-        raise Invalid(error.message, error.pointer.removeprefix("/0/match")) from None
+        pointer = error.pointer.removeprefix("/0/match").replace("/packages/0", "/package")
+        raise Invalid(error.message, pointer) from None
 
 
 def _split(package: str, versions: str) -> tuple[str, str]:
-    """A package and its versions, of which the first may have both: ``left-pad@1.3.1``, ``@acme/x@1.*``."""
-    name, sign, version = package.rpartition("@")
-    if not sign or not name:
+    """A package and its versions, of which the first may have both: ``left-pad@1.3.1``, ``demo==1.2``, ``g:a:1.0``."""
+    name, sign, version = package.partition("==")
+    if not sign:
+        name, sign, version = package.rpartition("@")
+    if not sign and package.count(":") == 2:  # of Java
+        name, sign, version = package.rpartition(":")
+    if not sign or not name or not version:
         return package, versions
     if not versions:
         return name, version

@@ -33,7 +33,7 @@ from pkgrepo.proxy.kept_states import STALE_RETRY_MS
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners, find_owners
-from pkgrepo.proxy.resolving.rules import Judge, PolicyJudges, note_hidden
+from pkgrepo.proxy.resolving.rules import Judge, PolicyJudges, note_hidden, refusal_of_newest
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
@@ -120,21 +120,7 @@ class Resolver:
 
         :raises NotFound: no member has anything for it; :raises UpstreamFailed: parts of it are lost
         """
-        found: list[MemberParts] = []
-        missing: NotFound | None = None
-        for each in members.serving:
-            try:
-                parts = await self._parts(each, key, form, trace)
-            except NotFound as error:
-                missing = missing or error
-            else:
-                if parts.hidden and not parts.versions and _is_view(each):
-                    missing = missing or NotFound("package", self._package_key(each.repository, key))
-                else:
-                    found.append(parts)
-        if missing is not None and not found:
-            raise missing
-        return found
+        return [parts for _, parts, _ in await self._all_parts(members, key, form, trace)]
 
     async def members(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool = False) -> Members:
         """
@@ -238,9 +224,11 @@ class Resolver:
     async def _published_times(self, member: UpstreamMember) -> Sequence[int | None]:
         section = member.request.section
         place = (member.repository.id, member.request.key, section)
-        return await self._times.get(
-            place, member.serial, lambda: self.read(member, lambda parts: _published_times(parts, section))
-        )
+
+        def times(parts: PartsFile) -> list[int | None]:
+            return [each.published_ms for each in parts.entries((), section)]
+
+        return await self._times.get(place, member.serial, lambda: self.read(member, times))
 
     async def read(self, member: UpstreamMember, work: Callable[[PartsFile], T]) -> T:
         """The result of ``work``, which is called on a thread with the parts of a package; see L{Documents.read}."""
@@ -293,18 +281,44 @@ class Resolver:
     ) -> tuple[Spliced, PackageState]:
         """The parts of a document. Hosted members may be newer by now; then the state is not fresh any more."""
         state = self._merged_state(repository, key, members)
-        parts = await self.parts(members, key, form)
+        found = await self._all_parts(members, key, form)
+        parts = [each for _, each, _ in found]
+        if found and all(hidden and not each.versions for _, each, hidden in found):
+            member, _, hidden = found[0]
+            refused = refusal_of_newest(repository, member.repository, state.package, hidden)
+            state = evolve(state, refused=refused)
         splice = partial(self._formats[repository.format].splice, key, form, state.serial, parts)
         few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
         return splice() if few else await self._pools.cpu(splice), state
 
-    async def _parts(self, member: Member, key: str, form: str, trace: Trace | None = None) -> MemberParts:
+    async def _all_parts(
+        self, members: Members, key: str, form: str, trace: Trace | None = None
+    ) -> list[tuple[Member, MemberParts, Mapping[str, Hidden]]]:
+        """The same with the members, and the versions that rules hide of each; for the errors see L{parts}."""
+        found: list[tuple[Member, MemberParts, Mapping[str, Hidden]]] = []
+        missing: NotFound | None = None
+        for each in members.serving:
+            try:
+                parts, hidden = await self._parts(each, key, form, trace)
+                if parts.hidden and not parts.versions and _is_view(each):
+                    raise NotFound("package", self._package_key(each.repository, key))
+            except NotFound as error:
+                missing = missing or error
+            else:
+                found.append((each, parts, hidden))
+        if missing is not None and not found:
+            raise missing
+        return found
+
+    async def _parts(
+        self, member: Member, key: str, form: str, trace: Trace | None = None
+    ) -> tuple[MemberParts, Mapping[str, Hidden]]:
         repository = member.repository
         format_ = self._formats[repository.format]
         if isinstance(member, HostedMember):
             hosted, hidden = await self._catalog.scan(lambda r: _hosted_parts(r, format_, member, key, form))
             self._note_hidden(repository, key, hidden, trace)
-            return hosted
+            return hosted, hidden
         read_kinds, judge = format_.kinds(form), member.judge
         section, route = member.request.section, member.held.document.route
         declares = format_.declares if judge is not None and judge.rules.reads_metadata else None
@@ -312,7 +326,7 @@ class Resolver:
             member, lambda file: _upstream_parts(file, section, read_kinds, judge, route, declares)
         )
         self._note_hidden(repository, key, hidden, trace)
-        return parts
+        return parts, hidden
 
     def _note_hidden(self, repository: Repository, key: str, hidden: Mapping[str, Hidden], trace: Trace | None) -> None:
         note_hidden(trace, repository, hidden)
@@ -354,10 +368,6 @@ def _hosted_parts(
     hidden = {text: (verdict, None) for text, verdict in versions.items()}
     parts = evolve(parts, fragments=fragments, versions=shown, hidden=frozenset(versions))
     return parts if at_ms is None else format_.rewind(reader, package, parts, form, at_ms), hidden
-
-
-def _published_times(parts: PartsFile, section: bytes) -> list[int | None]:
-    return [entry.published_ms for entry in parts.entries((), section)]
 
 
 def _upstream_parts(

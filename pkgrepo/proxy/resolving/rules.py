@@ -42,7 +42,7 @@ from pkgrepo.repositories.policy.facts import (
     stored_facts,
     with_advisories,
 )
-from pkgrepo.repositories.policy.refusals import refusal
+from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import PackageRules, Verdict
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.rows import to_ms
@@ -217,6 +217,14 @@ def note_hidden(
                 why=why,
                 **more,
             )
+
+
+def refusal_of_newest(
+    asked: Repository, member: Repository, package: str, hidden: Mapping[str, tuple[Verdict, int | None]]
+) -> RuleRefused:
+    """The error for a package of a member all versions of which are ``hidden``, by text and in their order."""
+    text, (verdict, _) = list(hidden.items())[-1]
+    return refusal(f"every version of {package} is hidden: {text}", verdict, asked, member)
 
 
 def _why(verdict: Verdict) -> str:

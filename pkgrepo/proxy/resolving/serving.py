@@ -14,6 +14,7 @@ from pkgrepo.proxy.kept_states import fresh_until_ms
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files, packages
@@ -159,7 +160,8 @@ class PackageState:
     What is not ``cacheable`` is not in the catalog yet, or not complete. With ``stale`` an upstream failed when it was
     asked again, so that something newer may be missing. ``load`` gives the parts of a document in one form, with the
     state that they are of, which may be newer. It is ``settled`` if it is that of a view of the past whose documents
-    clients may keep for ever.
+    clients may keep for ever. ``refused`` says why the newest version is not shown, if it is known by then that rules
+    hide all of them.
     """
 
     repository: Repository
@@ -174,6 +176,7 @@ class PackageState:
     cacheable: bool = True
     stale: bool = False
     settled: bool = False
+    refused: RuleRefused | None = None
 
     def expired(self, now_ms: int) -> bool:
         """Whether the resolver must be asked again."""

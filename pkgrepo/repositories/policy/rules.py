@@ -29,11 +29,10 @@ from attrs import frozen
 from pkgrepo.model import DatedView
 
 from .conditions import DAY_MS, CompiledRule, Datum, Facts, LaterRule, Placed
-from .schema import Order, PolicyRule
+from .schema import WILD, Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
 MOST_VERSIONS: Final = 20_000  # that are known to be hidden or not, by one rule
-_WILD: Final = frozenset("*?[")
 
 
 @frozen(kw_only=True)
@@ -169,7 +168,7 @@ class RuleSet:
         self._named: dict[str, list[int]] = {}  # those of the others, such as of thousands of blocks, by name
         for place, each in enumerate(rules):
             names = each.rule.match.packages
-            if names and not any(_WILD & {*name} for name in names):
+            if names and not any(WILD & {*name} for name in names):
                 for name in {order.folded(name) for name in names}:
                     self._named.setdefault(name, []).append(place)
             else:

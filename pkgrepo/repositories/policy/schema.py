@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
@@ -24,6 +25,7 @@ MOST_RULES: Final = 200  # of a repository, or of the server
 MOST_PATTERNS: Final = 1000  # of one rule
 MOST_LABELS: Final = 50  # of one rule
 ALTERNATIVE: Final = "||"
+WILD: Final = frozenset("*?[")  # in a pattern of names
 DIGEST: Final = re.compile(r"[a-z0-9]{2,32}:[0-9a-f]{32,128}")
 NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id of an advisory, such as CVE-2024-1
 
@@ -101,20 +103,28 @@ class Order:
     """
     What rules need of a format: the order of its versions (None: it has none), and how names are compared.
 
-    With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``.
+    With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``. ``is_name``
+    tells whether a package can be called so.
     """
 
     sort: Sort | None
     folds: bool = False
     tags: bool = False
+    is_name: Callable[[str], bool] = lambda _: True
 
     @classmethod
     def of(cls, sort: Sort | None, package_key: Callable[[str], str], *, tags: bool = False) -> Order:
         """That of a format, whose ``package_key`` makes the key of a name, or raises ``Invalid``."""
+
+        def is_name(name: str) -> bool:
+            with suppress(Invalid):
+                return bool(package_key(name))
+            return name != name.lower() and is_name(name.lower())
+
         try:
-            return cls(sort, package_key("a_b") == package_key("a-b"), tags)
+            return cls(sort, package_key("a_b") == package_key("a-b"), tags, is_name)
         except Invalid:
-            return cls(sort, tags=tags)
+            return cls(sort, tags=tags, is_name=is_name)
 
     def folded(self, name: str) -> str:
         """A name, or a pattern of names, as it is compared."""
@@ -151,6 +161,9 @@ def check_rules(rules: Sequence[PolicyRule], orders: Sequence[Order], pointer: s
 
 
 def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
+    for number, name in enumerate(match.packages):
+        if not WILD & {*name} and not any(each.is_name(name) for each in orders):
+            raise Invalid(f"no package can be called {name!r}", f"{place}/packages/{number}")
     for number, digest in enumerate(match.digests):
         if not DIGEST.fullmatch(digest.lower()):
             raise Invalid("a digest is an algorithm, a colon and hexadecimal digits", f"{place}/digests/{number}")

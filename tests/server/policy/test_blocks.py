@@ -215,6 +215,26 @@ def test_other_documents_show_nothing_of_it(world: World, format: str, path: str
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_npm_is_told_which_rule_hides_all_versions(world: World, kind: str) -> None:
+    """Else it prints that there are none, and others that the package may be unpublished."""
+    client = world.at(f"npm-{kind}")
+    uid = world.block(f"npm-{kind}", "demo")
+    try:
+        for path in ("/demo", "/demo", "/demo/1.1.0", "/demo?write=true", "/demo"):
+            found = client.get(path)
+            if "write" in path:  # npm can still unpublish it
+                assert (found.status, found.json["versions"]) == (200, {})
+            else:
+                assert found.status == 403
+                assert "every version of demo is hidden: 2.0.0-rc.1 is blocked by a block" in found.json["error"]
+                assert found.reason == found.json["error"]  # which pnpm and yarn 4 print; npm prints both
+                assert client.get(path, User_Agent="npm/11.0.0 node/v22").reason == "Forbidden"
+    finally:
+        world.unblock(uid)
+    assert "1.1.0" in client.get("/demo").json["versions"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_folders_of_java_show_nothing_of_a_hidden_version(world: World, kind: str) -> None:
     client = world.at(f"maven-{kind}")
     for version in ("1.0", "1.1"):

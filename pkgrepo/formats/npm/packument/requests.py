@@ -46,7 +46,8 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
     """
     A packument in the form that the client asks for; always the full one when the client will write it back.
 
-    :raises NotFound: no such package
+    :raises NotFound: no such package; :raises RuleRefused: rules hide all of its versions, so that npm would print that
+    it may be unpublished
     """
     name = path.name
     await authorize_read(context, request, name)
@@ -57,20 +58,23 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
     services, packuments = context.services, context.caches.packuments
     rendered = await packuments.get(services.pools, services.view_turns, found, form, context.url(request))
     state, document = rendered.state, rendered.document
+    if state.refused is not None and not writing:
+        raise state.refused.with_traceback(None)
 
     def negotiate(again: Request) -> Response | None:
         ready = context.caches.packuments.ready(state, _form(again), context.url(again))
         return None if ready is None else _document_response(context, again, ready, settled=state.settled)
 
     response = _document_response(context, request, document, settled=state.settled)
-    context.services.response_cache.put_document(
-        request,
-        rendered,
-        negotiate=negotiate,
-        generation=generation,
-        by_address=True,
-        expires_at=0 if response.last_modified is not None else document.modified_s or 0,
-    )
+    if state.refused is None:
+        context.services.response_cache.put_document(
+            request,
+            rendered,
+            negotiate=negotiate,
+            generation=generation,
+            by_address=True,
+            expires_at=0 if response.last_modified is not None else document.modified_s or 0,
+        )
     if writing:
         # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.
         headers = (*NO_STORE, *response.headers[1:])
@@ -88,6 +92,8 @@ async def version(context: Context[object], request: Request, path: VersionPath)
     await authorize_read(context, request, name)
     generation = context.services.catalog.generation()
     state, fragment = await _find_version(context, request, name, path.selector)
+    if fragment is None and state.refused is not None:
+        raise state.refused
     if fragment is None:
         raise version_not_found(path.selector)
 

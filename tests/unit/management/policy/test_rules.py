@@ -145,3 +145,34 @@ async def test_gems_with_extensions_run_a_program(stack: Stack, extensions: str)
     assert ("1.0.0 " not in await shown(stack, "gems/info/demo")) is ("conf" in extensions)
     await set_rule(stack, "gems", match={"install_scripts": True}, missing="block")
     assert ("1.0.0 " not in await shown(stack, "gems/info/demo")) is ("[]" not in extensions)
+
+
+@pytest.mark.parametrize(
+    ("format", "given", "package", "versions"),
+    [
+        ("conda", "demo==1.2", "demo", "1.2"),
+        ("npm", "@acme/x@1.*", "@acme/x", "1.*"),
+        ("maven", "com.example:demo:1.2", "com.example:demo", "1.2"),
+        ("python", "Demo", "Demo", ""),
+        ("docker", "team/app@v1", "team/app", "v1"),
+        ("npm", "left-*", "left-*", ""),
+    ],
+)
+async def test_a_block_is_of_what_was_named(stack: Stack, format: str, given: str, package: str, versions: str) -> None:
+    await stack.add_repository("it", format=format)
+    made = await stack.ok("POST", "/policy/blocks", {"repository": "main/it", "package": given})
+    assert (made["package"], made["versions"]) == (package, versions)
+
+
+async def test_no_rule_is_about_what_cannot_be_a_name(stack: Stack) -> None:
+    """Else who writes it believes that something is refused."""
+    await stack.add_repository("channel", format="conda")
+    for repository in ("main/channel", "*"):
+        given = {"repository": repository, "package": "demo 1.2"}
+        refused = await stack.api("POST", "/policy/blocks", given)
+        assert (refused.status, b"no package can be called 'demo 1.2'" in refused.body) == (422, True)
+        assert b'"pointer":"/package"' in refused.body
+    rule = {"name": "no", "match": {"packages": ["demo-*", "demo=1.2"]}}
+    refused = await stack.api("PUT", "/repository/main%2Fchannel/config/policy", {"rules": [rule]})
+    assert (refused.status, b"/rules/0/match/packages/1" in refused.body) == (422, True)
+    assert (await stack.api("PUT", "/policy/rules", {"rules": [rule]})).status == 422
