@@ -20,6 +20,7 @@ from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
 from tests.support.postgresql import postgresql
 from tests.support.postgresql_catalogs import Databases
+from tests.support.running_order import mixed
 from tests.support.s3_servers import s3_server
 from tests.support.server_buckets import use_s3
 from tests.support.server_databases import databases_with_schema, use_postgresql
@@ -84,11 +85,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is marked as not for the servers that the options ask for."""
+    """Skip what is not for the servers that the options ask for. Where several processes run, order the files."""
     for option, name in (("--s3", "folder"), ("--postgresql", "sqlite"), ("--workers", "one_process")):
         for item in items if config.getoption(option) else ():
             for mark in item.iter_markers(name):
                 item.add_marker(pytest.mark.skip(reason=f"needs {name}: {mark.args[0]}"))
+    if hasattr(config, "workerinput"):
+        files: dict[Path, list[pytest.Item]] = {}
+        for item in items:
+            files.setdefault(item.path, []).append(item)
+        items[:] = [item for each in mixed(files) for item in files[each]]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

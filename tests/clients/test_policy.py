@@ -23,6 +23,7 @@ from tests.support.npm_clients import NodeBench, Registry
 from tests.support.python_index import PythonBench
 from tests.support.ruby_clients import TOOLS, RubyBench
 from tests.support.server_process import ServerProcess
+from tests.support.timeouts import polled
 
 pytestmark = pytest.mark.clients
 
@@ -179,8 +180,7 @@ def test_a_running_loop_of_pip_sees_a_block_on_all_workers(
     threads = [threading.Thread(target=download, args=(number,)) for number in range(3)]
     for each in threads:
         each.start()
-    while not outcomes:
-        pass
+    polled(lambda: outcomes)
     with refusing(api, "python-own", "block", "1.1"):
         blocked.set()
         for each in threads:

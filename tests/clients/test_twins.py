@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ from tests.support.ports import closed_port
 from tests.support.ruby_clients import DEBIAN, RubyBench
 from tests.support.s3_servers import BUCKET, KEY, S3Server, s3_server
 from tests.support.server_process import ServerProcess
-from tests.support.timeouts import TIMEOUT_S
+from tests.support.timeouts import TIMEOUT_S, polled
 
 pytestmark = pytest.mark.clients
 
@@ -135,14 +136,16 @@ def twins(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> It
     user = "user root;" if os.geteuid() == 0 else ""
     (folder / "nginx.conf").write_text(MAIN.format(folder=folder, user=user))
     with subprocess.Popen([nginx, "-p", folder, "-c", folder / "nginx.conf"]) as process:
+
+        def answers() -> bool:
+            assert process.poll() is None, (folder / "error.log").read_text()
+            with suppress(requests.ConnectionError):
+                requests.get(found.url, timeout=TIMEOUT_S)
+                return True
+            return False
+
         try:
-            while True:
-                assert process.poll() is None, (folder / "error.log").read_text()
-                try:
-                    requests.get(found.url, timeout=TIMEOUT_S)
-                    break
-                except requests.ConnectionError:
-                    continue
+            polled(answers)
             yield found
         finally:
             process.terminate()

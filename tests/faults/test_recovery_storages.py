@@ -9,7 +9,7 @@ import requests
 
 from pkgrepo.storage.folders import STORAGES_JSON
 from tests.support import server_databases
-from tests.support.data_folder import DataFolder, pkgrepo
+from tests.support.data_folder import DataFolder, pkgrepo, wait_for
 from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_sdist
@@ -47,8 +47,7 @@ def test_storages_are_found_again(run, tmp_path):
     api(server, "POST", "/repository", body)
     py = HttpClient(f"{server.url}/repositories/remote/py", (USER, PASSWORD))
     assert py.put(f"/demo/1.0/{FILE[0]}", FILE[1]).status == 201
-    while not (far / "repositories" / "py" / "demo" / ".package.json").exists():
-        assert requests.get(server.url + "/", timeout=TIMEOUT_S).status_code == 200
+    wait_for((far / "repositories" / "py" / "demo" / ".package.json").exists, server)
     server.stop()
 
     data.delete_catalog()

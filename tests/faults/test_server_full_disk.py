@@ -20,6 +20,7 @@ from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import restarts
+from tests.support.timeouts import polled
 from tests.support.upload_forms import uv
 
 pytestmark = pytest.mark.faults
@@ -79,8 +80,13 @@ def test_a_chunk_that_does_not_fit_leaves_those_before_it(tmp_path, data):
                 assert connection.recv(1000).startswith(b"HTTP/1.1 507 ")
                 status = wire.get(place)
                 assert (status.status, status.headers["range"]) == (204, f"0-{MIB - 1}")
-        while (patched := wire.ask("PATCH", place, chunks[1])).status != 202:
-            assert patched.status == 507  # storages look once a second
+
+        def fits() -> bool:
+            status = wire.ask("PATCH", place, chunks[1]).status
+            assert status in (202, 507)  # storages look once a second
+            return status == 202
+
+        polled(fits)
         assert wire.put(f"{place}?digest={digest}", b"").status == 201
         assert wire.get(f"/v2/main/images/app/blobs/{digest}").body == b"".join(chunks)
 
@@ -207,10 +213,8 @@ def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data
             server = start()
             assert_readable(server)
         wire = HttpClient(server.url, (USER, PASSWORD))
-        while wire.post_json("/api/user/token", {"name": "ci"}).status != 201:
-            pass
-        while health(server)[1] != "ok":
-            pass
+        polled(lambda wire=wire: wire.post_json("/api/user/token", {"name": "ci"}).status == 201)
+        polled(lambda server=server: health(server)[1] == "ok")
         assert "login" in {line["action"] for line in wire.get("/api/audit").json["items"]}
         server.stop()
         logs.append(server.output)

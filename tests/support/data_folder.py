@@ -17,7 +17,7 @@ from pkgrepo.repositories.layout.marker import MARKER
 from tests.support import server_buckets, server_databases
 from tests.support.forked_programs import run_pkgrepo
 from tests.support.server_process import ROOT, ServerProcess, clean_environment
-from tests.support.timeouts import TIMEOUT_S
+from tests.support.timeouts import TIMEOUT_S, polled
 
 
 class DataFolder:
@@ -116,8 +116,14 @@ class DataFolder:
 
 def wait_for(true: Callable[[], bool], server: ServerProcess) -> None:
     """Send requests to the server until a condition holds; the test's time limit ends the wait."""
-    while not true():
+
+    def holds() -> bool:
+        if true():
+            return True
         assert requests.get(server.url + "/", timeout=TIMEOUT_S).status_code == 200
+        return False
+
+    polled(holds)
 
 
 def stop_in_step(server: ServerProcess, data: DataFolder) -> int:

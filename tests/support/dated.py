@@ -11,6 +11,7 @@ from tests.support.http_client import BOUNDARY, HttpClient, Reply, form_body
 from tests.support.maven_files import directory, make_pom
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
+from tests.support.timeouts import polled
 from tests.support.upload_forms import twine
 
 KINDS = ("own", "fresh", "both")  # hosted, a proxy of it that always asks, and a virtual repository around that
@@ -24,8 +25,7 @@ def now_between() -> str:
     What is published next is of a later second: some upstreams give no parts of it.
     """
     second = int(time.time()) + 1
-    while time.time() < second + 1.01:
-        pass
+    polled(lambda: time.time() >= second + 1.01)
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import deferLater
 from twisted.logger import LogEvent, globalLogPublisher
 
 from pkgrepo.config import Config, read_config
@@ -17,6 +18,7 @@ from tests.support.quick_starts import quicken
 
 reactor: Any = _reactor
 PASSWORD = "correct horse battery"
+EAGER, PAUSE_S = 50, 0.002
 TURNS = 100  # reactor iterations in which closed sockets disappear; far too few for a delayed call to run
 
 
@@ -62,10 +64,26 @@ async def turn() -> None:
     await fired
 
 
+class Turns:
+    """
+    Waits for one reactor iteration, and when it was often called for a moment.
+
+    Most conditions hold after a few iterations. Others wait for threads or for a time, which get the processor then.
+    """
+
+    def __init__(self) -> None:
+        self._left = EAGER
+
+    async def __call__(self) -> None:
+        self._left -= 1
+        await (turn() if self._left > 0 else deferLater(reactor, PAUSE_S))
+
+
 async def until(true: Callable[[], Any]) -> None:
-    """Wait, one reactor iteration at a time, until a condition holds; the test's time limit ends the wait."""
+    """Wait, some reactor iterations and then moments, until a condition holds; the test's time limit ends the wait."""
+    turns = Turns()
     while not true():
-        await turn()
+        await turns()
 
 
 async def value_of(catalog: Any, sql: str, *parameters: Any) -> Any:
@@ -75,8 +93,9 @@ async def value_of(catalog: Any, sql: str, *parameters: Any) -> Any:
 
 async def until_value(expected: Any, catalog: Any, sql: str, *parameters: Any) -> None:
     """Wait until a row of the catalog has this as its first value; the test's time limit ends the wait."""
+    turns = Turns()
     while await value_of(catalog, sql, *parameters) != expected:
-        await turn()
+        await turns()
 
 
 class Provoked(Exception):

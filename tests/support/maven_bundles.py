@@ -9,6 +9,8 @@ import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping
 
+from tests.support.timeouts import polled
+
 SIGNATURE = b"-----BEGIN PGP SIGNATURE-----\n\niQEzBAABCAAdFiEE\n=abcd\n-----END PGP SIGNATURE-----\n"
 
 Members = Iterable[tuple[str, bytes]] | Mapping[str, bytes]
@@ -110,6 +112,4 @@ def served(where, members):
 
 def wait_for_end(where, uid, end="PUBLISHED"):
     """The status of a deployment once it has this state or has failed; each request gives the server time to go on."""
-    while (status := where.get(f"/deploy/{uid}").json)["state"] not in (end, "FAILED"):
-        pass
-    return status
+    return polled(lambda: status if (status := where.get(f"/deploy/{uid}").json)["state"] in (end, "FAILED") else None)

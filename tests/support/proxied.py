@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from tests.support.http_client import HttpClient, Reply
 from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, digest_of
 from tests.support.python_index import JSON, PASSWORD, USER
 from tests.support.python_packages import make_wheel
-from tests.support.timeouts import TIMEOUT_S
+from tests.support.timeouts import polled
 from tests.support.upstreams.container import ContainerUpstream
 from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.npm import NpmUpstream
@@ -104,13 +103,11 @@ class Proxied(ABC, Generic[U]):
 
     def await_document(self) -> None:
         """Ask until there is a good answer; the test's time limit ends that."""
-        while not self.is_document(self.get_document()):
-            pass
+        polled(lambda: self.is_document(self.get_document()))
 
     def await_file(self) -> None:
         """Ask until the file comes; the test's time limit ends that."""
-        while not self.is_file(self.get_file()):
-            pass
+        polled(lambda: self.is_file(self.get_file()))
 
 
 class ProxiedNpm(Proxied[NpmUpstream]):
@@ -199,14 +196,9 @@ def answered(mirror: HttpClient, path: str, right: Callable[[Reply], bool]) -> R
 
     An answer that is cached ends when it is stored what the upstream says now, a moment after a client has seen that.
     """
-    deadline = time.monotonic() + TIMEOUT_S
-    while not right(reply := mirror.get(path)):
-        assert time.monotonic() < deadline, reply
-    return reply
+    return polled(lambda: reply if right(reply := mirror.get(path)) else None)
 
 
 def kept(mirror: HttpClient, path: str) -> Reply:
     """Return the answer for a file once it is kept: while it is being stored, its digest is not known."""
-    while "etag" not in (reply := mirror.get(path)).headers:
-        pass
-    return reply
+    return polled(lambda: reply if "etag" in (reply := mirror.get(path)).headers else None)

@@ -11,6 +11,7 @@ from tests.support.configurations import MOVING, hosted
 from tests.support.http_client import HttpClient, Reply, read_reply
 from tests.support.images import OCI_IMAGE, digest_of, make_image
 from tests.support.server_process import ServerProcess, restarts
+from tests.support.timeouts import polled
 
 ADMIN = ("admin", "correct horse battery")
 DATA = bytes(range(256)) * 4096  # 1 MiB; more than the server buffers before it writes to the disk
@@ -33,9 +34,13 @@ def wire(process: ServerProcess) -> HttpClient:
 
 def until_received(server: HttpClient, path: str, count: int) -> Reply:
     """The state of an upload, once it has so many bytes: a broken connection is noticed a little later."""
-    while (reply := server.get(path)).headers["range"] != f"0-{count - 1}":
+
+    def received() -> Reply | None:
+        reply = server.get(path)
         assert reply.status == 204
-    return reply
+        return reply if reply.headers["range"] == f"0-{count - 1}" else None
+
+    return polled(received)
 
 
 def test_bytes_received_before_a_disconnect_are_kept(run: Run) -> None:

@@ -10,7 +10,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,7 +23,7 @@ from tests.support.issuer import Issuer, issuer_lines, listening
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, twistd_process
-from tests.support.timeouts import TIMEOUT_S
+from tests.support.timeouts import TIMEOUT_S, polled
 from tests.support.workers import (
     Connection,
     connect_to_each,
@@ -57,10 +57,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 def wait_for(found: Callable[[], object]) -> None:
-    ends_at = monotonic() + TIMEOUT_S
-    while not found():
-        assert monotonic() < ends_at
-        sleep(0.02)
+    polled(found)
 
 
 @pytest.fixture(scope="module")

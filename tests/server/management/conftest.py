@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.inprocess_server import turn, until, value_of
+from tests.support.inprocess_server import Turns, until, value_of
 from tests.support.memory_server import Reply, Stack, running_stacks
 from tests.support.upstreams.npm import NpmUpstream
 
@@ -49,8 +49,9 @@ class Mirror:
         await self._kept("SELECT COUNT(*) FROM upstream_document WHERE package_key = ? AND route <> ''", name)
 
     async def _kept(self, sql: str, value: str) -> None:
+        turns = Turns()
         while not await value_of(self.stack.assembly.core.catalog, sql, value):
-            await turn()
+            await turns()
 
     async def api(self, method: str, path: str, body: Any = None, **rest: Any) -> Any:
         """The answer of the API below the repository."""

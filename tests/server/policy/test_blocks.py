@@ -14,6 +14,7 @@ from tests.support.format_cases import CASES
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
+from tests.support.timeouts import polled
 from tests.support.upload_forms import twine
 
 pytestmark = pytest.mark.server
@@ -175,10 +176,14 @@ def test_what_is_in_quarantine_is_served_when_it_was_approved(world: World, form
 
 def until_listed(world: World, package: str, repository: str) -> Any:
     """Wait until a version is listed: it is noted with the next batch."""
-    while True:
+
+    def listed() -> Any:
         for each in world.ok("GET", "/policy/quarantine")["items"]:
             if (each["package"], each["repository"]) == (package, f"main/{repository}"):
                 return each
+        return None
+
+    return polled(listed)
 
 
 def test_who_may_block(world: World) -> None:
@@ -293,11 +298,14 @@ def test_matches_are_counted_and_warned_of(world: World) -> None:
         for _ in range(3):
             assert client.get(OLDER["npm"]).status == 200
         assert SHOWN["npm"] in client.get("/demo").body
-        while not (found := [each for each in world.ok("GET", "/policy/counts") if each["rule"] == "look at it"]):
-            pass
-        while found[0]["count"] < 3:
-            found = [each for each in world.ok("GET", "/policy/counts") if each["rule"] == "look at it"]
-        assert found[0]["count"] == 3
+        counts = polled(
+            lambda: [
+                each["count"]
+                for each in world.ok("GET", "/policy/counts")
+                if each["rule"] == "look at it" and each["count"] >= 3
+            ]
+        )
+        assert counts == [3]
         text = HttpClient(world.url, AUTH).get("/metrics").text
         assert 'pkgrepo_policy_matches_total{owner="main/npm-around",rule="look at it"} 3.0' in text
     finally:

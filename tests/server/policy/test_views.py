@@ -14,6 +14,7 @@ from tests.support import dated
 from tests.support.dated import now_between, now_exactly
 from tests.support.http_client import HttpClient
 from tests.support.maven_files import make_pom
+from tests.support.timeouts import polled
 
 pytestmark = pytest.mark.server
 
@@ -273,10 +274,13 @@ def test_a_snapshot_tells_what_was_changed_since(world: World) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_snapshot_of_a_proxy_tells_what_is_kept(world: World, times: Mapping[str, str], format: str) -> None:
     world.at(f"{format}-fresh").get(NEWER[format])
-    rows: list[Any] = []
-    while not rows:  # it is kept a moment after it was sent
+
+    def kept() -> tuple[Any, list[Any]] | None:  # a moment after it was sent
         found = world.ok("GET", f"/repository/main%2F{format}-fresh/snapshot?at={times['between']}")
         rows = [each for each in found["items"] if each["package"].endswith(NAME)]
+        return (found, rows) if rows else None
+
+    found, rows = polled(kept)
     assert [each["added"] for each in rows] in ([["1.1.0"]], [["1.1.0-py_0"]]), rows
     assert any("upstreams" in each for each in found["limits"])
 

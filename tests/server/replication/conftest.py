@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,17 +12,14 @@ from attrs import define, field
 from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, restarts
-from tests.support.timeouts import TIMEOUT_S
+from tests.support.timeouts import polled
 
 READER, READER_PASSWORD = "reader", "a password of 24 letters"
 
 
 def wait_for(true: Callable[[], Any]) -> Any:
-    """Ask until an answer is true, and return it; AssertionError when the time limit of tests is over."""
-    ends = time.monotonic() + TIMEOUT_S
-    while not (found := true()):
-        assert time.monotonic() < ends, true
-    return found
+    """Ask until an answer is true, and return it."""
+    return polled(true)
 
 
 @define

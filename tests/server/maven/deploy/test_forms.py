@@ -15,6 +15,7 @@ from tests.support.maven_bundles import (
     two,
     wait_for_end,
 )
+from tests.support.timeouts import polled
 
 pytestmark = pytest.mark.server
 
@@ -61,8 +62,7 @@ def test_the_portal_of_the_public_registry_is_spoken(mvn):
     def status():
         return body.ask("POST", f"{api}/status?id={uid}", b"", bearer).json
 
-    while status()["deploymentState"] in ("PENDING", "VALIDATING"):
-        pass
+    polled(lambda: status()["deploymentState"] not in ("PENDING", "VALIDATING"))
     assert (status()["deploymentState"], status()["deploymentName"]) == ("VALIDATED", "n")
     assert body.ask("POST", f"{api}/deployment/{uid}", b"", bearer).status == 204
     assert status()["purls"] == [

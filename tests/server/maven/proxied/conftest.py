@@ -13,6 +13,7 @@ from tests.support.format_worlds import Plan
 from tests.support.http_client import HttpClient, Reply
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess
+from tests.support.timeouts import polled
 from tests.support.upstreams.maven import MavenUpstream
 
 
@@ -54,8 +55,13 @@ def plan() -> Plan:
 
 def record(client: HttpClient, path: str) -> None:
     """Wait until a file is recorded: it has a time then."""
-    while "last-modified" not in (reply := client.get(path)).headers:
+
+    def recorded() -> bool:
+        reply = client.get(path)
         assert reply.status == 200
+        return "last-modified" in reply.headers
+
+    polled(recorded)
 
 
 @pytest.fixture
