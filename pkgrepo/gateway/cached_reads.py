@@ -84,7 +84,7 @@ class CachedReads:
         if kept is None or not repository.active:
             return None
         identity = self._access.recall(request)
-        if identity is None or not self._access.may_now(identity, Action.READ, repository, kept.package):
+        if identity is None or not self._access.authorizer.may_now(identity, Action.READ, repository, kept.package):
             return None
         prepared = self._response_cache.variant(kept, request)
         if prepared is None:

@@ -15,7 +15,7 @@ from twisted.web.resource import IResource
 
 from pkgrepo.gateway.publishing.quotas import note_quotas
 from pkgrepo.gateway.publishing.virtual import publish_context
-from pkgrepo.http.answering.dispatch import ErrorTable, answer_with, new_app
+from pkgrepo.http.answering.dispatch import App, ErrorTable, answer_with
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Repository
@@ -51,7 +51,7 @@ class Routes(Generic[C, P]):
 class FormatSite(Generic[C, P]):
     """One repository as a Klein application."""
 
-    app = new_app()
+    app = App()
 
     def __init__(self, routes: Routes[C, P], context: Context[C]) -> None:
         self._routes = routes

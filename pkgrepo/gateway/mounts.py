@@ -167,13 +167,13 @@ class Mounts:
             await self._registry.refresh()
             self._locate(entry)
         if self.known_now(entry) is None and entry.mount is not None:
-            entry.known = await self._services.access.knows(ANONYMOUS, entry.mount.repository)
+            entry.known = await self._services.access.authorizer.knows(ANONYMOUS, entry.mount.repository)
 
     def known_now(self, entry: Entry) -> bool | None:
         """Whether callers without credentials may know of the repository, if that is known without waiting."""
         if entry.known is None and entry.current:
             mount = entry.mount
-            entry.known = mount is not None and self._services.access.knows_now(ANONYMOUS, mount.repository)
+            entry.known = mount is not None and self._services.access.authorizer.knows_now(ANONYMOUS, mount.repository)
         return entry.known
 
     def refuse_now(self, request: Request, entry: Entry) -> PreparedResponse | None:

@@ -15,7 +15,7 @@ from pkgrepo.gateway.bodies import UPLOADS
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.callers.browsers import SAFE_METHODS, shows_page, to_console
 from pkgrepo.gateway.refusals import ERRORS
-from pkgrepo.http.answering.dispatch import answer_with, answering, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answer_with, answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.untrusted.text import decode_parts
@@ -33,8 +33,8 @@ class RootApp:
     ``branches`` are further resources by their first path segment, such as ``api``, or by the first two: ``api/maven``.
     """
 
-    app = new_app()
-    waiting = new_app()
+    app = App()
+    waiting = App()
 
     def __init__(self, *, mounts: Mounts, access: Access, branches: dict[str, IResource]) -> None:
         self._mounts = mounts
@@ -164,7 +164,7 @@ class RootApp:
                 entry.rest = entry.place[2]
                 return _resource_of(request, entry, open_mount)
             identity = await self._access.identify(request, counted=False)  # the format identifies the caller again
-            if mount is None or not await self._access.knows(identity, mount.repository):
+            if mount is None or not await self._access.authorizer.knows(identity, mount.repository):
                 raise unknown_place(identity, entry)
         except TooManyAttempts as error:
             # npm and others repeat a request that was answered 429, and would be refused again

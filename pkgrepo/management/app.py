@@ -9,7 +9,7 @@ from attrs import evolve
 from klein import Klein
 from twisted.web.resource import IResource
 
-from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answer_with, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.management import audit, hosts, quotas, server, statistics, upstreams
@@ -180,6 +180,6 @@ def _problems() -> IResource:
 
 
 def _app() -> Klein:
-    app = new_app()
+    app = App()
     refuse_unrouted(app, ERRORS)
     return app

@@ -16,7 +16,7 @@ from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.callers.browsers import session_secret
 from pkgrepo.gateway.refusals import ERRORS
-from pkgrepo.http.answering.dispatch import answer_with, new_app, refusal_of, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answer_with, refusal_of, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
@@ -85,7 +85,7 @@ class WebApp:
         self._access = access
         self._assets = Assets()
         self._renderer = PageRenderer(self._assets)
-        self._app = new_app()
+        self._app = App()
         handle: Any = self._app.handle_errors(HTTPException)
         handle(self._unrouted)
         self._serve_assets()
@@ -104,7 +104,7 @@ class WebApp:
 
     def _documents(self, table: PageTable) -> IResource:
         """Documents whose refusals are those of the repositories: a program sends credentials when it is asked."""
-        app = new_app()
+        app = App()
         refuse_unrouted(app, ERRORS)
         for route in table.routes:
             app.route(route.path, methods=["GET"], endpoint=route.path)(self._document(route))

@@ -214,7 +214,9 @@ async def _publish(
         raise DigestMismatch("sha256", options.sha256, blob.sha256)
     identity = await services.access.identify(request, counted=False)  # again: the body may take hours
     await services.access.require(identity, Action.WRITE, context.repository, name.name)
-    overwrite = options.force and await services.access.may(identity, Action.OVERWRITE, context.repository, name.name)
+    overwrite = options.force and await services.access.authorizer.may(
+        identity, Action.OVERWRITE, context.repository, name.name
+    )
     upload = Upload(name, subdir, blob, overwrite)
     published = await publish_upload(context, staged, upload, actor_of(request, identity))
     path = published.files[0].path

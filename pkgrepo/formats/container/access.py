@@ -92,13 +92,13 @@ class Authorization:
         try:
             await access.require(identity, action, repository, image)
         except AuthenticationRequired as error:
-            known = await access.knows(identity, repository)
+            known = await access.authorizer.knows(identity, repository)
             sentence = str(error if known else unknown(identity, target.name))
             raise self.challenge(request, scope, sentence) from None
         except NotFound:
             raise await self._not_found(identity, target.name) from None
         except Forbidden as error:
-            if not await access.knows(identity, repository):
+            if not await access.authorizer.knows(identity, repository):
                 raise await self._not_found(identity, target.name) from None
             sentence = str(error)
             if identity.via == "bearer":
@@ -135,11 +135,11 @@ class Authorization:
 
     async def _is_hidden(self, identity: Identity, found: ImageAddress, action: Action) -> bool:
         """Whether the caller must not learn that a repository exists, whatever token they use."""
-        may = self._services.access.may
+        may = self._services.access.authorizer.may
         if identity.anonymous:
             return False
         if action is not Action.READ:
-            return not await self._services.access.knows(identity, found.repository)
+            return not await self._services.access.authorizer.knows(identity, found.repository)
         if await may(identity, Action.READ, found.repository, found.image):
             return False
         if identity.via != "bearer":
@@ -149,7 +149,7 @@ class Authorization:
     async def _not_found(self, identity: Identity, name: str) -> Refusal:
         """The refusal of a name: the same whether the image does not exist or the caller may not see it."""
         asked = self._addresses.explained_by(name)
-        may = await self._services.access.may_each(identity, [(Action.READ, each, None) for each in asked])
+        may = await self._services.access.authorizer.may_each(identity, [(Action.READ, each, None) for each in asked])
         visible = {each.id for each, readable in zip(asked, may, strict=True) if readable}
         return Refusal(404, self._addresses.explain(name, visible), "NAME_UNKNOWN", detail={"name": name})
 

@@ -47,7 +47,7 @@ async def get_ping(context: RegistryContext, request: Request) -> Response:
     identity = await context.authorization.authenticate(request)
     require_credentials(context, request)
     own = context.repository
-    if own is not None and not own.active and await context.services.access.knows(identity, own):
+    if own is not None and not own.active and await context.services.access.authorizer.knows(identity, own):
         raise RepositoryInactive(own.path)
     return ping_response()
 

@@ -27,7 +27,7 @@ from pkgrepo.formats.container.trust.visibility import Visibility
 from pkgrepo.formats.container.uploads import append_upload, cancel_upload, finish_upload, get_upload, start_upload
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
@@ -73,7 +73,7 @@ FETCHES: Final[Mapping[PathKind, Handler]] = {
     PathKind.REFERRERS: fetch_referrers,
 }
 
-app = new_app()
+app = App()
 
 
 class RegistrySite:

@@ -150,7 +150,7 @@ async def _mount(
     """
     digest = str(parse_digest(text))
     async for repository, image in _sources(context, request, target, digest, source):
-        may = context.services.access.may
+        may = context.services.access.authorizer.may
         if not repository.active or not (
             await may(ANONYMOUS, Action.READ, repository, image) or await may(identity, Action.READ, repository, image)
         ):

@@ -157,7 +157,7 @@ async def _admit(context: MavenContext, request: Request, path: str) -> Identity
     access = context.services.access
     identity = await access.identify(request)
     for key in _permission_keys(path):
-        if await access.may(identity, Action.READ, repository, key):
+        if await access.authorizer.may(identity, Action.READ, repository, key):
             await access.require(identity, Action.READ, repository, key)
             return identity
     await access.require(identity, Action.READ, repository)

@@ -74,7 +74,7 @@ async def check_push(
         await _check_no_session(services, repository, found)
     check_push_policy(rules, found)
     exempt = not isinstance(found, PlainFile) and (isinstance(found, Metadata) or found.literal_snapshot)
-    may_replace = exempt or await services.access.may(identity, Action.OVERWRITE, repository, key)
+    may_replace = exempt or await services.access.authorizer.may(identity, Action.OVERWRITE, repository, key)
     name = _shown(found.path.rpartition("/")[2])
     if rules.allow_overwrite:
         why_not = Refusal(403, f"{name} already exists; to replace it you need the permission 'overwrite'", "forbidden")
@@ -150,7 +150,7 @@ async def require_any(
     """
     *others, last = permission_keys(target)
     for key in others:
-        if await services.access.may(identity, action, repository, key):
+        if await services.access.authorizer.may(identity, action, repository, key):
             last = key
             break
     await services.access.require_permission(identity, action, repository, last)

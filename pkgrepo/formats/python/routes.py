@@ -40,7 +40,7 @@ from pkgrepo.gateway.bodies import UPLOADS
 from pkgrepo.gateway.publishing.pipelines import answer_audience_in, answer_mint_in
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context, Services
-from pkgrepo.http.answering.dispatch import answering, new_app, refusal_of
+from pkgrepo.http.answering.dispatch import App, answering, refusal_of
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, text_response
 from pkgrepo.model import Action, Repository
@@ -118,7 +118,7 @@ WRITES: Final[Table] = (
     ("PUT /pypi/<project>/status", set_status),
 )
 
-app = new_app()
+app = App()
 
 
 class PythonSite:

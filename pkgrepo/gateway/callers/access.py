@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from pkgrepo.auth.login.credentials import is_blank, proxied_header, session_header
 from pkgrepo.auth.login.sessions import is_csrf
@@ -148,47 +148,18 @@ class Access:
         request.principal = identity.username
         return identity
 
-    def may_now(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
-    ) -> bool | None:
-        """The response of ``may`` if it is known without waiting, else None."""
-        allowed: bool | None = self.authorizer.may_now(identity, action, repository, package)
-        return allowed
-
-    def may(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
-    ) -> Awaitable[bool]:
-        """Whether the caller may do this; see L{IAuthorizer}."""
-        allowed: Awaitable[bool] = self.authorizer.may(identity, action, repository, package)
-        return allowed
-
-    def may_each(
-        self, identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
-    ) -> Awaitable[list[bool]]:
-        """The results of ``may`` for many questions, in order; see L{IAuthorizer}."""
-        allowed: Awaitable[list[bool]] = self.authorizer.may_each(identity, questions)
-        return allowed
-
     async def allowed(
         self, identity: Identity, action: Action, repository: Repository, packages: Sequence[str]
     ) -> list[str]:
         """Those of the packages with which the caller may do this."""
-        may = await self.may_each(identity, [(action, repository, package) for package in packages])
+        may = await self.authorizer.may_each(identity, [(action, repository, package) for package in packages])
         return [package for package, allowed in zip(packages, may, strict=True) if allowed]
 
     async def may_list(self, identity: Identity, repository: Repository) -> bool:
         """Whether lists of the server show the caller what is in a repository, as far as the caller may read it."""
-        return repository.visibility is not Visibility.HIDDEN or await self.may(identity, Action.EDIT, repository)
-
-    def knows_now(self, identity: Identity, repository: Repository) -> bool | None:
-        """The response of ``knows`` if it is known without waiting, else None."""
-        known: bool | None = self.authorizer.knows_now(identity, repository)
-        return known
-
-    async def knows(self, identity: Identity, repository: Repository) -> bool:
-        """Whether the caller may know of the repository; see L{IAuthorizer}."""
-        known: bool = await self.authorizer.knows(identity, repository)
-        return known
+        return repository.visibility is not Visibility.HIDDEN or await self.authorizer.may(
+            identity, Action.EDIT, repository
+        )
 
     async def require(
         self, identity: Identity, action: Action, repository: Repository, package: str | None = None
@@ -214,7 +185,7 @@ class Access:
         :raises AuthenticationRequired: the caller is anonymous; credentials may help
         :raises Forbidden: the caller is known; the sentence says which rule decided
         """
-        if not await self.may(identity, action, repository, package):
+        if not await self.authorizer.may(identity, action, repository, package):
             if identity.anonymous:
                 raise AuthenticationRequired
             raise Forbidden(await self.authorizer.explain(identity, action, repository, package))
@@ -238,7 +209,7 @@ class Access:
         """
         request.repository = repository.path
         identity = await self.identify(request)
-        if identity.anonymous or not repository.active or not await self.knows(identity, repository):
+        if identity.anonymous or not repository.active or not await self.authorizer.knows(identity, repository):
             await self.require_permission(identity, Action.READ, repository)
         return identity
 

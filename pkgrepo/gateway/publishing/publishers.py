@@ -63,7 +63,7 @@ async def prepare(
     stored: Mapping[str, Any] = msgspec.to_builtins(given)
     check_given(services.pipelines.issuers, stored)
     for action in sorted(needed_actions(stored)):
-        if not await services.access.may(identity, action, repository, package):
+        if not await services.access.authorizer.may(identity, action, repository, package):
             raise Forbidden(f"only those who have the action {str(action)!r} here give it to a pipeline")
     return lambda tx, now_ms: add_publisher(tx, repository.id, given, now_ms=now_ms)
 

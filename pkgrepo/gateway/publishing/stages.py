@@ -245,7 +245,7 @@ async def reject(
     :raises Forbidden: the caller neither opened it nor may approve it; :raises Conflict: it has ended
     """
     own = identity.user_id is not None and staged.stage.user_id == identity.user_id
-    allowed = own and await services.access.may(identity, Action.WRITE, staged.target)
+    allowed = own and await services.access.authorizer.may(identity, Action.WRITE, staged.target)
     if not allowed and not await may_approve(services, identity, staged):
         raise Forbidden(
             f"stages of {staged.target.path} are rejected by those who may approve them, or by who opened them"
@@ -287,10 +287,10 @@ async def _seen(services: Services, identity: Identity, stage: Stage, privates: 
     private = privates.setdefault(target.id, evolve(target, visibility=Visibility.PRIVATE))
     keys = sorted({each.key for each in content})
     questions = [(Action.READ, private, key or None) for key in keys]
-    may = dict(zip(keys, await services.access.may_each(identity, questions), strict=True))
+    may = dict(zip(keys, await services.access.authorizer.may_each(identity, questions), strict=True))
     shown = [each for each in content if may[each.key]]
     own = identity.user_id is not None and stage.user_id == identity.user_id
-    if not shown and not own and not await services.access.may(identity, Action.READ, private):
+    if not shown and not own and not await services.access.authorizer.may(identity, Action.READ, private):
         return None
     return _staged(services, stage, target, shown, serial, whole=len(shown) == len(content))
 

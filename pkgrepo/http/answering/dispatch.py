@@ -277,7 +277,7 @@ class _MatchedRules(Map):
             super().add(_MatchedRule(rule.rule, **rule.get_empty_kwargs()))
 
 
-class _App(Klein):
+class App(Klein):
     """
     An application whose routes match with and without a trailing slash, and never merge slashes or redirect.
 
@@ -287,11 +287,6 @@ class _App(Klein):
     def __init__(self) -> None:
         super().__init__()
         self._url_map = _MatchedRules(merge_slashes=False, strict_slashes=False, converters={"raw": RawConverter})
-
-
-def new_app() -> Klein:
-    """An application without routes; see L{_App}."""
-    return _App()
 
 
 def _build_nothing(*_: object, **__: object) -> tuple[str, str]:

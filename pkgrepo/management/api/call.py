@@ -149,11 +149,11 @@ class Call:
 
     async def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
         """Whether the caller may take this action in the repository, or on a package in it."""
-        return await self.shared.access.may(self.identity, action, repository, package)
+        return await self.shared.access.authorizer.may(self.identity, action, repository, package)
 
     async def knows(self, repository: Repository) -> bool:
         """Whether the caller may know that the repository exists."""
-        return await self.shared.access.knows(self.identity, repository)
+        return await self.shared.access.authorizer.knows(self.identity, repository)
 
     # The query
 

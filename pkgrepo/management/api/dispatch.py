@@ -25,7 +25,7 @@ from pkgrepo.errors import (
 )
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.publishing.uploads import LIMITS
-from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answer_with, refuse_unrouted
 from pkgrepo.http.reading.multipart import Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Refusal, Response
@@ -76,7 +76,7 @@ class Dispatcher:
     """
 
     def __init__(self, services: ManagementServices) -> None:
-        self.app = new_app()
+        self.app = App()
         self.routes: list[tuple[Table, Route]] = []
         self._services = services
         self._operations: dict[tuple[str, str], tuple[Route, Callable[..., Awaitable[object]]]] = {}

@@ -134,7 +134,7 @@ async def _labels(call: Call, repository: Repository) -> list[tuple[Repository, 
         behind |= {each.id: each for each in (*leaf.around, leaf.repository)}
     labels = []
     for number, each in enumerate(behind.values()):
-        known = each.id == repository.id or await call.shared.access.knows(call.identity, each)
+        known = each.id == repository.id or await call.shared.access.authorizer.knows(call.identity, each)
         labels.append((each, each.path if known else f"member {number}"))
     return labels
 
@@ -144,7 +144,9 @@ async def _edited(call: Call, found: Explanation) -> set[int]:
     serving = {each.repository.id: each.repository for each in found.serving}
     if found.file is not None and not isinstance(found.file.file, File):
         serving[found.file.file.repository.id] = found.file.file.repository
-    may = await call.shared.access.may_each(call.identity, [(Action.EDIT, each, None) for each in serving.values()])
+    may = await call.shared.access.authorizer.may_each(
+        call.identity, [(Action.EDIT, each, None) for each in serving.values()]
+    )
     return {each for each, allowed in zip(serving, may, strict=True) if allowed}
 
 

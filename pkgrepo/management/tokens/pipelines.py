@@ -11,7 +11,7 @@ from twisted.web.resource import IResource
 
 from pkgrepo.gateway.publishing.pipelines import answer_audience, answer_gem, answer_mint, answer_npm
 from pkgrepo.gateway.refusals import ERRORS
-from pkgrepo.http.answering.dispatch import answer_with, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answer_with, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC
@@ -108,7 +108,7 @@ def branches(services: ManagementServices) -> dict[str, IResource]:
 
 
 def _resource(routes: dict[tuple[str, str], Callable[..., Awaitable[Response]]]) -> IResource:
-    app = new_app()
+    app = App()
     refuse_unrouted(app, ERRORS)
 
     def add(method: str, path: str, handler: Callable[..., Awaitable[Response]]) -> None:

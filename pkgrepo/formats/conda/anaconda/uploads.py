@@ -51,7 +51,7 @@ from pkgrepo.formats.conda.paths import package_path
 from pkgrepo.formats.conda.refusals import POST_ERRORS
 from pkgrepo.gateway.bodies import check_declared_length
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answering, refuse_unrouted
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response
@@ -199,7 +199,7 @@ FORM_LIMITS: Final = MultipartLimits(parts=16, text_bytes=4096)
 
 _FIELDS: Final = frozenset({TICKET, "Content-Length", "Content-MD5"})  # anaconda-client adds the latter two
 
-app = new_app()
+app = App()
 
 
 class PostSite:

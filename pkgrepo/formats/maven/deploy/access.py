@@ -111,7 +111,7 @@ async def open_deployment(context: MavenContext, request: Request, uid: str) -> 
     found = await find_deployment(context, uid)
     if found is None or not (
         found.user_id == pusher.identity.user_id
-        or await context.services.access.may(pusher.identity, Action.EDIT, context.repository)
+        or await context.services.access.authorizer.may(pusher.identity, Action.EDIT, context.repository)
     ):
         raise NotFound("deployment", uid)
     return pusher, found

@@ -154,7 +154,7 @@ async def scope_of(services: Services, request: Request, repository: Repository)
     :raises AuthenticationRequired, RepositoryInactive: see L{Access.require}
     """
     identity = await services.access.identify(request)
-    whole = await services.access.may(identity, Action.READ, repository)
+    whole = await services.access.authorizer.may(identity, Action.READ, repository)
     if not whole and identity.limits is None:
         await services.access.require(identity, Action.READ, repository)
     return SearchScope(_hosted_first(active_members(services, repository)), identity, repository, whole)
@@ -169,7 +169,7 @@ async def scope_of_all(services: Services, request: Request) -> SearchScope:
         for each in services.registry.listed()
         if each.format == FORMAT and each.active and each.type is not RepositoryType.VIRTUAL
     ]
-    readable = await services.access.may_each(identity, [(Action.READ, each, None) for each in every])
+    readable = await services.access.authorizer.may_each(identity, [(Action.READ, each, None) for each in every])
     found = [
         each
         for each, may in zip(every, readable, strict=True)

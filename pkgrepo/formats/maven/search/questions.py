@@ -57,7 +57,7 @@ async def find_repository(services: Services, request: Request, storage: str, na
     identity = await services.access.identify(request)
     await services.registry.refresh()
     found = services.registry.find(storage, name)
-    if found is None or found.format != FORMAT or not await services.access.knows(identity, found):
+    if found is None or found.format != FORMAT or not await services.access.authorizer.knows(identity, found):
         raise unknown(identity, f"{storage}/{name}")
     return found, identity
 

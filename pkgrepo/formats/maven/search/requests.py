@@ -24,7 +24,7 @@ from pkgrepo.formats.maven.search.query import (
     scope_of_all,
 )
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.dispatch import answering, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, answering, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
@@ -47,7 +47,7 @@ QUESTIONS: Final[Mapping[bytes, Question]] = {
     b"/api/badge/latest/": questions.badge,
 }
 
-app = new_app()
+app = App()
 
 
 class SearchSite:

@@ -79,7 +79,7 @@ async def authenticate(
         raise
     except AuthenticationFailed:
         raise Refusal(401, "incorrect username or password", LOGIN_FAILED) from None
-    if not await context.services.access.knows(identity, context.repository):
+    if not await context.services.access.authorizer.knows(identity, context.repository):
         raise unknown(identity, context.repository.path)
     return identity
 

@@ -138,7 +138,7 @@ async def _approve_in_session(context: Context[object], request: Request, digest
     identity = await context.services.access.identify(request)
     if identity.via != "session":
         return _page(context, request, "Your login in this browser has ended.", status=401)
-    if not await context.services.access.knows(identity, context.repository):
+    if not await context.services.access.authorizer.knows(identity, context.repository):
         raise unknown(identity, context.repository.path)
     return await _approve(context, identity, digest, until_ms)
 

@@ -198,7 +198,7 @@ async def identify(context: Context[object], request: Request) -> Identity:
 
 async def sees_all_packages(context: Context[object], identity: Identity) -> bool:
     """Whether a caller may read every package."""
-    return await context.services.access.may(identity, Action.READ, context.repository)
+    return await context.services.access.authorizer.may(identity, Action.READ, context.repository)
 
 
 async def _index(context: Context[object]) -> SearchIndex:

@@ -136,7 +136,7 @@ async def _accept(context: Context[object], request: Request, staged: Staged, up
     """
     services, repository, name = context.services, context.repository, upload.filename
     identity = await context.admit(request, Action.WRITE, name.project_key)  # again: the body may have taken hours
-    may_overwrite = await services.access.may(identity, Action.OVERWRITE, repository, name.project_key)
+    may_overwrite = await services.access.authorizer.may(identity, Action.OVERWRITE, repository, name.project_key)
     if upload.form is not None:
         _check_digests(upload.form, upload.blob)
     inspected = await staged.inspect(services.pools.cpu, upload.blob, partial(inspect, filename=name))

@@ -9,7 +9,7 @@ import pytest
 from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
 
-from pkgrepo.http.answering.dispatch import ErrorTable, answering, new_app, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, ErrorTable, answering, refuse_unrouted
 from pkgrepo.http.answering.send import send
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Refusal, Response, text_response
@@ -205,7 +205,7 @@ def test_klein_route_is_cancelled_when_the_client_leaves() -> None:
 
 
 def test_routes_match_by_method_and_converter_and_build_no_addresses() -> None:
-    app = new_app()
+    app = App()
     for path, method in [
         ("/a/<name>", "GET"),
         ("/a/<name>", "PUT"),
