@@ -16,12 +16,14 @@ from markupsafe import Markup
 
 from pkgrepo.errors import NotFound
 from pkgrepo.http.responses import Response
+from pkgrepo.web.rendering.readme import LONGEST_RENDERED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Visit
 
 ORIGIN: Final = "http://127.0.0.1:8081"  # what the pages call the server
 INDEX: Final = "index"
 _HEADING: Final = re.compile(r"<h(?P<level>[23])>(?P<text>.*?)</h[23]>", re.DOTALL)
+_PART: Final = re.compile(r"^(?=## )", re.MULTILINE)
 _LINK: Final = re.compile(r"\]\((?P<name>[a-z0-9-]+)\.md(?P<anchor>#[\w-]+)?\)")
 
 
@@ -38,6 +40,17 @@ class BookPage:
         """The Markdown with links to pages of the console, and with ``base_url`` in place of ``ORIGIN``."""
         text = _LINK.sub(lambda found: f"]({ORIGIN}/ui/docs/{found['name']}{found['anchor'] or ''})", self.text)
         return text.replace(ORIGIN, base_url).replace(ORIGIN.partition("//")[2], base_url.partition("//")[2])
+
+
+def pieces_of(text: str, longest: int) -> list[str]:
+    """Markdown in pieces of at most ``longest`` characters that begin with a part, as far as no part is longer."""
+    pieces = [""]
+    for part in _PART.split(text) if len(text) > longest else [text]:
+        if len(pieces[-1]) + len(part) <= longest:
+            pieces[-1] += part
+        else:
+            pieces.append(part)
+    return pieces
 
 
 def with_anchors(text: Markup) -> tuple[Markup, list[tuple[str, str]]]:
@@ -98,7 +111,8 @@ async def page(visit: Visit, name: str) -> Response:
     found = BOOK.get(name)
     if found is None:
         raise NotFound("page", name)
-    shown = await visit.readmes.render(found.text_for(visit.base_url), "text/markdown")
+    pieces = pieces_of(found.text_for(visit.base_url), LONGEST_RENDERED)
+    shown = Markup("").join([await visit.readmes.render(each, "text/markdown") for each in pieces])
     text, headings = with_anchors(shown)
     title, _, text = text.partition("</h1>")
     at = ORDER.index(name)

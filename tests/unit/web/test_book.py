@@ -94,6 +94,9 @@ async def test_the_book_is_read_without_a_login(browser: Browser) -> None:
     assert "127.0.0.1:8081" not in page.text
     for name in BOOK:
         assert f"/ui/docs/{name}" in page.links
+    for name in BOOK:
+        shown = (await browser.get(f"/ui/docs/{name}")).html
+        assert shown.count("<h1") == 1, f"{name} is shown as it is written"
         assert (await browser.get(f"/ui/docs/{name}")).status == 200
     assert (await browser.get("/ui/docs/nothing")).status == 404
     assert (await browser.get("/ui/docs/..%2Fpy.typed")).status == 404
