@@ -57,11 +57,26 @@ LOGIN_RECORDED_S = 3600  # seconds between two writes of one user's last login
 
 
 @implementer(ICredentialsChecker)
-class PasswordChecker:
+class _Checker:
+    """A checker of the credentials in ``credentialInterfaces``."""
+
+    credentialInterfaces: tuple[Any, ...]
+
+    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
+        """The identity, with the limits of its token. Fails with ``UnauthorizedLogin``."""
+        return Deferred.fromCoroutine(self._check(credentials))
+
+    async def _check(self, credentials: Any) -> Identity:
+        raise NotImplementedError
+
+
+class PasswordChecker(_Checker):
     """
     User name and password, and the code of a second factor if the account has one, with a rate limit.
 
-    The password is that of the account here or at one of the ``directories``.
+    The password is that of the account here or at one of the ``directories``. It also fails with ``TooManyAttempts``,
+    ``SecondFactorRequired``, ``DirectoryUnavailable``, or ``Forbidden`` for a person of a directory without an account
+    here.
     """
 
     credentialInterfaces = (IPasswordCredentials,)
@@ -82,13 +97,6 @@ class PasswordChecker:
         self._throttle = throttle
         self._factors = factors
         self._clock = clock
-
-    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """
-        The identity. Fails with ``UnauthorizedLogin``, ``TooManyAttempts``, ``SecondFactorRequired``,
-        ``DirectoryUnavailable``, or ``Forbidden`` for a person of a directory without an account here.
-        """
-        return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
         account, address = name_key(credentials.username), credentials.address
@@ -185,8 +193,7 @@ class _LongAttempt:
             self._attempt.end(failed=True)
 
 
-@implementer(ICredentialsChecker)
-class TokenChecker:
+class TokenChecker(_Checker):
     """
     Access tokens.
 
@@ -200,10 +207,6 @@ class TokenChecker:
         self._catalog = catalog
         self._clock = clock
 
-    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity, with the token's limits. Fails with ``UnauthorizedLogin``."""
-        return Deferred.fromCoroutine(self._check(credentials))
-
     async def _check(self, credentials: Any) -> Identity:
         found = await self._catalog.look(_read_token, hash_token(credentials.text), credentials.username)
         if found is None:
@@ -214,8 +217,7 @@ class TokenChecker:
         return identity_of(owner, via="token", token=token)
 
 
-@implementer(ICredentialsChecker)
-class SignedChecker:
+class SignedChecker(_Checker):
     """Bearer tokens of the token service, checked against the current state of user and access token."""
 
     credentialInterfaces = (ISignedCredentials,)
@@ -224,10 +226,6 @@ class SignedChecker:
         self._catalog = catalog
         self._bearer = bearer
         self._clock = clock
-
-    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity, limited to what was granted. Fails with ``UnauthorizedLogin``."""
-        return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
         claims = self._bearer.read(credentials.text)
@@ -247,18 +245,13 @@ class SignedChecker:
         return evolve(identity_of(user, via="bearer", token=token), limits=limits, scoped=claims.scoped)
 
 
-@implementer(ICredentialsChecker)
-class SessionChecker:
+class SessionChecker(_Checker):
     """Secrets of browser sessions. They have 256 random bits, so there is no rate limit."""
 
     credentialInterfaces = (ISessionCredentials,)
 
     def __init__(self, sessions: BrowserSessions) -> None:
         self._sessions = sessions
-
-    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity of the user who logged in. Fails with ``UnauthorizedLogin``."""
-        return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
         identity = await self._sessions.find(credentials.secret)
@@ -267,8 +260,7 @@ class SessionChecker:
         return identity
 
 
-@implementer(ICredentialsChecker)
-class ProxiedChecker:
+class ProxiedChecker(_Checker):
     """Names of users whom a trusted reverse proxy has authenticated: the accounts of people, which must exist."""
 
     credentialInterfaces = (IProxiedCredentials,)
@@ -276,10 +268,6 @@ class ProxiedChecker:
     def __init__(self, catalog: ICatalog, *, clock: Callable[[], float] = time.time) -> None:
         self._catalog = catalog
         self._clock = clock
-
-    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The identity. Fails with ``UnauthorizedLogin``."""
-        return Deferred.fromCoroutine(self._check(credentials))
 
     async def _check(self, credentials: Any) -> Identity:
         user: User | None = await self._catalog.look(find_user_by_name, credentials.username)

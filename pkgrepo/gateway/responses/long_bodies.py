@@ -9,12 +9,12 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final
 
-from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IConsumer, IPushProducer
-from zope.interface import implementer
+from twisted.internet.defer import CancelledError
+from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.http.responses import Content
+from pkgrepo.storage.blobs.reading import PausableProducer
 from pkgrepo.storage.pools import Pool
 
 UNPACKED: Final = 128 * 1024  # bytes of a document in one piece; what Twisted gives the kernel in one call
@@ -22,16 +22,17 @@ UNPACKED: Final = 128 * 1024  # bytes of a document in one piece; what Twisted g
 
 async def deliver_pieces(make: Callable[[], AsyncIterator[bytes]], consumer: IConsumer, start: int, end: int) -> None:
     """Write the bytes from ``start`` to ``end`` (exclusive) of a body whose pieces ``make`` yields; see L{Content}."""
-    pace = _Pace()
-    consumer.registerProducer(pace, True)
+    producer = PausableProducer()
+    consumer.registerProducer(producer, True)
     try:
         at = 0
         async for piece in make():
-            await pace.wait()
-            if pace.stopped:
-                return
+            await producer.wait_while_paused()
             consumer.write(piece[max(0, start - at) : max(0, end - at)])
             at += len(piece)
+    except CancelledError:
+        if not producer.stopped:  # else the consumer takes no more
+            raise
     finally:
         consumer.unregisterProducer()
 
@@ -58,41 +59,6 @@ def _unpack(gzip: bytes) -> Iterator[bytes]:
         piece = unpacker.decompress(packed, UNPACKED)
         if piece:
             yield piece
-
-
-@implementer(IPushProducer)
-class _Pace:
-    """Waits while the transport's write buffer is full."""
-
-    def __init__(self) -> None:
-        self.stopped = False
-        self._paused = False
-        self._waiting: Deferred[None] | None = None
-
-    async def wait(self) -> None:
-        """Return when the consumer takes bytes, or takes no more."""
-        while self._paused and not self.stopped:
-            self._waiting = Deferred()
-            await self._waiting
-
-    def pauseProducing(self) -> None:
-        """See L{IPushProducer}."""
-        self._paused = True
-
-    def resumeProducing(self) -> None:
-        """See L{IPushProducer}."""
-        self._paused = False
-        self._go_on()
-
-    def stopProducing(self) -> None:
-        """See L{IPushProducer}."""
-        self.stopped = True
-        self._go_on()
-
-    def _go_on(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and not waiting.called:
-            waiting.callback(None)
 
 
 class TemporaryFile:

@@ -16,18 +16,17 @@ from urllib.parse import quote
 from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.rubygems.gemspec import meta_of
 from pkgrepo.formats.rubygems.index.info import HEAD
 from pkgrepo.formats.rubygems.legacy import read_rows
-from pkgrepo.formats.rubygems.names import full_name, is_full_version, is_name, sort_key
-from pkgrepo.formats.rubygems.paths import GEM, GEM_TYPE, gem_path, hidden_path, quick_path
+from pkgrepo.formats.rubygems.names import full_name, is_full_version, is_name
+from pkgrepo.formats.rubygems.paths import GEM, gem_path, hidden_path
 from pkgrepo.formats.rubygems.proxied.normaliser import normalise_info
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
-from pkgrepo.formats.rubygems.push.requests import QUICK_ROLE, read_gem
+from pkgrepo.formats.rubygems.push.requests import make_release, read_gem
 from pkgrepo.importing.items import Bundle, Item, Taking
 from pkgrepo.importing.sources.places import Folder, FoundFile, Site, open_file
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import BlobInfo, NewFile
+from pkgrepo.model import BlobInfo
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
@@ -175,23 +174,9 @@ class GemFolder:
 async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
     """The release of a gem; see L{pkgrepo.importing.items.Take}."""
     gem = await staged.inspect(pools.cpu, blob, read_gem)
-    spec = gem.spec
-    path = gem_path(spec.full_name)
-    if path != item.path:
-        raise Invalid(f"it says of itself that it is {spec.full_name}")
-    quick = await staged.store(gem.quick)
-    return Release(
-        package_key=spec.name,
-        package_name=spec.name,
-        version_key=spec.full_version,
-        version_text=spec.full_version,
-        sort=sort_key(spec.number, spec.platform),
-        files=(
-            NewFile(path=path, blob=blob, media_type=GEM_TYPE),
-            NewFile(path=quick_path(spec.full_name), blob=quick, media_type=GEM_TYPE, attrs={"role": QUICK_ROLE}),
-        ),
-        meta=meta_of(spec),
-    )
+    if gem_path(gem.spec.full_name) != item.path:
+        raise Invalid(f"it says of itself that it is {gem.spec.full_name}")
+    return await make_release(staged, blob, gem)
 
 
 def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:

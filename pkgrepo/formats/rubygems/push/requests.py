@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.formats.rubygems import configuration
@@ -128,23 +128,30 @@ async def _publish(context: Context[object], staged: Staged, blob: BlobInfo, gem
     found: File | None = await context.services.catalog.look(files.find_file, repository.id, path)
     if found is not None and found.sha256 == blob.sha256:
         return False
-    quick = await staged.store(gem.quick)
-    release = Release(
+    release = evolve(
+        await make_release(staged, blob, gem),
+        reuse=policy.reuse_deleted_names,
+        guard=partial(check_release, repository_id=repository.id, policy=policy, spec=spec, blob=blob),
+    )
+    published = await context.services.publisher.publish(repository, release, staged, actor, apply_change)
+    return published.changed
+
+
+async def make_release(staged: Staged, blob: BlobInfo, gem: InspectedGem) -> Release:
+    """The release of a gem whose bytes are staged; its quick gemspec is staged with them."""
+    spec, quick = gem.spec, await staged.store(gem.quick)
+    return Release(
         package_key=spec.name,
         package_name=spec.name,
         version_key=spec.full_version,
         version_text=spec.full_version,
         sort=sort_key(spec.number, spec.platform),
         files=(
-            NewFile(path=path, blob=blob, media_type=GEM_TYPE),
+            NewFile(path=gem_path(spec.full_name), blob=blob, media_type=GEM_TYPE),
             NewFile(path=quick_path(spec.full_name), blob=quick, media_type=GEM_TYPE, attrs={"role": QUICK_ROLE}),
         ),
         meta=meta_of(spec),
-        reuse=policy.reuse_deleted_names,
-        guard=partial(check_release, repository_id=repository.id, policy=policy, spec=spec, blob=blob),
     )
-    published = await context.services.publisher.publish(repository, release, staged, actor, apply_change)
-    return published.changed
 
 
 def check_release(
