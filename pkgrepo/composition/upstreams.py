@@ -10,7 +10,6 @@ from urllib.request import getproxies_environment
 from twisted.application.service import IService
 
 from pkgrepo.composition.processes.shared_news import (
-    ABSENT,
     DOCUMENTS,
     FILES,
     SETTLE,
@@ -20,10 +19,9 @@ from pkgrepo.composition.processes.shared_news import (
     answer_after,
     make_chosen_routes,
     make_mistrusted,
-    receive_absent,
+    make_negative_cache,
     receive_purges,
     receive_waiting,
-    tell_no_file,
 )
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.config import Config
@@ -35,10 +33,11 @@ from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFiles
 from pkgrepo.proxy.addressed.request import Announcers
 from pkgrepo.proxy.addressed.walk import Context as AddressedContext
-from pkgrepo.proxy.counters import CacheCounters
+from pkgrepo.proxy.caching.counters import CacheCounters
+from pkgrepo.proxy.caching.revalidation import Revalidation
 from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.documents.asking import Asker
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import Proxied
@@ -46,13 +45,11 @@ from pkgrepo.proxy.leases import Leases, Turns
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.purge import CacheLimits, CachePurge
-from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.remote_files import Keeper
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.resolving.rules import FileRules, PolicyJudges
-from pkgrepo.proxy.revalidation import Revalidation
 from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
@@ -88,7 +85,9 @@ class ProxyParts:
             on_health=partial(announce_health, core),
         )
         self._supervisor = Supervisor(reactor)
+        self.negative_cache = make_negative_cache(peers, core.clock)
         self._kept = kept = KeptResponses(
+            absences=self.negative_cache,
             catalog=core.catalog,
             registry=core.registry,
             stores=core.stores,
@@ -96,10 +95,7 @@ class ProxyParts:
             pools=core.pools,
             delay=core.batch_delay,
             on_forget=lambda repository, keys: DOCUMENTS.publish(peers, (repository.id, list(keys))),
-            on_absent=lambda repository, document: ABSENT.publish(peers, (repository.id, document)),
         )
-        self.negative_cache = NegativeCache(core.clock, partial(tell_no_file, peers))
-        receive_absent(peers, kept, self.negative_cache)
         self.revalidation = Revalidation(clock=core.clock, negative_cache=self.negative_cache, counters=self.counters)
         turns = None
         if sharing is not None:
@@ -114,6 +110,7 @@ class ProxyParts:
             turns=turns,
             kept=kept,
             asker=Asker(
+                kept=kept,
                 publisher=core.publisher,
                 clock=core.clock,
                 upstreams=self.upstreams,
@@ -121,7 +118,7 @@ class ProxyParts:
             ),
             upstreams=self.upstreams,
             clock=core.clock,
-            counters=self.counters,
+            revalidation=self.revalidation,
         )
         self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories)
         self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)

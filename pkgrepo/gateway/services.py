@@ -17,14 +17,14 @@ from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.oidc.pipelines import PipelineTokens
-from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.caching.absences import NegativeCache
+from pkgrepo.proxy.caching.counters import CacheCounters
+from pkgrepo.proxy.caching.revalidation import Revalidation
+from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.fetching import Fetching
-from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.resolving.rules import PolicyJudges
-from pkgrepo.proxy.revalidation import Revalidation
 from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams

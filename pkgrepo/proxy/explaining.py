@@ -11,8 +11,8 @@ from attrs import define, evolve, frozen
 from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, Version
+from pkgrepo.proxy.caching.states import FAILURES
 from pkgrepo.proxy.format import Latest, Proxied
-from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import NameReserved, NameRetired
 from pkgrepo.repositories.clock import Clock, from_ms

@@ -19,12 +19,13 @@ from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse
-from pkgrepo.model import BlobInfo, File, ReadLimits
+from pkgrepo.model import BlobInfo, File, ReadLimits, Repository
+from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.configuration import find_route
-from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.proxy.remembered import MistrustedFiles
-from pkgrepo.proxy.remote_files import Keeper, RemoteFile
+from pkgrepo.proxy.remote_files import Keeper, MistrustedFiles, RemoteFile
+from pkgrepo.proxy.resolving.package_files import PackageFiles
+from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers, part_of
 from pkgrepo.proxy.transfers.running import Transfers
@@ -325,3 +326,20 @@ async def _ask(open_: Open, name: str, wanted: str) -> _Part:
         if len(data) != end - start:
             raise WholeNeeded(name)
         return _Part(start, size, response.headers.get("ETag"), data)
+
+
+async def keep_file(
+    package_files: PackageFiles, fetching: Fetching, repository: Repository, key: str, path: str
+) -> File:
+    """
+    The file of a package (a key) at a path of a proxy, when it is kept; it is verified and judged as for clients.
+
+    :raises NotFound: there is no such file; :raises UpstreamFailed: it cannot be had; :raises RuleRefused: see there
+    :raises StorageFull, StorageFailed: it cannot be stored
+    """
+    found = await package_files.find(repository, key, path, want=Want.DIGESTS)
+    if isinstance(found.file, File):
+        return found.file
+    if found.file.checked_ms:  # a document lists it
+        return await fetching.finish(found.file)
+    return await package_files.keep_addressed(repository, key, path)

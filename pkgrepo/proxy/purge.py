@@ -152,7 +152,6 @@ class CachePurge:
             progress.step()
         progress.end()
         if not dry_run:
-            self._kept.forget_absent(repository)
             self._forget(repository)
         return report
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, evolve, frozen
 
+from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import FileExists, existing
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Origin, Repository
@@ -21,6 +22,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.pools import Pools
 
+MOST_MISTRUSTED: Final = 1000
 LISTED = "listed"  # the attribute of a kept file that has the digests of the distribution it was listed with
 
 
@@ -156,3 +158,34 @@ class Keeper:
             attrs["unverified"] = True  # the upstream announced no digest
             attrs[LISTED] = dict(remote.listed_digests)
         return evolve(file, attrs=attrs)
+
+
+Place = tuple[int, str]  # id of a repository, and the path of a file in it, or its identity
+
+
+class MistrustedFiles:
+    """
+    Remembers places of files of which a wrong one was sent.
+
+    ``on_note`` is told each, for other processes; ``add`` is for what they tell.
+    """
+
+    def __init__(self, on_note: Callable[[int, str], None] = lambda *_: None) -> None:
+        self._on_note = on_note
+        self._places: Lru[Place, bool] = Lru(MOST_MISTRUSTED)
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._places
+
+    def note(self, place: Place) -> None:
+        """Remember a place in all processes."""
+        self.add(*place)
+        self._on_note(*place)
+
+    def add(self, repository_id: int, path: str) -> None:
+        """Remember a place in this process."""
+        self._places.put((repository_id, path), True)
+
+    def discard(self, place: Place) -> None:
+        """Forget a place: its file is kept."""
+        self._places.pop(place)

@@ -18,7 +18,7 @@ from attrs import Factory, define
 from pkgrepo.errors import BlobMissing, Conflict
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import Actor, Repository, RepositoryType
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.documents.held import Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.layout import PartsDamaged
@@ -95,7 +95,7 @@ async def _missing_of_document(
     if not document.found or not document.locator:
         return []
     try:
-        listed, texts = await documents.read_kept(repository, Held(document), _read_listed)
+        listed, texts = await documents.kept.read(repository, Held(document), _read_listed)
     except (BlobMissing, PartsDamaged):
         return [f"what {document.key} lists, which is damaged"]
     found: Sequence[str] = await catalog.scan(_not_kept, repository.id, document.package_key, listed, texts)

@@ -13,9 +13,7 @@ proxy.documents  the same, and the keys of documents that were removed
 proxy.transfer   a notice about a file that is fetched, see L{pkgrepo.proxy.transfers.notices}; what is only for
                  workers of the same master goes through that
 proxy.waiting    the name of a lease: a document is to be stored at once
-proxy.absent     the id of a repository, and the answer that no upstream has a document
-proxy.no_file    the id of a repository, and the key of a file, or of what belongs to an image, that no upstream has;
-                 until when that counts, and the steps by which they were asked
+proxy.absent     the id of a repository, and the row that says that no upstream has something
 proxy.mistrust   the id of a proxy, and the path or identity of a file of which a wrong one was sent
 proxy.chosen     the id of a proxy, a package, a version, and the route that has it; an empty route: that is open again
 proxy.undecided  a question for such a route: the id of a proxy, a package, and a version
@@ -26,18 +24,20 @@ proxy.deciding   the same, in answer: the process that decides about the version
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from pkgrepo.auth.login.throttle import Key, NewUnlocks, Throttle
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.process.workers.peers import Peers, Topic
 from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes, Decisions
+from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.proxy.leases import Turns
-from pkgrepo.proxy.remembered import MistrustedFiles, NegativeCache, Steps
+from pkgrepo.proxy.remote_files import MistrustedFiles
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.transfers.sharing import Sharing
+from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
@@ -52,7 +52,6 @@ DECIDING: Final = Topic("proxy.deciding", tuple[int, str, str])
 TRANSFER: Final = Topic("proxy.transfer", bytes)
 WAITING: Final = Topic("proxy.waiting", str)
 ABSENT: Final = Topic("proxy.absent", tuple[int, UpstreamDocument])
-NO_FILE: Final = Topic("proxy.no_file", tuple[int, str, int, list[dict[str, Any]]])
 MISTRUST: Final = Topic("proxy.mistrust", tuple[int, str])
 
 
@@ -151,15 +150,11 @@ def receive_waiting(peers: Peers, turns: Turns) -> None:
     WAITING.subscribe(peers, turns.hurry)
 
 
-def receive_absent(peers: Peers, kept: KeptResponses, files: NegativeCache) -> None:
-    """Remember what upstreams do not have."""
-    ABSENT.subscribe(peers, lambda absent: kept.add_absent(*absent))
-    NO_FILE.subscribe(peers, lambda absent: files.add(*absent))
-
-
-def tell_no_file(peers: Peers, repository_id: int, key: str, until_ms: int, steps: Steps) -> None:
-    """Tell others what upstreams do not have, beside documents; for ``on_note`` of a L{NegativeCache}."""
-    NO_FILE.publish(peers, (repository_id, key, until_ms, [dict(each) for each in steps]))
+def make_negative_cache(peers: Peers, clock: Clock) -> NegativeCache:
+    """Return the memory of what upstreams do not have, of which all processes tell each other."""
+    absences = NegativeCache(clock, lambda *absent: ABSENT.publish(peers, absent))
+    ABSENT.subscribe(peers, lambda absent: absences.add(*absent))
+    return absences
 
 
 def receive_purges(peers: Peers, registry: Registry, kept: KeptResponses, files: PackageFiles) -> None:
@@ -168,7 +163,6 @@ def receive_purges(peers: Peers, registry: Registry, kept: KeptResponses, files:
     def forget_files(repository_id: int) -> None:
         repository = registry.find_id(repository_id)
         if repository is not None:
-            kept.forget_absent(repository)
             files.forget_here(repository)
 
     FILES.subscribe(peers, forget_files)

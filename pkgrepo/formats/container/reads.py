@@ -31,7 +31,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity, Repository
-from pkgrepo.proxy.revalidation import Outcome
+from pkgrepo.proxy.caching.revalidation import Outcome
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob

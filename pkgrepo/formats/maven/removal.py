@@ -192,7 +192,7 @@ async def evict(context: MavenContext, request: Request, target: Path) -> Respon
     file = target.of if isinstance(target, Checksum) else target
     keys = await services.catalog.look(_document_keys, repository.id, file)
     if keys:
-        await services.proxy.documents.forget(repository, keys)
+        await services.proxy.documents.kept.forget(repository, keys)
     removal = None
     if not isinstance(file, Metadata):
         removal = await services.catalog.look(find_removal, repository.id, file)

@@ -13,13 +13,13 @@ from attrs import frozen
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.container.documents import MANIFEST_SIZE
 from pkgrepo.formats.container.names import find_digest, is_tag
-from pkgrepo.formats.container.proxied.holders import Place
 from pkgrepo.formats.container.proxied.lists import ACCEPT_LISTS
 from pkgrepo.formats.container.proxied.manifests import ACCEPT
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, api_of, next_page
 from pkgrepo.importing.sources.described import count_of
 from pkgrepo.importing.sources.places import Site
 from pkgrepo.model import ReadLimits
+from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.storage.catalog.imported_downloads import Downloads
 
 PAGE: Final = 1000

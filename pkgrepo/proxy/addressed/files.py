@@ -20,12 +20,12 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
+from attrs import evolve
 
 from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMismatch
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.addressed.walk import Context
-from pkgrepo.proxy.remembered import MistrustedFiles
-from pkgrepo.proxy.remote_files import Keeper, RemoteFile, is_former
+from pkgrepo.proxy.remote_files import Keeper, MistrustedFiles, RemoteFile, is_former
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
@@ -176,19 +176,10 @@ class AddressedFiles:
                 self._mistrusted.note(place)
             return walk.again(error)
 
-        return Download(
-            route=walk.route_name(),
-            asked=walk.route_name,
-            open=walk.open,
-            stage=lambda: self._context.publisher.stage(proxy),
-            record=record,
-            algorithms=request.algorithms,
-            announced=walk.announced,
+        return evolve(
+            walk.download(record, lambda: self.find_kept(proxy, request)),
             again=again,
-            find=lambda: self.find_kept(proxy, request),
             digests_of=lambda file: {**file.digests, "sha256": file.sha256},
-            describe=walk.describe,
-            adopt=walk.adopt,
             shared=place not in self._mistrusted,
         )
 

@@ -2,23 +2,24 @@
 Files that may change under their paths: kept for a while, and asked for again with conditions.
 
 They are kept as an upstream's documents are, each as a row that names a blob, which here has the bytes as they came.
-What becomes of them is in L{pkgrepo.proxy.kept_states}.
+What becomes of them is in L{pkgrepo.proxy.caching.states}.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
-from attrs import evolve, frozen
+from attrs import define, evolve
 
 from pkgrepo.model import BlobInfo, File, Repository
 from pkgrepo.proxy.addressed.walk import Context
-from pkgrepo.proxy.kept_states import KeptState, confirm, ttl_ms
+from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation
+from pkgrepo.proxy.caching.states import KeptState, confirm, later, ttl_ms
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation, as_kept, recall
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
@@ -38,12 +39,12 @@ class MutableFiles:
     def __init__(self, context: Context, revalidation: Revalidation) -> None:
         self.context = context
         self._revalidation = revalidation
-        self._walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
+        self.walks: WeakValueDictionary[tuple[int, str], Walk] = WeakValueDictionary()
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> Kept[File] | None:
         """The file as it is kept of one of the routes, fresh or not; None if it is not."""
-        kept = await self._revalidation.look(_MutableFile(self, proxy, request))
-        return None if kept.state in (KeptState.NONE, KeptState.FORMER) else kept
+        kept = await self._revalidation.look(self._cached(proxy, request))
+        return None if kept.content is None or kept.state is KeptState.FORMER else kept
 
     async def fetch(
         self, proxy: Repository, request: FileRequest, trace: Trace, *, recorded: bool
@@ -56,76 +57,82 @@ class MutableFiles:
         :raises NotFound: no upstream has it any more; :raises UpstreamFailed: that is not known, and nothing is kept
         :raises StorageFull, StorageFailed: it cannot be stored, and nothing is kept
         """
-        cached = _MutableFile(self, proxy, request, recorded)
-        kept = await self._revalidation.look(cached)
-        if kept.content is not None and kept.state.suffices:
-            recall(trace, proxy, kept)
-            return as_kept(kept, kept.content)
-        self._revalidation.check_absent(cached, kept, trace)
-        return await self._revalidation.ask(cached, kept, trace)
+        return await self._revalidation.get(self._cached(proxy, request, recorded=recorded), trace)
 
-    async def ask(self, cached: _MutableFile, kept: Kept[File], trace: Trace) -> Current[File] | Current[Arriving]:
-        """What the routes have; readers of a file at a time share a transfer."""
-        proxy, request = cached.repository, cached.request
+    def _cached(self, proxy: Repository, request: FileRequest, *, recorded: bool = False) -> _MutableFile:
+        return _MutableFile(
+            self,
+            request,
+            recorded,
+            repository=proxy,
+            key=request.key,
+            name=request.path,
+            package=request.package_key,
+            most_ttl_s=request.most_ttl_s,
+        )
+
+
+@define(eq=False)
+class _MutableFile(Cached[File]):
+    """A file that may change; with ``recorded`` it is wanted as it is kept. Its transfer is shared."""
+
+    _files: MutableFiles
+    _request: FileRequest
+    _recorded: bool
+    shared = False
+
+    async def find(self) -> tuple[File | None, UpstreamDocument | None]:
+        look = self._files.context.catalog.look
+        row: UpstreamDocument | None = await look(upstream_documents.find_document, self.repository.id, self.key)
+        return (self._file(row) if row is not None and row.locator else None), row
+
+    async def ask(self, kept: Kept[File], trace: Trace) -> Current[File] | Current[Arriving]:
+        files, place = self._files, (self.repository.id, self.key)
         before = kept.row if kept.content is not None and kept.state is not KeptState.FORMER else None
-        place = (proxy.id, request.key)
-        transfer = self.context.transfers.get(*place, lambda: self._download(proxy, request, before))
-        walk = self._walks[place]
+        transfer = files.context.transfers.get(*place, lambda: self._download(before))
+        walk = files.walks[place]
         try:
-            content = await (transfer.finish() if cached.recorded else transfer.content(holds_parts=True))
+            content = await (transfer.finish() if self._recorded else transfer.content(holds_parts=True))
         except Unchanged:
             assert before is not None, "without a kept file there are no conditions"
             assert kept.content is not None, "its row names it"
-            row = confirm(proxy, before, self.context.clock.now_ms(), request.most_ttl_s)
-            await cached.renew(kept.content, row)
-            return Current(kept.content, Outcome.CONFIRMED, row.fresh_until_ms, row)
+            row = confirm(self.repository, before, files.context.clock.now_ms(), self.most_ttl_s)
+            return Current(await self.renew(kept.content, row), Outcome.CONFIRMED, row.fresh_until_ms, row)
         finally:
             trace.join(walk.trace)
         if isinstance(content, UpstreamDocument):
-            return Current(_to_file(proxy, request, content), Outcome.MISS, content.fresh_until_ms, content)
+            return Current(self._file(content), Outcome.MISS, content.fresh_until_ms, content)
         return Current((with_digests(walk.remote, transfer.digests), content), Outcome.MISS)
 
-    def _download(
-        self, proxy: Repository, request: FileRequest, before: UpstreamDocument | None
-    ) -> Download[UpstreamDocument]:
-        walk = self._walks[proxy.id, request.key] = Walk(
-            proxy,
-            request,
-            self.context,
-            conditions={} if before is None else {before.route: _conditions(before)},
-        )
+    async def renew(self, content: File, row: UpstreamDocument) -> File:
+        await self._files.context.publisher.change(upstream_documents.renew_document, self.repository, row)
+        return content
 
-        async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> UpstreamDocument:
-            return await self._record(proxy, request, walk, staged, blob)
+    async def drop(self, _absence: UpstreamDocument) -> None:
+        change = self._files.context.publisher.change
+        await change(upstream_documents.remove_documents, self.repository, [self.key])
+
+    def step(self, _content: File) -> dict[str, str]:
+        return {"path": self.name}
+
+    def _download(self, before: UpstreamDocument | None) -> Download[UpstreamDocument]:
+        conditions = {} if before is None else {before.route: _conditions(before)}
+        walk = Walk(self.repository, self._request, self._files.context, conditions=conditions)
+        self._files.walks[self.repository.id, self.key] = walk
 
         async def find() -> UpstreamDocument | None:
-            found = await self.find_kept(proxy, request)
+            found = await self._files.find_kept(self.repository, self._request)
             return found.row if found is not None and found.state in (KeptState.FRESH, KeptState.GONE) else None
 
-        return Download(
-            route=walk.route_name(),
-            asked=walk.route_name,
-            open=walk.open,
-            stage=lambda: self.context.publisher.stage(proxy),
-            record=record,
-            algorithms=request.algorithms,
-            announced=walk.announced,
-            again=walk.again,
-            find=find,
-            describe=walk.describe,
-            adopt=walk.adopt,
-        )
+        return walk.download(partial(self._record, walk), find)
 
-    async def _record(
-        self, proxy: Repository, request: FileRequest, walk: Walk, staged: Staged, blob: BlobInfo
-    ) -> UpstreamDocument:
-        now_ms = self.context.clock.now_ms()
-        before = await self.context.catalog.look(upstream_documents.fetched_at, proxy.id, request.key)
+    async def _record(self, walk: Walk, staged: Staged, blob: BlobInfo, _headers: Headers) -> UpstreamDocument:
+        context, proxy, remote = self._files.context, self.repository, walk.remote
+        now_ms = context.clock.now_ms()
         etag, last_modified = walk.validators
-        remote = walk.remote
         document = UpstreamDocument(
-            key=request.key,
-            package_key=request.package_key,
+            key=self.key,
+            package_key=self.package,
             route=remote.route,
             url=urlsplit(remote.source.url)._replace(query="", fragment="").geturl(),
             etag=etag,
@@ -137,80 +144,35 @@ class MutableFiles:
                 "published_ms": remote.entry.published_ms,
                 **({} if remote.source.digests else {"unverified": True}),
             },
-            fetched_ms=now_ms if before is None else max(now_ms, before + 1),
+            fetched_ms=later(now_ms, await context.catalog.look(upstream_documents.fetched_at, proxy.id, self.key)),
             checked_ms=now_ms,
-            fresh_until_ms=now_ms + ttl_ms(proxy, request.most_ttl_s),
+            fresh_until_ms=now_ms + ttl_ms(proxy, self.most_ttl_s),
         )
-        stored = await self.context.publisher.change_with_blobs(
+        stored = await context.publisher.change_with_blobs(
             upstream_documents.put_document, proxy, staged, [blob], document, blob
         )
         # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
         return evolve(document, storage_id=proxy.storage_id, sha256=blob.sha256, size=blob.size, locator=stored.locator)
 
-
-@frozen(eq=False)
-class _MutableFile:
-    """A file that may change; see L{Cached}. With ``recorded`` it is wanted as it is kept."""
-
-    files: MutableFiles
-    repository: Repository
-    request: FileRequest
-    recorded: bool = False
-    what = "file"
-    gone_s = 0
-
-    @property
-    def key(self) -> str:
-        return self.request.key
-
-    @property
-    def package(self) -> str:
-        return self.request.package_key
-
-    @property
-    def most_ttl_s(self) -> int | None:
-        return self.request.most_ttl_s
-
-    async def find(self) -> tuple[File | None, UpstreamDocument | None]:
-        look = self.files.context.catalog.look
-        row: UpstreamDocument | None = await look(upstream_documents.find_document, self.repository.id, self.key)
-        if row is None or not row.locator:
-            return None, row
-        return _to_file(self.repository, self.request, row), row
-
-    async def ask(self, kept: Kept[File], trace: Trace) -> Current[File] | Current[Arriving]:
-        return await self.files.ask(self, kept, trace)
-
-    async def renew(self, _content: File, row: UpstreamDocument) -> None:
-        await self.files.context.publisher.change(upstream_documents.renew_document, self.repository, row)
-
-    async def drop(self) -> None:
-        change = self.files.context.publisher.change
-        await change(upstream_documents.remove_documents, self.repository, [self.key])
-
-    def step(self, _content: File) -> dict[str, str]:
-        return {"path": self.request.path}
+    def _file(self, row: UpstreamDocument) -> File:
+        """The file in the form that files of packages have; its id is 0, since it has no row among these."""
+        return File(
+            id=0,
+            repository_id=self.repository.id,
+            storage_id=row.storage_id,
+            path=self.name,
+            package_id=None,
+            version_id=None,
+            sha256=row.sha256,
+            size=row.size,
+            locator=row.locator,
+            media_type=self._request.media_type,
+            digests=row.meta.get("digests", {}),
+            attrs={},
+            created_at=datetime.fromtimestamp(row.fetched_ms / 1000, UTC),
+        )
 
 
 def _conditions(document: UpstreamDocument) -> Mapping[str, str]:
     found = {"If-None-Match": document.etag, "If-Modified-Since": document.last_modified}
     return {name: value for name, value in found.items() if value}
-
-
-def _to_file(proxy: Repository, request: FileRequest, document: UpstreamDocument) -> File:
-    """The file in the form that files of packages have; its id is 0, since it has no row among these."""
-    return File(
-        id=0,
-        repository_id=proxy.id,
-        storage_id=document.storage_id,
-        path=request.path,
-        package_id=None,
-        version_id=None,
-        sha256=document.sha256,
-        size=document.size,
-        locator=document.locator,
-        media_type=request.media_type,
-        digests=document.meta.get("digests", {}),
-        attrs={},
-        created_at=datetime.fromtimestamp(document.fetched_ms / 1000, UTC),
-    )

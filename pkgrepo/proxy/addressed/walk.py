@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -14,7 +15,7 @@ from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse
-from pkgrepo.model import ReadLimits, Repository
+from pkgrepo.model import BlobInfo, ReadLimits, Repository
 from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes
 from pkgrepo.proxy.addressed.request import (
     LARGEST_FILE,
@@ -24,20 +25,23 @@ from pkgrepo.proxy.addressed.request import (
     digests_in_header,
     select,
 )
+from pkgrepo.proxy.caching.absences import NegativeCache
+from pkgrepo.proxy.caching.counters import CacheCounters
+from pkgrepo.proxy.caching.search_order import Place, RouteSearch, SearchOrder
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.counters import CacheCounters
 from pkgrepo.proxy.parts.values import Entry, FileSource
-from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.search_order import SearchOrder
-from pkgrepo.proxy.trace import StepKind, Trace, failed_step
-from pkgrepo.proxy.transfers.download import Fields, Headers, check_no_page
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.proxy.transfers.download import Download, Fields, Headers, check_no_page
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.staged import Staged
+
+T = TypeVar("T")
 
 ABSENT = (404, 410)
 UNQUOTED = "/!$&'()*+,;=:@"  # RFC 3986 section 3.3: characters of paths; servers know "+" and ":" as they are
@@ -89,16 +93,35 @@ class Walk:
         self._context = context
         self.trace = Trace()
         self._conditions = conditions or {}
-        self._routes: list[Route] | None = None
-        self._route: Route | None = None
-        self._order = SearchOrder(same=proxy_config_of(repository).replicas)
-        self._tried_twice = False
+        self._search: RouteSearch | None = None
+        self._place: Place | None = None
+        self._tried_twice: Place | None = None
         self._digests: Mapping[str, str] = {}
         self._url = ""
         self._fields: Headers | None = None
         self._published_ms: int | None = None
         self._prefetched: Deferred[str | UpstreamFailed | None] | None = (
             None  # the first checksum, asked for with the file
+        )
+
+    def download(
+        self,
+        record: Callable[[Staged, BlobInfo, Headers], Awaitable[T]],
+        find: Callable[[], Awaitable[T | None]],
+    ) -> Download[T]:
+        """The transfer of the file; ``record`` and ``find`` are those of L{Download}."""
+        return Download(
+            route=self.route_name(),
+            asked=self.route_name,
+            open=self.open,
+            stage=lambda: self._context.publisher.stage(self._repository),
+            record=record,
+            algorithms=self._request.algorithms,
+            announced=self.announced,
+            again=self.again,
+            find=find,
+            describe=self.describe,
+            adopt=self.adopt,
         )
 
     @property
@@ -112,7 +135,7 @@ class Walk:
     @property
     def route(self) -> Route:
         """The route that has the file, or was asked last; the first one if another process has asked."""
-        return self._route or proxy_config_of(self._repository).routes[0]
+        return proxy_config_of(self._repository).routes[0] if self._place is None else self._place.route
 
     def route_name(self) -> str:
         """The name of that route."""
@@ -137,7 +160,8 @@ class Walk:
     def adopt(self, described: Mapping[str, Any]) -> None:
         """Take what another process has described."""
         routes = proxy_config_of(self._repository).routes
-        self._route = next((each for each in routes if each.name == described["route"]), routes[0])
+        route = next((each for each in routes if each.name == described["route"]), routes[0])
+        self._place = Place(self._repository.id, route)
         self._url, self._digests = described["url"], described["digests"]
         validators = {"etag": described["etag"], "last-modified": described["last_modified"]}
         self._fields = Fields({name: value for name, value in validators.items() if value is not None})
@@ -156,12 +180,13 @@ class Walk:
                 yield await stack.enter_async_context(self._ask(self.route, method, headers))
                 return
             async with self._context.chosen_routes.deciding(self._repository, self._request):
-                if self._routes is None:
-                    self._routes = list(await self._context.chosen_routes.candidates(self._repository, self._request))
+                search = self._search = self._search or await self._begin()
+                absent = NotFound("file", self._request.path)
                 try:
-                    response = await self._find(method, stack)
+                    response = await search.first(partial(self._find, search, method, stack), absent)
                 except BaseException:
                     self._cancel_prefetch()
+                    _note_unasked(search)
                     raise
                 recorded = method == "GET" and self._request.lasting
                 self._context.chosen_routes.note(self._repository, self._request, self.route, recorded=recorded)
@@ -173,12 +198,16 @@ class Walk:
 
     def again(self, error: UpstreamFailed) -> bool:
         """Whether to ask once more for a file that could not be had: a wrong one of the same route, or of the next."""
-        if isinstance(error, UpstreamMismatch):
-            self._context.chosen_routes.drop(self._repository, self._request)
-            if not self._tried_twice:
-                self._tried_twice = True
-                return True
-        return self._leave_route(error)
+        search, place = self._search, self._place
+        self._context.chosen_routes.drop(self._repository, self._request)
+        if isinstance(error, UpstreamMismatch) and (place is None or place != self._tried_twice):
+            self._tried_twice = place
+            return True
+        if search is None or place is None or place is search.left:  # another process has asked, or none is left
+            return False
+        goes_on = search.leave(place, error)
+        _note_unasked(search)
+        return goes_on
 
     async def announced(self, _fields: Headers) -> Mapping[str, str]:
         """
@@ -220,7 +249,7 @@ class Walk:
             raise UpstreamFailed(route.name, "what it sent as a checksum is none")
         return digest
 
-    def _prefetch_checksum(self, route: Route, method: str) -> None:
+    def _prefetch_checksum(self, search: RouteSearch, route: Route, method: str) -> None:
         """
         Ask for the checksum at once if it will be needed, which saves the time of a request.
 
@@ -228,8 +257,7 @@ class Walk:
         """
         self._cancel_prefetch()
         companions = self._request.companions
-        likely = self._routes is not None and len(self._routes) == 1 and not self._conditions
-        if not likely or method != "GET" or not companions:
+        if len(search.rest) > 1 or self._conditions or method != "GET" or not companions:
             return
         if self._context.announcers.is_silent(self._repository.id, route.name):
             self._prefetched = Deferred.fromCoroutine(self._try_checksum(route, companions[0]))
@@ -240,47 +268,37 @@ class Walk:
             prefetched.addErrback(lambda _: None)
             prefetched.cancel()
 
-    async def _find(self, method: str, stack: AsyncExitStack) -> IUpstreamResponse:
-        """The response of the first route that has the file."""
-        while self._routes:
-            route = self._route = self._routes[0]
-            self._prefetch_checksum(route, method)
-            try:
-                response = await stack.enter_async_context(self._ask(route, method, self._conditions.get(route.name)))
-                if response.status == 304 and route.name in self._conditions:
-                    raise Unchanged(route.name)
-                if response.status not in (200, *ABSENT):
-                    raise UpstreamFailed(route.name, f"it answered with status {response.status}")
-                if response.status == 200:
-                    check_no_page(route.name, self._request.path, response)
-                    self._url = response.url
-                    return response
-            except UpstreamFailed as error:
-                self._note(failed_step(error), route, str(error))
-                if not self._leave_route(error):
-                    raise self._order.failure or error from None
-            else:
-                self._note(StepKind.ABSENT, route)
-                self._routes.pop(0)
+    async def _begin(self) -> RouteSearch:
+        routes = await self._context.chosen_routes.candidates(self._repository, self._request)
+        return RouteSearch(
+            [Place(self._repository.id, each) for each in routes],
+            self.trace,
+            self._context.clock,
+            order=SearchOrder(same=proxy_config_of(self._repository).replicas),
+            is_known=lambda place: place.route.name in self._conditions,
+            repository=self._repository.path,
+        )
+
+    async def _find(self, search: RouteSearch, method: str, stack: AsyncExitStack, place: Place) -> IUpstreamResponse:
+        """The response of a route, which ``stack`` closes. :raises NotFound: it does not have the file"""
+        self._place, route = place, place.route
+        self._prefetch_checksum(search, route, method)
+        try:
+            response = await stack.enter_async_context(self._ask(route, method, self._conditions.get(route.name)))
+            if response.status == 304 and route.name in self._conditions:
+                raise Unchanged(route.name)
+            if response.status in ABSENT:
+                raise NotFound("file", self._request.path)
+            if response.status != 200:
+                raise UpstreamFailed(route.name, f"it answered with status {response.status}")
+            check_no_page(route.name, self._request.path, response)
+        except BaseException as error:
             await stack.aclose()
-        raise self._order.failure or NotFound("file", self._request.path)
-
-    def _note(self, kind: StepKind, route: Route, why: str = "") -> None:
-        at_ms = self._context.clock.now_ms()
-        self.trace.add(kind, repository=self._repository.path, route=route.name, at_ms=at_ms, why=why)
-
-    def _leave_route(self, error: UpstreamFailed) -> bool:
-        """Whether there is a next route to ask. One that has sent the file before is known to have it."""
-        order, known = self._order, self._conditions
-        order.fail(error, known=self.route.name in known)
-        self._tried_twice = False
-        self._context.chosen_routes.drop(self._repository, self._request)
-        rest = self._routes[1:] if self._routes else []
-        self._routes = [each for each in rest if not order.ended and (each.name in known or not order.only_known)]
-        for each in rest:
-            if each not in self._routes:
-                self._note(StepKind.WITHHELD, each)
-        return bool(self._routes)
+            if isinstance(error, UpstreamFailed):
+                self._context.chosen_routes.drop(self._repository, self._request)
+            raise
+        self._url = response.url
+        return response
 
     @asynccontextmanager
     async def _ask(
@@ -292,6 +310,11 @@ class Walk:
         limits, key = self._context.limits, self._request.package_key
         async with upstream.open(method, url, headers or {}, limits=limits, subject=key, tries=tries) as response:
             yield response
+
+
+def _note_unasked(search: RouteSearch) -> None:
+    for place in search.rest if search.order.ended else ():
+        search.note(StepKind.WITHHELD, place)
 
 
 def with_digests(remote: RemoteFile, digests: Mapping[str, str]) -> RemoteFile:

@@ -1,5 +1,5 @@
 """
-Metadata of upstreams, served from what is kept while it is fresh (``freshness``). Else the routes are asked in order
-(``refreshing``), one question after the other (``asking``), and their responses are kept (``kept_responses``). ``held``
-has the questions and the responses.
+Metadata of upstreams (``cached``). One route is asked at a time (``asking``), and its responses are kept
+(``kept_responses``); a list of its upstream may say that they are the present ones (``listings``). ``held`` has the
+questions and the responses.
 """

@@ -7,7 +7,7 @@ Of a growing document the bytes behind those that are kept are asked for first. 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
@@ -18,7 +18,7 @@ from pkgrepo import __version__
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, Invalid, TooLarge, UpstreamFailed
 from pkgrepo.interfaces import IUpstreamResponse
-from pkgrepo.model import BlobInfo, Repository
+from pkgrepo.model import Repository
 from pkgrepo.proxy.parts.jobs import Job
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
@@ -30,18 +30,14 @@ from pkgrepo.proxy.upstream.response import BadCoding, Inflater
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .appending import MOST_SUMS, Claims, Extension, Sums, extend, receive_rest
-from .held import Composition, DocumentRequest, Growing, Sources
+from .held import ABSENT, Composition, DocumentRequest, Growing, Held, Received, Sources
+from .kept_responses import KeptResponses
 
-ABSENT = (404, 410)
 PIECE: Final = 256 * 1024  # bytes of a document that was made here, as chunks of responses are
 _GZIP: Final = b"\x1f\x8b"
-
-OpenPrevious = Callable[[], Awaitable[int | None]]
-ReadOld = Callable[[Callable[..., Any]], Awaitable[Any]]
 
 
 @frozen
@@ -52,46 +48,19 @@ class Confirmed:
     last_modified: str | None
 
 
-@frozen
-class Received:
-    """
-    A new response of a route: its final URL, validators, and sha256 (hex).
-
-    It is to be kept under ``key`` with ``meta``. If that is the ``tail_key`` of the question, it continues the earlier
-    answer.
-
-    Its ``parts`` are ``staged``; ``content`` are their bytes, or a descriptor if they are many. The caller who gets
-    this closes that and ``stack``, which removes the parts if they were not claimed.
-    """
-
-    key: str
-    meta: Mapping[str, Any]
-    url: str
-    etag: str | None
-    last_modified: str | None
-    source: str
-    parts: BlobInfo
-    content: int | bytes
-    staged: Staged
-    stack: AsyncExitStack
-
-
 @frozen(eq=False)
 class Question:
     """
-    A question to one route.
+    A question to one route, whose earlier response is ``old``, which it may confirm.
 
-    ``old`` is its earlier response, which it may confirm; ``read_old`` calls a function with its parts.
-    ``open_previous`` opens the parts of the response that is replaced, of whatever route, for the times at which
-    versions were first seen; it returns None if there are none.
+    ``before`` is the response that is replaced, of whatever route: it has the times at which versions were first seen.
     """
 
     repository: Repository
     route: Route
     request: DocumentRequest
     old: UpstreamDocument | None
-    open_previous: OpenPrevious
-    read_old: ReadOld
+    before: Held | None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -111,7 +80,10 @@ class Question:
 class Asker:
     """Asks the routes of all proxy repositories."""
 
-    def __init__(self, *, publisher: Publisher, clock: Clock, upstreams: Upstreams, normaliser: Normaliser) -> None:
+    def __init__(
+        self, *, kept: KeptResponses, publisher: Publisher, clock: Clock, upstreams: Upstreams, normaliser: Normaliser
+    ) -> None:
+        self._kept = kept
         self._publisher = publisher
         self._clock = clock
         self._upstreams = upstreams
@@ -197,8 +169,9 @@ class Asker:
         context = Context(request.name, response.url, response.headers.get("content-type") or "")
         job = Job(growing.normaliser, context, self._clock.now_ms())
         append = partial(extend, self._sums.get(old.source), old.source, rest, claims, growing, job)
+        assert question.before is not None, "its row is old"
         with suppress(BlobMissing, PartsDamaged):
-            made: Extension | None = await question.read_old(append)
+            made: Extension | None = await self._kept.read(question.repository, question.before, append)
             if made is not None:
                 self._sums.pop(old.source)
                 self._sums.put(made.sums.sha256.hexdigest(), made.sums)
@@ -252,7 +225,10 @@ class Asker:
         etag = modified = None
         if response is not None:
             etag, modified = response.headers.get("etag"), response.headers.get("last-modified")
-        previous = await question.open_previous()
+        previous = None
+        if question.before is not None:
+            with suppress(BlobMissing):
+                previous = await self._kept.descriptor(question.repository, question.before)
         try:
             async with AsyncExitStack() as stack:
                 staged = await stack.enter_async_context(self._publisher.stage(question.repository))

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from attrs import evolve, frozen
 
-from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.errors import NotFound, PkgrepoError, UpstreamFailed
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import File, Origin, Package, Version
-from pkgrepo.proxy.kept_states import GONE
+from pkgrepo.model import BlobInfo, File, Origin, Package, ReadLimits, Repository, Version
+from pkgrepo.proxy.caching.states import GONE
+from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
+from pkgrepo.proxy.trace import Trace
+from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.proxy.upstream.routes import Route
+from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 T = TypeVar("T")
+
+ABSENT = (404, 410)
 
 
 @frozen
@@ -47,26 +55,6 @@ class Listing:
     request: DocumentRequest
     confirms: Callable[..., bool | None]
     empty_md5: str = ""
-
-
-class Sources(Protocol):
-    """
-    What a document may be made of: other documents and files of one route. Each call is a step of the trace.
-
-    :raises UpstreamFailed: of all methods: the route failed
-    """
-
-    async def read(self, request: DocumentRequest, work: Callable[[PartsFile], T]) -> T | None:
-        """The result of ``work``, which is called with the parts of another document; None if the route has none."""
-
-    async def read_previous(self, request: DocumentRequest, work: Callable[[PartsFile], T]) -> T | None:
-        """The same with what was made for the question itself before; None if there is nothing."""
-
-    async def has(self, path: str) -> bool:
-        """Whether the route has a file at a path below its URL, as far as it says so; it is not fetched."""
-
-    async def fetch(self, path: str, most: int) -> bytes | None:
-        """A file at a path below the route's URL, of at most ``most`` bytes; None if the route has none."""
 
 
 @frozen
@@ -179,11 +167,6 @@ class Held:
         """Whether an upstream failed when it was asked again, or none has it any more."""
         return self.failure is not None or GONE in self.document.meta
 
-    def outdated(self, document: UpstreamDocument, failure: PkgrepoError) -> Held:
-        """The same answer with other times, since an upstream failed when it was asked again."""
-        failure.__traceback__ = failure.__cause__ = failure.__context__ = None  # frames, which would stay in memory
-        return evolve(self, document=document, failure=failure)
-
     def missing(self, name: str) -> PkgrepoError:
         """The error that means this response, which is that no upstream has the package ``name``."""
         return NotFound("package", name) if self.failure is None else self.failure.with_traceback(None)
@@ -191,6 +174,123 @@ class Held:
     def is_of(self, other: Held) -> bool:
         """Whether this has the same content as another answer to the same question."""
         return self.document.fetched_ms == other.document.fetched_ms
+
+
+@frozen
+class Received:
+    """
+    A new response of a route: its final URL, validators, and sha256 (hex).
+
+    It is to be kept under ``key`` with ``meta``. If that is the ``tail_key`` of the question, it continues the earlier
+    answer.
+
+    Its ``parts`` are ``staged``; ``content`` are their bytes, or a descriptor if they are many. The caller who gets
+    this closes that and ``stack``, which removes the parts if they were not claimed.
+    """
+
+    key: str
+    meta: Mapping[str, Any]
+    url: str
+    etag: str | None
+    last_modified: str | None
+    source: str
+    parts: BlobInfo
+    content: int | bytes
+    staged: Staged
+    stack: AsyncExitStack
+
+
+class Answers(Protocol):
+    """The responses of all upstreams, see L{pkgrepo.proxy.documents.cached.Documents}."""
+
+    async def answer(
+        self, repository: Repository, request: DocumentRequest, trace: Trace, *, revalidate: bool = False
+    ) -> Held:
+        """The present answer to a question."""
+
+    async def read(self, repository: Repository, request: DocumentRequest, held: Held, work: Callable[..., T]) -> T:
+        """The result of ``work``, which is called with the parts of a response."""
+
+
+class Sources:
+    """
+    The other documents and files of a route, of which a document is made. Each call is named in a step of the trace.
+
+    ``before`` is the earlier response of the route to the question itself; the failures of a route count as those of
+    the ``subject``, which is the package that the question is about.
+
+    ``asked`` are the names of what was asked for, and how many files. ``failure`` is set if an old response was read,
+    which may lack what the route has by now.
+
+    :raises UpstreamFailed: of all methods: the route failed
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        route: Route,
+        answers: Answers,
+        upstreams: Upstreams,
+        before: Held | None,
+        subject: str,
+    ) -> None:
+        self._repository = repository
+        self._route = route
+        self._answers = answers
+        self._upstream = upstreams.of(repository.id, route)
+        self._timeout_s = upstreams.document_timeout_s
+        self._before = before
+        self._subject = subject
+        self.failure: PkgrepoError | None = None
+        self._names: list[str] = []
+        self._files = 0
+
+    @property
+    def asked(self) -> str:
+        """What the route was asked for, as a list in words."""
+        files = [f"{self._files} files"] if self._files > 1 else ["a file"] * self._files
+        return ", ".join([*self._names, *files])
+
+    async def read(self, request: DocumentRequest, work: Callable[[PartsFile], T]) -> T | None:
+        """The result of ``work``, which is called with the parts of another document; None if the route has none."""
+        # The key of a question to one route differs from that of the same question to all.
+        alone = len(proxy_config_of(self._repository).routes) == 1
+        question = request if alone else request.of_route(self._route.name)
+        self._names.append(request.name)
+        held = await self._answers.answer(self._repository, question, Trace())
+        self.failure = self.failure or held.failure
+        if held.document.found:
+            return await self._answers.read(self._repository, question, held, work)
+        if held.failure is not None:
+            raise held.missing(request.name)
+        return None
+
+    async def read_previous(self, request: DocumentRequest, work: Callable[[PartsFile], T]) -> T | None:
+        """The result of ``work`` with what was made for the question itself before; None if there is nothing."""
+        if self._before is None:
+            return None
+        return await self._answers.read(self._repository, request, self._before, work)
+
+    async def has(self, path: str) -> bool:
+        """Whether the route has a file at a path below its URL, as far as it says so; it is not fetched."""
+        self._names.append(path)
+        async with self._upstream.open("HEAD", path, {}, subject=self._subject) as response:
+            if response.status == 200:
+                return True
+            if response.status in ABSENT:
+                return False
+            raise UpstreamFailed(self._route.name, f"it answered {response.status} for {path}")
+
+    async def fetch(self, path: str, most: int) -> bytes | None:
+        """A file at a path below the route's URL, of at most ``most`` bytes; None if the route has none."""
+        self._files += 1
+        limits = ReadLimits(most, self._timeout_s)
+        async with self._upstream.open("GET", path, {}, limits=limits, subject=self._subject) as response:
+            if response.status == 200:
+                return await response.read()
+            if response.status in ABSENT:
+                return None
+            raise UpstreamFailed(self._route.name, f"it answered {response.status} for {path}")
 
 
 def restored_document(

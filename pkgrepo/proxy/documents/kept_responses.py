@@ -8,8 +8,7 @@ new             memory, with a descriptor of its staged parts                   
                                                                                      forgotten, and asked for again
 stored          a row, and its parts in a blob                                       it is replaced or purged
 confirmed       memory, with its new times; the row gets them in the background      the row has them
-stale, absent   memory only: clients can ask for any number of names; an absence is  it is asked for again; of many the
-                in that of all workers                                               oldest are forgotten
+an absence      a row if it takes the place of a response, and L{NegativeCache}      it is replaced or purged
 ==============  ===================================================================  ==================================
 """
 
@@ -29,8 +28,8 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.proxy.documents.asking import Received
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.caching.absences import NegativeCache
+from pkgrepo.proxy.documents.held import DocumentRequest, Held, Received
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
@@ -56,8 +55,7 @@ class KeptResponses:
     """
     Finds, reads and stores answers, by repository and key. With a ``delay`` more are stored together, later.
 
-    ``on_forget`` is called with what was removed, for other processes; ``on_absent`` with a response that no upstream
-    has it, which is nowhere else.
+    ``on_forget`` is called with what was removed, for other processes. ``absences`` are forgotten with it.
     """
 
     def __init__(
@@ -68,18 +66,17 @@ class KeptResponses:
         stores: Stores,
         publisher: Publisher,
         pools: Pools,
+        absences: NegativeCache,
         delay: BatchDelay | None = None,
         on_forget: Callable[[Repository, Sequence[str]], None] = lambda _repository, _keys: None,
-        on_absent: Callable[[Repository, UpstreamDocument], None] = lambda _repository, _document: None,
     ) -> None:
         self._on_forget = on_forget
-        self._on_absent = on_absent
+        self._absences = absences
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
         self._publisher = publisher
         self._pools = pools
-        self.changes = 0  # a number that changes with what is held in memory
         self._held: Lru[tuple[int, str], Held] = Lru(MOST_HELD)
         self._under_way: dict[tuple[int, str], Deferred[None]] = {}  # the last that is being stored
         self._recent = RecentParts()
@@ -169,6 +166,13 @@ class KeptResponses:
         else:
             under_way.addCallback(lambda _: then())
 
+    async def stored(self, repository: Repository, key: str) -> None:
+        """Wait until nothing of a response is being stored any more, which is soon."""
+        with self.without_delay():
+            ended: Deferred[None] = Deferred()
+            self.when_stored(repository, key, lambda: ended.callback(None))
+            await ended
+
     async def settle(self) -> None:
         """Wait until all responses are stored that were given to clients already, which is soon."""
         with self.without_delay():
@@ -179,23 +183,7 @@ class KeptResponses:
 
     def hold(self, repository: Repository, held: Held) -> Held:
         """Keep a response in memory."""
-        return self._hold(repository.id, held)
-
-    def hold_absent(self, repository: Repository, held: Held) -> Held:
-        """Keep in memory that no upstream has it, also in that of other processes."""
-        self._on_absent(repository, held.document)
-        return self.hold(repository, held)
-
-    def add_absent(self, repository_id: int, document: UpstreamDocument) -> None:
-        """Keep such a response that another process got, unless there is a later one here."""
-        key = (repository_id, document.key)
-        held = self._held.get(key)
-        if held is None or (held.unstored is None and held.document.checked_ms < document.checked_ms):
-            self._hold(repository_id, Held(document, stored=False))
-
-    def _hold(self, repository_id: int, held: Held) -> Held:
-        self.changes += 1
-        self._held.put((repository_id, held.document.key), held)
+        self._held.put((repository.id, held.document.key), held)
         return held
 
     def put(self, repository: Repository, held: Held, received: Received) -> Held:
@@ -205,11 +193,14 @@ class KeptResponses:
         self._spawn(repository, held, self._store(repository, held, received))
         return held
 
-    def put_absent(self, repository: Repository, held: Held) -> Held:
-        """Keep, in the place of a stored response, the one that no upstream has it."""
-        change = self._publisher.change(upstream_documents.put_document, repository, held.document, None)
-        self._spawn(repository, held, change)
-        return held
+    async def put_absent(self, repository: Repository, document: UpstreamDocument) -> None:
+        """Store, in the place of a response, that no upstream has it."""
+        await self.stored(repository, document.key)
+        try:
+            await self._publisher.change(upstream_documents.put_document, repository, document, None)
+        except PkgrepoError:
+            _log_unstored(Failure(), repository, document.key)
+        self._held.pop((repository.id, document.key))
 
     def renew(self, repository: Repository, held: Held) -> Held:
         """Keep a response that was confirmed, with its new times."""
@@ -222,7 +213,6 @@ class KeptResponses:
     async def distrust(self, repository: Repository, held: Held) -> None:
         """Forget a response whose parts are lost or damaged, so that they are stored when they are received again."""
         document = held.document
-        self.changes += 1
         self._held.pop((repository.id, document.key))
         self._recent.drop(document.sha256)
         if document.locator:  # else the same bytes would count as stored
@@ -237,21 +227,13 @@ class KeptResponses:
     def read_again(self, repository: Repository, keys: Sequence[str]) -> None:
         """Have the rows of answers read again, in all processes: they were marked as old."""
         self.forget_here(repository.id, keys)
-        self.forget_absent(repository)
         self._on_forget(repository, keys)
 
     def forget_here(self, repository_id: int, keys: Sequence[str]) -> None:
         """Forget answers that were removed, in this process."""
-        self.changes += 1
         for key in keys:
             self._held.pop((repository_id, key))
-
-    def forget_absent(self, repository: Repository) -> None:
-        """Forget that upstreams do not have something, as far as only this process knows it."""
-        self.changes += 1
-        for key, held in self._held.items():
-            if key[0] == repository.id and held.unstored is None and not held.document.found:
-                self._held.pop(key)
+        self._absences.drop(repository_id, keys)
 
     async def forget_unused(self, repository: Repository, before_ms: int) -> None:
         """Remove the responses not confirmed since a time, about packages of which nothing else is kept."""
@@ -289,11 +271,10 @@ class KeptResponses:
             failed = isinstance(result, Failure)
             if isinstance(result, Failure):
                 # Upstreams are asked again: what cannot be stored is not held in memory for longer.
-                _log_unstored(result, repository, held)
+                _log_unstored(result, repository, held.document.key)
                 self._recent.drop(held.document.sha256)
             if held.unstored is not None:
                 held.unstored.close()
-            self.changes += 1
             now = self._held.get(key)
             if now is held or (failed and now is not None and now.unstored is not None and now.is_of(held)):
                 self._held.pop(key)
@@ -311,8 +292,8 @@ def _passing(result: T, ended: Deferred[None]) -> T:
     return result
 
 
-def _log_unstored(failure: Failure, repository: Repository, held: Held) -> None:
-    key, path = held.document.key, repository.path
+def _log_unstored(failure: Failure, repository: Repository, key: str) -> None:
+    path = repository.path
     if failure.check(PkgrepoError):  # no room, or the repository was switched off
         log.info("{key} of {repository} was not stored: {error}", key=key, repository=path, error=str(failure.value))
     else:

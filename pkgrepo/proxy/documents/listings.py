@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from attrs import evolve
 
@@ -39,9 +39,9 @@ class Listings:
             return held
         stamp = (found.document.fetched_ms, document.fetched_ms)
         named = None
-        if found.failure is None and now_ms < found.document.fresh_until_ms:
+        if now_ms < found.document.fresh_until_ms:
             place = (repository.id, document.key)
-            ask = partial(self._ask, repository, listing, found, request.name, document.meta)
+            ask = partial(self._confirms, repository, listing, found, request.name, document.meta.get("md5"))
             named = await self._verdicts.get(place, stamp, ask)
         if (stamp[0], named) == (held.listed_ms, held.named):
             return held
@@ -49,20 +49,16 @@ class Listings:
 
     async def lists(self, repository: Repository, listing: Listing, found: Held, name: str) -> bool:
         """Whether a list names a document that has content."""
-        with suppress(BlobMissing, PartsDamaged):
-            empty = await self._kept.read(repository, found, partial(listing.confirms, name, listing.empty_md5))
-            return empty is False
-        return False
+        return await self._confirms(repository, listing, found, name, listing.empty_md5) is False
 
     async def _find(self, repository: Repository, listing: Listing) -> Held | None:
         found = await self._kept.find_grown(repository, listing.request)
         return found if found is not None and found.document.found else None
 
-    async def _ask(self, repository: Repository, listing: Listing, found: Held, name: str, meta: Any) -> bool | None:
-        md5 = meta.get("md5")
-        if not md5:
-            return None
-        try:
-            return await self._kept.read(repository, found, partial(listing.confirms, name, md5))
-        except (BlobMissing, PartsDamaged):  # the next reader of the list has it replaced
-            return None
+    async def _confirms(
+        self, repository: Repository, listing: Listing, found: Held, name: str, md5: str | None
+    ) -> bool | None:
+        with suppress(BlobMissing, PartsDamaged):  # the next reader of the list has it replaced
+            if md5 is not None:
+                return await self._kept.read(repository, found, partial(listing.confirms, name, md5))
+        return None

@@ -16,7 +16,7 @@ a proxy                             is asked
 for which the name is reserved      no, by the rules of any repository on the way to it; nor is what it keeps served
 that is off                         no
 behind one that served the name     no
-behind one that failed              only if it is known to have had it, see L{pkgrepo.proxy.search_order}
+behind one that failed              only if it is known to have had it, see L{pkgrepo.proxy.caching.search_order}
 any other one                       by those of its routes that serve the name (L{routes_of})
 ==================================  ====================================================================================
 
@@ -34,10 +34,10 @@ from attrs import define, field
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.caching.search_order import SearchOrder
+from pkgrepo.proxy.caching.states import FAILURES
 from pkgrepo.proxy.configuration import rules_of
-from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import MemberInactive, NameReserved, NameRetired, StepKind, Trace, owner_step
 from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
 from pkgrepo.storage.catalog.server import repositories
@@ -123,10 +123,10 @@ class Owners:
         same: bool = False,
     ) -> T:
         """
-        What the first of some members answers, see L{pkgrepo.proxy.search_order}; ``same`` is that of the search.
+        What the first of some members answers, see L{pkgrepo.proxy.caching.search_order}.
 
         ``read`` is called with the number of a member, and whether all before it have answered. ``known`` tells whether
-        one is known to have had it.
+        one is known to have had it; ``same`` is that of the search.
 
         :raises NotFound: none has it: ``absent``, or a better reason; :raises UpstreamFailed: that is not known
         """

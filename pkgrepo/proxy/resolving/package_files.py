@@ -11,11 +11,11 @@ from attrs import define, evolve
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.caching.states import FAILURES
 from pkgrepo.proxy.configuration import rules_of
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.proxy.kept_states import FAILURES
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile, is_former
 from pkgrepo.proxy.resolving.rules import FileRules, must_verify

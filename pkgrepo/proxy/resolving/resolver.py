@@ -27,9 +27,9 @@ from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.caching.states import STALE_RETRY_MS
+from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.format import Declares, MemberParts, Proxied
-from pkgrepo.proxy.kept_states import STALE_RETRY_MS
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners, find_owners

@@ -10,14 +10,14 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.caching.search_order import SearchOrder
+from pkgrepo.proxy.caching.states import FAILURES, STALE_RETRY_MS
 from pkgrepo.proxy.configuration import proxy_config_of, routes_of, virtual_config_of
-from pkgrepo.proxy.documents.freshness import Documents
+from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.proxy.kept_states import FAILURES, STALE_RETRY_MS
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners
-from pkgrepo.proxy.search_order import SearchOrder
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 
@@ -124,7 +124,7 @@ class UpstreamMembers:
 
     async def _ask_members(self, search: Search, virtual: Repository, *, only_kept: bool) -> Outcome:
         """
-        The first member that has it, or all with the resolution ``merge``, see L{pkgrepo.proxy.search_order}.
+        The first member that has it, or all with the resolution ``merge``, see L{pkgrepo.proxy.caching.search_order}.
 
         One that has served the package before is known to have had it.
         """

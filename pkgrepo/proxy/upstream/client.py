@@ -48,8 +48,6 @@ MOST_TRYING_S = 2.0  # seconds; a person waits for what was configured
 MOST_FAULTS = 100  # of the configuration, which are logged once
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
 
-TrafficListener = Callable[[int, float], None]
-
 log = Logger()
 
 _PASSED = proxy_loop.FIELD.decode("ascii")
@@ -102,7 +100,7 @@ class Upstream:
         authorization: str | None,
         shared: Shared,
         ways: Ways,
-        on_traffic: TrafficListener,
+        on_traffic: Callable[[int, float], None],
         on_health: Callable[[str | None], None] = lambda _: None,
     ) -> None:
         self.route = route

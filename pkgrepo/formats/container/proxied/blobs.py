@@ -17,12 +17,13 @@ from attrs import Factory, define
 
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest
-from pkgrepo.formats.container.proxied.holders import Place, Places
+from pkgrepo.formats.container.proxied.holders import Places
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import SYSTEM, BlobInfo, ReadLimits, Repository
+from pkgrepo.proxy.caching.absences import NegativeCache
+from pkgrepo.proxy.caching.counters import CacheCounters
+from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.remembered import NegativeCache
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers

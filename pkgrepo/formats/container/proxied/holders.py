@@ -18,18 +18,18 @@ from typing import Final, Literal, TypeVar
 from attrs import evolve, frozen
 
 from pkgrepo.concurrency.lru import Lru
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.target import Target, Terms
 from pkgrepo.formats.container.trust.visibility import UNTRUSTED
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.caching.search_order import Place, RouteSearch, SearchOrder
 from pkgrepo.proxy.configuration import proxy_config_of, routes_of
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.owners import Owners
 from pkgrepo.proxy.resolving.resolver import Resolver
-from pkgrepo.proxy.search_order import SearchOrder
-from pkgrepo.proxy.trace import NameRetired, StepKind, Trace, failed_step
+from pkgrepo.proxy.trace import NameRetired, Trace
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.packages.packages import package_serial
@@ -39,15 +39,6 @@ LIBRARY: Final = "library/"
 MOST_REMEMBERED: Final = 10_000  # images
 
 LibraryPrefix = Literal["auto", "always", "never"]
-
-
-@frozen
-class Place:
-    """An image at an upstream, which calls it ``name``."""
-
-    repository_id: int
-    route: Route
-    name: str
 
 
 class Places:
@@ -71,36 +62,27 @@ class Places:
         """
         The first response of ``ask``, which raises ``NotFound`` where the image has nothing of the kind.
 
-        See L{pkgrepo.proxy.search_order}: what is asked for ``by_digest`` is the same wherever it is.
+        See L{pkgrepo.proxy.caching.search_order}: what is asked for ``by_digest`` is the same wherever it is.
 
         :raises NotFound: it is nowhere; :raises UpstreamFailed: an upstream failed, and no other one has it
         """
         known = await self._known(repository, image)
-        order = SearchOrder(same=by_digest or proxy_config_of(repository).replicas)
-        failed: Route | None = None
-        for place in self._each(repository, image, known):
-            if place.route is failed:
-                continue
-            step = partial((trace or Trace()).add, route=place.route.name, what=place.name)
-            if order.only_known:  # the one that is known came first
-                step(StepKind.WITHHELD)
-                continue
-            try:
-                response = await ask(place)
-            except NotFound:
-                step(StepKind.ABSENT, at_ms=self._clock.now_ms())
-                continue
-            except UpstreamFailed as error:
-                step(failed_step(error), at_ms=self._clock.now_ms(), why=str(error))
-                failed = place.route
-                order.fail(error, known=known is not None and known[0] == failed.name)
-                if order.ended:
-                    break
-                continue
-            if order.failure is None or proxy_config_of(repository).replicas:
+        replicas = proxy_config_of(repository).replicas
+        search = RouteSearch(
+            self._each(repository, image, known),
+            trace or Trace(),
+            self._clock,
+            order=SearchOrder(same=by_digest or replicas),
+            is_known=lambda place: known == (place.route.name, place.name),
+        )
+
+        async def ask_noting(place: Place) -> T:
+            response = await ask(place)
+            if search.order.failure is None or replicas:
                 self._note(repository, image, place)
             return response
-        raise order.failure or NotFound("image", image)
+
+        return await search.first(ask_noting, NotFound("image", image))
 
     async def find_route(self, repository: Repository, image: str) -> str | None:
         """The name of the route that had an image; None if that is not known."""
@@ -184,7 +166,7 @@ class Holders:
         """
         What the first repository behind the addressed one answers.
 
-        See L{pkgrepo.proxy.search_order}: one that has the image is known to have had it.
+        See L{pkgrepo.proxy.caching.search_order}: one that has the image is known to have had it.
 
         :raises NotFound, Refusal: none has it; :raises UpstreamFailed: that is not known
         :raises RepositoryInactive: the only members that have it are switched off

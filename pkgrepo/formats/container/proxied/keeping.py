@@ -18,7 +18,7 @@ from pkgrepo.gateway.format import KeptImage
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
-from pkgrepo.proxy.revalidation import Outcome
+from pkgrepo.proxy.caching.revalidation import Outcome
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged
 

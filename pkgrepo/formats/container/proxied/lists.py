@@ -1,9 +1,9 @@
 """
 Lists of upstreams: the tags of an image, and the referrers of a manifest.
 
-They are kept whole; what becomes of them is in L{pkgrepo.proxy.kept_states}. A list of tags that is too long for that
-is kept in parts, each of which is fetched when a client comes to it. An upstream without the referrers API has an index
-of them under a tag (OCI distribution 1.1, "Referrers Tag Schema").
+They are kept whole; what becomes of them is in L{pkgrepo.proxy.caching.states}. A list of tags that is too long for
+that is kept in parts, each of which is fetched when a client comes to it. An upstream without the referrers API has an
+index of them under a tag (OCI distribution 1.1, "Referrers Tag Schema").
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from attrs import define, frozen
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
-from pkgrepo.formats.container.proxied.holders import Holders, Place, Places
+from pkgrepo.formats.container.proxied.holders import Holders, Places
 from pkgrepo.formats.container.proxied.labels import ImageLabels
 from pkgrepo.formats.container.proxied.manifests import ACCEPT, STALE_IF_GONE_S, UpstreamManifests
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, next_page
@@ -27,8 +27,9 @@ from pkgrepo.formats.container.proxied.serving_rules import ImageRules
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.proxy.kept_states import ttl_ms
-from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation
+from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation
+from pkgrepo.proxy.caching.search_order import Place
+from pkgrepo.proxy.caching.states import ttl_ms
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
@@ -74,30 +75,45 @@ class UpstreamList:
         return rest
 
 
-@frozen(eq=False)
-class _List:
-    """A list, whose content is its row; see L{Cached}. ``ask_place`` asks an upstream for it."""
+@define(eq=False)
+class _List(Cached[UpstreamDocument]):
+    """A list, whose content is its row. ``ask_place`` asks an upstream for it."""
 
     lists: UpstreamLists
-    repository: Repository
-    package: str
-    key: str
     ask_place: Ask
-    gone_s: int
     what = "image"
-    most_ttl_s = None
 
     async def find(self) -> tuple[UpstreamDocument | None, UpstreamDocument | None]:
         row = await self.lists.catalog.look(upstream_documents.find_document, self.repository.id, self.key)
         return row, row
 
     async def ask(self, kept: Kept[UpstreamDocument], trace: Trace) -> Current[UpstreamDocument]:
-        return await self.lists.refresh(self, kept.row, trace)
+        async def ask(place: Place) -> tuple[Route, Answered]:
+            return place.route, await self.ask_place(place)
 
-    async def renew(self, _content: UpstreamDocument, row: UpstreamDocument) -> None:
+        before, now_ms = kept.row, self.lists.clock.now_ms()
+        route, (entries, following) = await self.lists.places.first(self.repository, self.package, ask, trace)
+        meta = {"entries": entries, **({"following": following} if following else {})}
+        same = before is not None and all(before.meta.get(each) == meta.get(each) for each in ("entries", "following"))
+        trace.add(StepKind.FETCHED, route=route.name, at_ms=now_ms, what=self.key)
+        row = UpstreamDocument(
+            key=self.key,
+            package_key=self.package,
+            route=route.name,
+            meta={**meta, "address": route.url},
+            trace=trace.store(),
+            fetched_ms=before.fetched_ms if before is not None and same else now_ms,
+            checked_ms=now_ms,
+            fresh_until_ms=now_ms + ttl_ms(self.repository),
+        )
+        await self.lists.publisher.change(upstream_documents.put_document, self.repository, row, None)
+        return Current(row, Outcome.MISS, row.fresh_until_ms, row)
+
+    async def renew(self, _content: UpstreamDocument, row: UpstreamDocument) -> UpstreamDocument:
         await self.lists.publisher.change(upstream_documents.renew_document, self.repository, row)
+        return row
 
-    async def drop(self) -> None:
+    async def drop(self, _absence: UpstreamDocument) -> None:
         await self.lists.publisher.change(upstream_documents.remove_documents, self.repository, [self.key])
 
     def step(self, _content: UpstreamDocument) -> dict[str, str]:
@@ -110,9 +126,9 @@ class UpstreamLists:
 
     catalog: ICatalog
     publisher: Publisher
-    _clock: Clock
+    clock: Clock
+    places: Places
     _client: RegistryClient
-    _places: Places
     _revalidation: Revalidation
 
     async def tags(
@@ -154,32 +170,9 @@ class UpstreamLists:
     async def _get(
         self, repository: Repository, image: str, key: str, ask: Ask, trace: Trace | None = None, *, gone_s: int = 0
     ) -> UpstreamList:
-        found = await self._revalidation.get(_List(self, repository, image, key, ask, gone_s), trace or Trace())
+        cached = _List(self, ask, repository=repository, key=key, name=image, package=image, gone_s=gone_s)
+        found = await self._revalidation.get(cached, trace or Trace())
         return UpstreamList(found.content.meta["entries"], found.row or found.content, found)
-
-    async def refresh(self, cached: _List, before: UpstreamDocument | None, trace: Trace) -> Current[UpstreamDocument]:
-        """A list as an upstream has it now, which is kept."""
-
-        async def ask(place: Place) -> tuple[Route, Answered]:
-            return place.route, await cached.ask_place(place)
-
-        repository, now_ms = cached.repository, self._clock.now_ms()
-        route, (entries, following) = await self._places.first(repository, cached.package, ask, trace)
-        meta = {"entries": entries, **({"following": following} if following else {})}
-        same = before is not None and all(before.meta.get(each) == meta.get(each) for each in ("entries", "following"))
-        trace.add(StepKind.FETCHED, route=route.name, at_ms=now_ms, what=cached.key)
-        row = UpstreamDocument(
-            key=cached.key,
-            package_key=cached.package,
-            route=route.name,
-            meta={**meta, "address": route.url},
-            trace=trace.store(),
-            fetched_ms=before.fetched_ms if before is not None and same else now_ms,
-            checked_ms=now_ms,
-            fresh_until_ms=now_ms + ttl_ms(repository),
-        )
-        await self.publisher.change(upstream_documents.put_document, repository, row, None)
-        return Current(row, Outcome.MISS, row.fresh_until_ms, row)
 
     async def _ask_tags(self, first: str, place: Place) -> Answered:
         found: set[str] = set()
@@ -267,8 +260,6 @@ class UpstreamImages:
             client=client,
             places=places,
             revalidation=revalidation,
-            negative_cache=negative_cache,
-            counters=services.proxy.counters,
         )
         blobs = UpstreamBlobs(
             catalog=catalog,

@@ -1,17 +1,18 @@
 """
 Manifests of upstreams: fetched once, verified, and kept as those of a hosted image.
 
-What is kept of a digest is always served: it cannot change. What becomes of a tag is in L{pkgrepo.proxy.kept_states}.
-An upstream is asked by HEAD for the present digest of a tag, and only for one that is not kept by GET: registries limit
-the number of these.
+What is kept of a digest is always served: it cannot change. What becomes of a tag is in
+L{pkgrepo.proxy.caching.states}. An upstream is asked by HEAD for the present digest of a tag, and only for one that is
+not kept by GET: registries limit the number of these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, frozen
 
 from pkgrepo.errors import (
     Invalid,
@@ -29,15 +30,14 @@ from pkgrepo.formats.container.documents import (
     parse_in_thread,
 )
 from pkgrepo.formats.container.names import Digest, DigestInvalid, find_digest, is_digest_like, is_tag
-from pkgrepo.formats.container.proxied.holders import Place, Places, tag_key
+from pkgrepo.formats.container.proxied.holders import Places, tag_key
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient
 from pkgrepo.formats.container.target import Target
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository
-from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.counters import CacheCounters
-from pkgrepo.proxy.remembered import NegativeCache
-from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation, TracedRequests, times_of
+from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation, times_of
+from pkgrepo.proxy.caching.search_order import Place
+from pkgrepo.proxy.caching.states import ttl_ms
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.download import is_page
 from pkgrepo.repositories.clock import Clock
@@ -48,7 +48,6 @@ from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifests
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
-from pkgrepo.storage.catalog.usage_counts import CacheCounts
 from pkgrepo.storage.pools import Pools
 
 ACCEPT: Final = {"Accept": ", ".join((OCI_INDEX, OCI_IMAGE, DOCKER_LIST, DOCKER_IMAGE, OCI_ARTIFACT))}
@@ -73,13 +72,10 @@ class UpstreamManifests:
     catalog: ICatalog
     publisher: Publisher
     places: Places
+    clock: Clock
     _pools: Pools
-    _clock: Clock
     _client: RegistryClient
     _revalidation: Revalidation
-    _negative_cache: NegativeCache
-    _counters: CacheCounters
-    _in_flight: TracedRequests[Current[Manifest | None]] = field(factory=TracedRequests, init=False)
 
     async def ensure(
         self, target: Target, reference: str, trace: Trace | None = None, *, revalidate: bool = False
@@ -89,17 +85,20 @@ class UpstreamManifests:
 
         :raises NotFound: no upstream has it; :raises UpstreamFailed: that is not known, and nothing is kept
         """
-        trace = trace or Trace()
+        trace, repository, image = trace or Trace(), target.repository, target.image
         if is_tag(reference):
-            return await self._revalidation.get(_Tag(self, target, reference), trace, revalidate=revalidate)
-        try:
-            return await self._ensure_digest(target, reference, trace)
-        except NotFound:
-            self._counters.add(target.repository.id, CacheCounts(absent=1))
-            raise
-
-    async def _ensure_digest(self, target: Target, reference: str, trace: Trace) -> Current[Manifest | None]:
-        repository, image = target.repository, target.image
+            key = tag_key(image, reference)
+            tag = _Tag(
+                self,
+                target,
+                reference,
+                repository=repository,
+                key=key,
+                name=image,
+                package=image,
+                gone_s=STALE_IF_GONE_S,
+            )
+            return await self._revalidation.get(tag, trace, revalidate=revalidate)
         digest = find_digest(reference)
         if digest is None:
             raise NotFound("manifest" if is_digest_like(reference) else "tag", reference)
@@ -107,50 +106,16 @@ class UpstreamManifests:
             trace.add(StepKind.FILE_KEPT, repository=repository.path, what=reference, digest=str(digest))
             return Current(None, Outcome.HIT)
         key = f"manifest/{image}@{digest}"
-        self._negative_cache.check(repository, key, trace, what="image")
-        found = await self._in_flight.run(repository, key, partial(self._fetch_digest, target, digest, key), trace)
-        self._counters.add(repository.id, found.outcome.value)
-        return found
+        missing = _Manifest(self, target, digest, repository=repository, key=key, name=image, package=image)
+        return await self._revalidation.get(missing, trace)
 
-    async def ask_tag(
-        self, target: Target, tag: str, before: UpstreamDocument | None, trace: Trace, place: Place, *, known: bool
-    ) -> Current[Manifest | None]:
-        """
-        Bring a tag to the state that an upstream tells.
-
-        If the image is ``known``, its manifest may be kept already.
-        """
-        repository, image = target.repository, target.image
-        reference = tag
-        digest = await self._head(place, tag) if known else None
-        if digest is not None:
-            state = self._state(repository, place, target, tag, str(digest), before)
-            if await self.is_kept(repository, image, digest):
-                trace.add(StepKind.CONFIRMED, what=f"{place.name}:{tag}", digest=str(digest), **times_of(state))
-                state = evolve(state, trace=trace.store())
-                await self.publisher.change(keep_tag, repository, image, tag, str(digest), state)
-                return Current(None, Outcome.CONFIRMED, state.fresh_until_ms)
-            reference = str(digest)
-        fetched = await self._fetch(place, reference, digest)
-        return Current(None, Outcome.MISS, await self._keep(target, fetched, trace, tag, before))
-
-    async def _fetch_digest(self, target: Target, digest: Digest, key: str, trace: Trace) -> Current[Manifest | None]:
-        async def ask(place: Place) -> None:
-            await self._keep(target, await self._fetch(place, str(digest), digest), trace)
-
-        try:
-            await self.places.first(target.repository, target.image, ask, trace, by_digest=True)
-        except NotFound:
-            self._negative_cache.note(target.repository, key, trace)
-            raise
-        return Current(None, Outcome.MISS)
-
-    async def _head(self, place: Place, tag: str) -> Digest | None:
+    async def head(self, place: Place, tag: str) -> Digest | None:
         """The present digest of a tag; None if the registry does not tell it."""
         async with self._client.open(place, "HEAD", f"manifests/{tag}", ACCEPT) as response:
             return find_digest(response.headers.get("Docker-Content-Digest") or "")
 
-    async def _fetch(self, place: Place, reference: str, expected: Digest | None) -> _Fetched:
+    async def fetch(self, place: Place, reference: str, expected: Digest | None) -> _Fetched:
+        """A manifest as an upstream has it. :raises UpstreamMismatch: it is not the ``expected`` one"""
         route = place.route.name
         async with self._client.open(place, "GET", f"manifests/{reference}", ACCEPT) as response:
             data = await response.read()
@@ -166,16 +131,16 @@ class UpstreamManifests:
             raise UpstreamFailed(route, f"it sent a {sent} that cannot be used: {error}") from None
         return _Fetched(place, data, document, digest, url)
 
-    async def _keep(
+    async def keep(
         self,
         target: Target,
         fetched: _Fetched,
         trace: Trace,
         tag: str | None = None,
-        before: UpstreamDocument | None = None,
-    ) -> int:
-        """Store a manifest, with its tag if it was asked for by one. Returns when to ask for the tag again (ms)."""
-        repository, place = target.repository, fetched.place
+        state: Callable[[str], UpstreamDocument] | None = None,
+    ) -> UpstreamDocument | None:
+        """Store a manifest, with its tag if it was asked for by one. Returns the row of the tag: its ``state``."""
+        repository, place, now_ms = target.repository, fetched.place, self.clock.now_ms()
         async with self.publisher.stage(repository) as staged:
             blob = await staged.store(fetched.data)
             digest = str(fetched.digest or f"sha256:{blob.sha256}")
@@ -185,39 +150,13 @@ class UpstreamManifests:
                 required=(),
                 tags=() if tag is None else (tag,),
                 alone=target.alone,
-                upstream={"route": place.route.name, "url": fetched.url, "fetched_ms": self._clock.now_ms()},
+                upstream={"route": place.route.name, "url": fetched.url, "fetched_ms": now_ms},
             )
             name = f"{place.name}@{digest}" if tag is None else f"{place.name}:{tag}"
-            now_ms = self._clock.now_ms()
             trace.add(StepKind.FETCHED, route=place.route.name, at_ms=now_ms, what=name, digest=digest)
-            state = None
-            if tag is not None:
-                state = self._state(repository, place, target, tag, digest, before)
-                state = evolve(state, trace=trace.store())
-            await self.publisher.change_with_blobs(keep_manifest, repository, staged, [blob], target.image, push, state)
-        return 0 if state is None else state.fresh_until_ms
-
-    def _state(
-        self,
-        repository: Repository,
-        place: Place,
-        target: Target,
-        tag: str,
-        digest: str,
-        before: UpstreamDocument | None,
-    ) -> UpstreamDocument:
-        now_ms = self._clock.now_ms()
-        same = before is not None and before.meta.get("digest") == digest
-        return UpstreamDocument(
-            key=tag_key(target.image, tag),
-            package_key=target.image,
-            route=place.route.name,
-            url=place.route.url,
-            meta={"digest": digest, "name": place.name},
-            fetched_ms=before.fetched_ms if before is not None and same else now_ms,
-            checked_ms=now_ms,
-            fresh_until_ms=now_ms + proxy_config_of(repository).ttl_s * 1000,
-        )
+            row = None if state is None else evolve(state(digest), trace=trace.store())
+            await self.publisher.change_with_blobs(keep_manifest, repository, staged, [blob], target.image, push, row)
+        return row
 
     async def is_kept(self, repository: Repository, image: str, digest: Digest) -> bool:
         """Whether the bytes of a manifest are kept."""
@@ -227,46 +166,82 @@ class UpstreamManifests:
         return found is not None and bool(found.locator)
 
 
-@frozen(eq=False)
-class _Tag:
-    """A tag of an image, whose content is the manifest that it points to; see L{Cached}."""
+@define(eq=False)
+class _Manifest(Cached[Manifest | None]):
+    """A manifest that is not kept, by its digest."""
+
+    manifests: UpstreamManifests
+    target: Target
+    digest: Digest
+    what = "image"
+
+    async def find(self) -> tuple[Manifest | None, UpstreamDocument | None]:
+        return None, None
+
+    async def ask(self, _kept: Kept[Manifest | None], trace: Trace) -> Current[Manifest | None]:
+        async def ask(place: Place) -> Current[Manifest | None]:
+            fetched = await self.manifests.fetch(place, str(self.digest), self.digest)
+            await self.manifests.keep(self.target, fetched, trace)
+            return Current(None, Outcome.MISS)
+
+        return await self.manifests.places.first(self.repository, self.package, ask, trace, by_digest=True)
+
+
+@define(eq=False)
+class _Tag(Cached[Manifest | None]):
+    """A tag of an image, whose content is the manifest that it points to."""
 
     manifests: UpstreamManifests
     target: Target
     tag: str
     what = "image"
-    most_ttl_s = None
-    gone_s = STALE_IF_GONE_S
-
-    @property
-    def repository(self) -> Repository:
-        return self.target.repository
-
-    @property
-    def package(self) -> str:
-        return self.target.image
-
-    @property
-    def key(self) -> str:
-        return tag_key(self.target.image, self.tag)
 
     async def find(self) -> tuple[Manifest | None, UpstreamDocument | None]:
         kept, row = await self.manifests.catalog.look(_read_tag, self.repository, self.package, self.tag)
         return (kept if kept is not None and kept.locator else None), row
 
     async def ask(self, kept: Kept[Manifest | None], trace: Trace) -> Current[Manifest | None]:
-        manifests, repository = self.manifests, self.repository
-        known = kept.content is not None or await manifests.catalog.look(_has_manifests, repository.id, self.package)
-        ask = partial(manifests.ask_tag, self.target, self.tag, kept.row, trace, known=known)
-        return await manifests.places.first(repository, self.package, ask, trace)
+        """If the image is known, its manifest may be kept already: then only its digest is asked for."""
+        manifests, tag = self.manifests, self.tag
+        known = kept.content is not None
+        known = known or await manifests.catalog.look(_has_manifests, self.repository.id, self.package)
 
-    async def renew(self, content: Manifest | None, row: UpstreamDocument) -> None:
+        async def ask(place: Place) -> Current[Manifest | None]:
+            digest = await manifests.head(place, tag) if known else None
+            if digest is not None and await manifests.is_kept(self.repository, self.package, digest):
+                row = self._row(place, kept.row, str(digest))
+                trace.add(StepKind.CONFIRMED, what=f"{place.name}:{tag}", digest=str(digest), **times_of(row))
+                row = evolve(row, trace=trace.store())
+                await manifests.publisher.change(keep_tag, self.repository, self.package, tag, str(digest), row)
+                return Current(None, Outcome.CONFIRMED, row.fresh_until_ms)
+            fetched = await manifests.fetch(place, tag if digest is None else str(digest), digest)
+            stored = await manifests.keep(self.target, fetched, trace, tag, partial(self._row, place, kept.row))
+            return Current(None, Outcome.MISS, 0 if stored is None else stored.fresh_until_ms)
+
+        return await manifests.places.first(self.repository, self.package, ask, trace)
+
+    def _row(self, place: Place, before: UpstreamDocument | None, digest: str) -> UpstreamDocument:
+        now_ms = self.manifests.clock.now_ms()
+        same = before is not None and before.meta.get("digest") == digest
+        return UpstreamDocument(
+            key=self.key,
+            package_key=self.package,
+            route=place.route.name,
+            url=place.route.url,
+            meta={"digest": digest, "name": place.name},
+            fetched_ms=before.fetched_ms if before is not None and same else now_ms,
+            checked_ms=now_ms,
+            fresh_until_ms=now_ms + ttl_ms(self.repository),
+        )
+
+    async def renew(self, content: Manifest | None, row: UpstreamDocument) -> Manifest | None:
         assert content is not None, "it is kept"
         row = evolve(row, meta={**row.meta, "digest": content.digest})
         change = self.manifests.publisher.change
         await change(keep_tag, self.repository, self.package, self.tag, content.digest, row)
+        return content
 
-    async def drop(self) -> None:
+    async def drop(self, _absence: UpstreamDocument) -> None:
         await self.manifests.publisher.change(drop_tag, self.repository, self.package, self.tag, self.key)
 
     def step(self, content: Manifest | None) -> dict[str, str]:

@@ -21,10 +21,10 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.documents import MANIFEST_SIZE
-from pkgrepo.formats.container.proxied.holders import Place
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.urls import Target, parse_url
+from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Route

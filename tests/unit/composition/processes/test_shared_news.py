@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 
 from pkgrepo.composition.processes.shared_news import (
-    ABSENT,
     DOCUMENTS,
     FILES,
     make_chosen_routes,
     make_mistrusted,
+    make_negative_cache,
     make_throttle,
-    receive_absent,
     receive_purges,
-    tell_no_file,
 )
 from pkgrepo.errors import TooManyAttempts
 from pkgrepo.process.workers.messages import Message, Published
 from pkgrepo.process.workers.peers import WorkerPeers
+from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 
@@ -63,25 +62,23 @@ def test_purges_reach_the_others() -> None:
     untyped(
         workers.other,
         SimpleNamespace(find_id={3: repository}.get),
-        SimpleNamespace(forget_absent=found.append, forget_here=lambda *what: found.append(what)),
+        SimpleNamespace(forget_here=lambda *what: found.append(what)),
         SimpleNamespace(forget_here=lambda each: found.append(("files", each))),
     )
     FILES.publish(workers.one, 3)
     FILES.publish(workers.one, 4)  # which the other does not know yet
     DOCUMENTS.publish(workers.one, (3, ["a", "b"]))
-    assert found == [repository, ("files", repository), (3, ["a", "b"])]
+    assert found == [("files", repository), (3, ["a", "b"])]
 
 
 def test_what_no_upstream_has_the_others_know() -> None:
-    workers, found = Workers(), list[object]()
+    workers = Workers()
     document = UpstreamDocument(key="left", trace=({"kind": "absent"},), fetched_ms=1, checked_ms=2, fresh_until_ms=3)
-    kept: Any = SimpleNamespace(add_absent=lambda *what: found.append(what))
-    files: Any = SimpleNamespace(add=lambda *what: found.append(what))
-    receive_absent(workers.other, kept, files)
-    ABSENT.publish(workers.one, (3, document))
-    tell_no_file(workers.one, 4, "a/b.jar", 9, [{"kind": "absent"}])
-    [(repository_id, told), file] = found  # type: ignore[misc]
-    assert (repository_id, file) == (3, (4, "a/b.jar", 9, [{"kind": "absent"}]))
+    repository: Any = SimpleNamespace(id=3)
+    here, there = (make_negative_cache(each, SystemClock()) for each in (workers.one, workers.other))
+    here.add_everywhere(repository, document)
+    told = there.find(3, "left")
+    assert told is not None
     assert (told.key, told.found, list(told.trace)) == ("left", False, [{"kind": "absent"}])
     assert (told.fetched_ms, told.checked_ms, told.fresh_until_ms) == (1, 2, 3)
 

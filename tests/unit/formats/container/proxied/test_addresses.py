@@ -7,9 +7,9 @@ from typing import NoReturn
 import pytest
 
 from pkgrepo.errors import UpstreamFailed, UpstreamMisconfigured
-from pkgrepo.formats.container.proxied.holders import Place
 from pkgrepo.formats.container.proxied.registry_client import UpstreamTokens, api_of, may_entrust, next_page
 from pkgrepo.outbound.urls import parse_url
+from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.proxy.upstream.routes import Credentials, Route
 
 

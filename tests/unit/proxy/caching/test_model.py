@@ -1,7 +1,7 @@
 """
 Whatever upstreams do, time passes, members go off, is purged or restarts: clients get what a small model says.
 
-The model is written from ``kept_states``, ``search_order`` and ``owners`` without their code. It is compared with what
+The model is written from ``states``, ``search_order`` and ``owners`` without their code. It is compared with what
 is asked of upstreams, too.
 """
 
@@ -25,9 +25,9 @@ from twisted.internet.defer import Deferred
 from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import SYSTEM, Repository, RepositoryType
+from pkgrepo.proxy.caching.absences import NegativeCache
+from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation
 from pkgrepo.proxy.purge import Selection
-from pkgrepo.proxy.remembered import NegativeCache
-from pkgrepo.proxy.revalidation import Current, Kept, Outcome, Revalidation
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -282,20 +282,16 @@ async def test_documents_are_as_the_model_says(world: ProxyWorld) -> None:
 
 
 @define(eq=False)
-class InMemory:
-    """Something cached whose row and content are here, and what its only upstream has; see L{Cached}."""
+class InMemory(Cached[int]):
+    """Something cached whose row and content are here, and what its only upstream has."""
 
-    repository: Repository
     clock: ManualClock
     has: int = 404
     asked: int = 0
     content: int | None = None
     row: UpstreamDocument | None = None
-    key = "tag/demo:1"
-    package = "demo"
     what = "image"
-    most_ttl_s = None
-    gone_s = 0
+    lasting_absences = True
 
     async def find(self) -> tuple[int | None, UpstreamDocument | None]:
         return self.content, self.row
@@ -314,14 +310,12 @@ class InMemory:
         )
         return Current(self.has, Outcome.MISS, self.row.fresh_until_ms, self.row)
 
-    async def renew(self, _content: int, row: UpstreamDocument) -> None:
+    async def renew(self, content: int, row: UpstreamDocument) -> int:
         self.row = row
+        return content
 
-    async def drop(self) -> None:
-        self.content = self.row = None
-
-    def step(self, _content: int) -> dict[str, str]:
-        return {}
+    async def drop(self, absence: UpstreamDocument) -> None:
+        self.content, self.row = None, absence
 
 
 class NoCounters:
@@ -340,7 +334,7 @@ class RevalidationMachine(RuleBasedStateMachine):
         config = {"proxy": {"routes": [{"name": "a", "url": URL, "priority": 0}]}}
         plain = make_placeholder(1, "main", "mirror")
         proxy = evolve(plain, type=RepositoryType.PROXY, config=config, settings=SETTINGS)
-        self.cached = InMemory(proxy, self.clock)
+        self.cached = InMemory(clock=self.clock, repository=proxy, key="tag/demo:1", name="demo", package="demo")
         self.model = ProxyModel("a")
         self._start()
 
@@ -362,17 +356,8 @@ class RevalidationMachine(RuleBasedStateMachine):
         self.cached.has = before + (state == "changed") if state in ("same", "changed") else state
         self.clock.advance(seconds)
         asked: list[str] = []
-        if self.model.memory is not None and self.clock.ms / 1000 >= self.model.memory.until_s:
-            self.model.memory = self.model.memory if not self.model.memory.failed else None  # its row counts again
-        known = self.model.known
-        if known is not None and not known.content:  # an absence is remembered whatever clients ask, and nothing else
-            revalidate = False
-            if self.clock.ms / 1000 >= known.until_s:
-                self.model.row = self.model.memory = None
         now_s = self.clock.ms / 1000
         expected, _ = self.model.get(now_s, {"a": self.cached.has}, asked, revalidate=revalidate)
-        if self.model.row is not None and not self.model.row.content:  # absences are in memory only
-            self.model.row, self.model.memory = None, self.model.row
         asked_before = self.cached.asked
         found = now(outcome_of(self._ask(revalidate=revalidate)))
         assert found == expected

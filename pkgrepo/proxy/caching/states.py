@@ -11,7 +11,7 @@ STALE   a route failed since, less than ``STALE_RETRY_MS``    it is served as st
         ago
 GONE    all routes said within ``negative_ttl`` that they     it is served as stale, and no route is asked
         do not have it any more
-OLD     it was FRESH or GONE once                             the routes are asked. The one that said it confirms or
+OLD     it was FRESH, STALE or GONE                           the routes are asked. The one that said it confirms or
                                                               replaces it; if none has it, it is GONE until
                                                               ``stale_if_gone`` is over, and then removed; if they
                                                               fail it is STALE; what one refuses (UpstreamDenied) is
@@ -21,11 +21,14 @@ FORMER  it came from a route, or an address of it, that the   the routes are ask
         had it for ``stale_if_gone``
 ======  ====================================================  ======================================================
 
+That no upstream has something is a response, too, FRESH for ``negative_ttl``. While routes fail it is served, as STALE,
+only of documents: virtual repositories ask the next member then.
+
 Since when no route has had it is in its row, so that a restart does not change it. It is not GONE, and is removed at
 once, if the route that said it is not asked for it any more. Files that never change have no states: they are served as
 long as they are kept.
 
-Which routes are asked, and in which order, is in L{pkgrepo.proxy.search_order}.
+Which routes are asked, and in which order, is in L{pkgrepo.proxy.caching.search_order}.
 """
 
 from __future__ import annotations
@@ -39,10 +42,12 @@ from pkgrepo.errors import StorageFailed, StorageFull, UpstreamDenied, UpstreamF
 from pkgrepo.model import Repository
 from pkgrepo.proxy.configuration import proxy_config_of, routes_of
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 STALE_RETRY_MS: Final = 10_000
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
+MOST_STEPS: Final = 20  # of an absence
 
 GONE: Final = "gone_ms"  # the field of a row's ``meta``
 
@@ -85,8 +90,9 @@ def state_of(
     """
     The state of the response that ``document`` is the row of.
 
-    It is fresh for ``most_ttl_s`` at most, and stale until ``failed_until_ms``. ``gone_s`` is ``stale_if_gone`` where
-    the repository does not set it. With ``revalidate`` a client wants it confirmed.
+    It is fresh for ``most_ttl_s`` at most, and stale until ``failed_until_ms`` (0: no route failed since it came).
+    ``gone_s`` is ``stale_if_gone`` where the repository does not set it. With ``revalidate`` a client wants it
+    confirmed.
     """
     if document is not None:
         over = GONE in document.meta and now_ms >= gone_until_ms(repository, document, gone_s)
@@ -99,7 +105,7 @@ def state_of(
     until_ms = fresh_until_ms(repository, document, most_ttl_s)
     if revalidate:
         until_ms = min(until_ms, document.checked_ms + REVALIDATE_MS)
-    if now_ms >= until_ms:
+    if failed_until_ms or now_ms >= until_ms:
         return KeptState.OLD
     return KeptState.GONE if GONE in document.meta else KeptState.FRESH
 
@@ -110,6 +116,24 @@ def confirm(
     """The row of a response that its route has confirmed."""
     meta = {key: value for key, value in document.meta.items() if key != GONE}
     return evolve(document, meta=meta, checked_ms=now_ms, fresh_until_ms=now_ms + ttl_ms(repository, most_ttl_s))
+
+
+def absence(
+    repository: Repository, key: str, now_ms: int, trace: Trace, before: UpstreamDocument | None = None
+) -> UpstreamDocument:
+    """The row that says that no route has something, in the place of ``before``; ``trace`` has how they were asked."""
+    return UpstreamDocument(
+        key=key,
+        trace=trace.store()[:MOST_STEPS],
+        fetched_ms=later(now_ms, None if before is None else before.fetched_ms),
+        checked_ms=now_ms,
+        fresh_until_ms=now_ms + 1000 * proxy_config_of(repository).negative_ttl_s,
+    )
+
+
+def later(now_ms: int, before_ms: int | None) -> int:
+    """The time of a new content, later than that of the one before."""
+    return now_ms if before_ms is None else max(now_ms, before_ms + 1)
 
 
 def note_gone(

@@ -10,7 +10,7 @@ from attrs import evolve
 from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.kept_states import KeptState, fresh_until_ms, state_of
+from pkgrepo.proxy.caching.states import KeptState, fresh_until_ms, state_of
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories.configuration import Configurations
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument

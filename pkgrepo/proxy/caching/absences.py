@@ -1,0 +1,74 @@
+"""
+What no upstream has, as far as that is not in the catalog: rows in memory, of documents, files and images alike.
+
+They are bounded, since any client can ask for any name. The other processes are told of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from attrs import define, field
+
+from pkgrepo.concurrency.lru import Lru
+from pkgrepo.errors import NotFound
+from pkgrepo.model import Repository
+from pkgrepo.proxy.caching.states import absence
+from pkgrepo.proxy.trace import StepKind, Trace
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+
+MOST_ABSENT: Final = 20_000
+
+
+@define(eq=False)
+class NegativeCache:
+    """
+    Remembers keys for the repository's ``negative_ttl``, with the steps by which upstreams were asked.
+
+    ``on_note`` is called with the id of a repository and a row, for the ``add`` of others.
+    """
+
+    _clock: Clock
+    _on_note: Callable[[int, UpstreamDocument], None] = lambda *_: None
+    _absences: Lru[tuple[int, str], UpstreamDocument] = field(factory=lambda: Lru(MOST_ABSENT), init=False)
+
+    def find(self, repository_id: int, key: str) -> UpstreamDocument | None:
+        """The row that tells that no upstream had it, also a long while ago; None if that is not known."""
+        return self._absences.get((repository_id, key))
+
+    def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
+        """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""
+        row = self.find(repository.id, key)
+        if row is not None and row.fresh_until_ms > self._clock.now_ms():
+            if trace is not None:
+                trace.recall(repository.path, row.trace)
+                trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=row.fresh_until_ms)
+            raise NotFound(what, key)
+
+    def note(self, repository: Repository, key: str, trace: Trace) -> None:
+        """Remember that no upstream has it; ``trace`` has the steps by which they were asked, and no others."""
+        self.add_everywhere(repository, absence(repository, key, self._clock.now_ms(), trace))
+
+    def add_everywhere(self, repository: Repository, row: UpstreamDocument) -> None:
+        """Remember it in all processes."""
+        self.add(repository.id, row)
+        self._on_note(repository.id, row)
+
+    def add(self, repository_id: int, row: UpstreamDocument) -> None:
+        """Remember it in this process, unless something later is known."""
+        known = self.find(repository_id, row.key)
+        if known is None or known.checked_ms <= row.checked_ms:
+            self._absences.put((repository_id, row.key), row)
+
+    def drop(self, repository_id: int, keys: Sequence[str]) -> None:
+        """Forget some keys."""
+        for key in keys:
+            self._absences.pop((repository_id, key))
+
+    def forget(self, repository: Repository) -> None:
+        """Forget all of a repository: upstreams are asked again."""
+        for place in self._absences:
+            if place[0] == repository.id:
+                self._absences.pop(place)
