@@ -25,7 +25,7 @@ class StepKind(StrEnum):
     # of a proxy repository
     RESERVED = "reserved"  # not asked: the name matches a pattern of reserved names
     INACTIVE = "inactive"  # not asked: it is switched off
-    UNNEEDED = "unneeded"  # not asked: an earlier member has the package
+    UNNEEDED = "unneeded"  # not asked: an earlier member has the package, or of a route: it is for other names
     WITHHELD = "withheld"  # not asked, also of a route: an earlier one failed, and might have the package
     # of a route, or of the kept response of one
     FETCHED = "fetched"

@@ -18,7 +18,7 @@ conda
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from attrs import frozen
 
@@ -72,26 +72,34 @@ def ownership(repository: Repository, package: str) -> Ownership:
     return Ownership(patterns=patterns, project_key=project_key, claim=claim, claim_key=claim_key)
 
 
-def check_pattern(repository: Repository, pattern: str) -> None:
+def check_pattern(repository: Repository, pattern: str, package_key: Callable[[str], str]) -> str:
     """
-    Check that a binding can match a package of a repository, as far as its asterisks tell.
+    A binding as it is compared, of a repository whose format makes the keys of names by ``package_key``.
 
-    :raises Invalid: it has one where its format has none, so that it would protect nothing
+    :raises Invalid: it can match no package, so that it would protect nothing
     """
+    sample = ""  # a name that it matches, where that is not its stem
     match repository.format:
         case "maven":
             stem = pattern.removesuffix(":*")
+            sample = stem if ":" in stem else f"{stem}:a"
             forms = "com.acme (a group with those below it), com.acme:* (one group) or com.acme:app (one artifact)"
         case "python" | "conda":
             stem, forms = pattern.removesuffix("-*"), "acme (one package) or acme-* (those that begin so)"
         case "npm":
             stem, forms = pattern, "@acme (a scope) or the whole name of a package"
+            sample = f"{stem}/a" if stem.startswith("@") and "/" not in stem else stem
         case "docker":
             stem, forms = pattern, "acme (with all images below it) or the whole name of an image"
         case _:
             stem, forms = pattern, "the whole name of a package"
-    if "*" in stem or not stem:
-        raise Invalid(f"{pattern!r} matches no package of {repository.path}; write {forms}", "/pattern")
+    try:
+        if "*" in stem or not stem:
+            raise Invalid("it has an asterisk", "")
+        key = package_key(sample or stem)
+    except Invalid:
+        raise Invalid(f"{pattern!r} matches no package of {repository.path}; write {forms}", "/pattern") from None
+    return pattern if sample else key + pattern[len(stem) :]
 
 
 def read_owner(r: Reader, repository: Repository, package: str) -> Project | None:

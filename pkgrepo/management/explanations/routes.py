@@ -298,6 +298,7 @@ _STEPS = {
     StepKind.FILE_REFUSED: "{reason}",
     StepKind.UNSIGNED: "{repository} has {package}, and no trusted key has signed it",
 }
+_UNNEEDED_ROUTE = "route {route} of {repository} is not asked: its packages have other names"
 _WITHHELD_ROUTE = "route {route} of {repository} is not asked: an earlier route failed, and may have {package}"
 _UNDATED = "of {versions} of {repository} nothing says when {those} published"
 _MANIFESTS = {  # of steps about a manifest
@@ -326,6 +327,8 @@ def step_sentence(step: StepRecord) -> str:
     template = _MANIFESTS.get(step.step) if step.digest is not None else None
     if step.step is StepKind.WITHHELD and step.route is not None:
         template = _WITHHELD_ROUTE
+    if step.step is StepKind.UNNEEDED and step.route is not None:
+        template = _UNNEEDED_ROUTE
     if step.step is StepKind.LATER and step.reason is not None:
         template = _UNDATED
     return _format(template or _STEPS.get(step.step) or _KEPT[step.step, step.route is not None], step)

@@ -156,6 +156,9 @@ class UpstreamMembers:
             if not any([await self._has(proxy, *each) for each in zip(requests, kept, strict=True)]):
                 trace.add(StepKind.WITHHELD, repository=proxy.path)
                 return Outcome(failure=search.failure)
+        for route in proxy_config_of(proxy).routes:
+            if not route.serves(search.request.package_key):
+                trace.add(StepKind.UNNEEDED, repository=proxy.path, route=route.name)
         outcome = search.outcomes[proxy.id] = await self._ask_upstreams(search, proxy)
         return outcome
 

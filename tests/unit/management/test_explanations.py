@@ -294,3 +294,12 @@ async def test_python_projects_are_explained(stack: Stack) -> None:
         assert (young["outcome"], young["version"]["version"]) == ("too_young", "1.5")
         file = await explain(stack, "all", "left-pad", file=f"packages/left-pad/1.5/{filename}")
         assert (file["outcome"], file["steps"][-1]["step"]) == ("too_young", "file_refused")
+
+
+async def test_a_route_for_other_names_is_said_not_to_be_asked(stack: Stack, up: NpmUpstream) -> None:
+    route = {"url": up.url, "name": "up", "packages": ["@acme/*"]}
+    await add(stack, "mirror", {"type": "Proxy", "proxy": {"routes": [route]}})
+    found = await explain(stack, "mirror", "left-pad")
+    sentence = "route up of main/mirror is not asked: its packages have other names"
+    assert [each["sentence"] for each in found["steps"]][:1] == [sentence]
+    assert up.count() == 0

@@ -2,7 +2,15 @@ import pytest
 
 from pkgrepo.auth.permissions.ownership import check_pattern, ownership
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.conda.format import conda
+from pkgrepo.formats.container.format import container
+from pkgrepo.formats.maven.format import maven
+from pkgrepo.formats.npm.format import npm
+from pkgrepo.formats.python.format import python
+from pkgrepo.formats.rubygems.format import ruby
 from tests.support.auth import make_repository
+
+FORMATS = {each.name: each for each in (conda(), container(), maven(), npm(), python(), ruby())}
 
 
 @pytest.mark.parametrize(
@@ -42,10 +50,22 @@ def test_a_claimed_package_never_makes_a_project_that_a_container_image_could_na
         ("npm", "@acme/*", "@acme"),
         ("docker", "acme/*", "acme"),
         ("ruby", "*", "gem"),
+        ("python", "demo==1", "demo"),
+        ("conda", "Acme", "acme"),
+        ("npm", "@acme==1", "@acme/x"),
+        ("maven", "com.acme:app:1", "com.acme:app"),
+        ("docker", "app:v1", "acme/app"),
     ],
 )
 def test_a_pattern_that_matches_nothing_is_refused_with_the_forms_that_there_are(format, pattern, right):
     repository = make_repository(format=format)
+    key = FORMATS[format].package_key
     with pytest.raises(Invalid, match="matches no package"):
-        check_pattern(repository, pattern)
-    check_pattern(repository, right)
+        check_pattern(repository, pattern, key)
+    assert check_pattern(repository, right, key) == right
+
+
+def test_a_pattern_is_compared_as_names_are():
+    key = FORMATS["python"].package_key
+    for pattern, compared in (("Acme_Tool", "acme-tool"), ("Acme.X-*", "acme-x-*"), ("acme", "acme")):
+        assert check_pattern(make_repository(format="python"), pattern, key) == compared
