@@ -81,7 +81,6 @@ def serve(routes: Routes[C, P], caches: C) -> Callable[[Repository, Services], I
     """The function that makes the resource of a repository."""
 
     def resource(repository: Repository, services: Services) -> IResource:
-        made: IResource = FormatSite(routes, Context(services, repository, caches)).app.resource()
-        return made
+        return FormatSite(routes, Context(services, repository, caches)).app.resource()
 
     return resource

@@ -83,7 +83,9 @@ def conda() -> Format:
         probes=channel_probes,
         explain=partial(explain_package, proxied),
         dated=True,
-        branches=lambda services, _tokens: {BRANCH: PostSite(services).resource()},  # anaconda-client sends files there
+        branches=lambda services, _tokens: {
+            BRANCH: PostSite(services).app.resource()
+        },  # anaconda-client sends files there
         background=lambda services, reactor: [WheelFollower(services, NAME).service(reactor)],
     )
 

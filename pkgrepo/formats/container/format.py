@@ -48,11 +48,11 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
     def resource(repository: Repository, services: Services) -> IResource:
         """The registry of one repository, at its own address."""
         addresses = ImageAddresses(services.registry, default=repository.path)
-        return site(services, addresses, upstream_images=images_of(services), repository=repository).resource()
+        return site(services, addresses, upstream_images=images_of(services), repository=repository).app.resource()
 
     def registry(services: Services, tokens: IResource) -> IResource:
         """The registry of all repositories, at the address that container clients know."""
-        return site(services, services.images, upstream_images=images_of(services), token=tokens).resource()
+        return site(services, services.images, upstream_images=images_of(services), token=tokens).app.resource()
 
     def quarantine(services: Services, reactor: Any) -> IService:
         return QuarantineExpiry(

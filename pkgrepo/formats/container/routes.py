@@ -113,11 +113,6 @@ class RegistrySite:
             repository=repository,
         )
 
-    def resource(self) -> IResource:
-        """The application's resource."""
-        resource: IResource = self.app.resource()
-        return resource
-
     @app.route("/token", branch=True)
     def token(self, request: Request) -> Any:
         """The token service, at the address of older clients."""

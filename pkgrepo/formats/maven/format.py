@@ -109,7 +109,7 @@ def maven() -> Format:
         probes=probes,
         # search, and questions as other repository servers are asked them
         branches=lambda services, _tokens: dict.fromkeys(
-            ("solrsearch", "api/maven", "api/badge"), SearchSite(services).resource()
+            ("solrsearch", "api/maven", "api/badge"), SearchSite(services).app.resource()
         ),
         background=lambda services, reactor: [
             PeriodicTask(

@@ -67,7 +67,7 @@ def python() -> Format:
             name=names.ECOSYSTEM, package_key=normalise, sort=versions.bound_key, builds=versions.builds
         ),
         layout=Layout(path=names.readable_path),
-        resource=lambda repository, services: PythonSite(services, repository, caches).resource(),
+        resource=lambda repository, services: PythonSite(services, repository, caches).app.resource(),
         needs_no_credentials=lambda path: path.startswith(PYTHON_EXCHANGE),
         setup=snippets,
         install=install_snippets,

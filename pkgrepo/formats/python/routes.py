@@ -14,7 +14,6 @@ from functools import wraps
 from typing import Any, Final, cast
 
 from twisted.python.failure import Failure
-from twisted.web.resource import IResource
 from werkzeug.exceptions import HTTPException
 
 from pkgrepo.formats.python.index.requests import (
@@ -128,11 +127,6 @@ class PythonSite:
 
     def __init__(self, services: Services, repository: Repository, caches: IndexCaches) -> None:
         self.context = Context(services, repository, caches)
-
-    def resource(self) -> IResource:
-        """The application's resource."""
-        resource: IResource = self.app.resource()
-        return resource
 
     @answering(ERRORS)
     async def unrouted(self, request: Request, failure: Failure) -> Response:

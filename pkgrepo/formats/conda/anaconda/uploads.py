@@ -37,7 +37,6 @@ from typing import Any, Final
 from uuid import uuid4
 
 from attrs import asdict, frozen
-from twisted.web.resource import IResource
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Forbidden, Invalid
 from pkgrepo.formats.conda import configuration
@@ -209,11 +208,6 @@ class PostSite:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-
-    def resource(self) -> IResource:
-        """The application's resource."""
-        resource: IResource = self.app.resource()
-        return resource
 
     @app.route("/conda/uploads/<uid>", methods=["POST"])  # below the first segment of the branch
     @answering(POST_ERRORS)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 from attrs import frozen
-from twisted.web.resource import IResource
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.maven.names import Coordinates
@@ -57,11 +56,6 @@ class SearchSite:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-
-    def resource(self) -> IResource:
-        """The application's resource."""
-        resource: IResource = self.app.resource()
-        return resource
 
     @app.route("/", methods=["GET", "HEAD"])
     @app.route("/<raw:rest>", methods=["GET", "HEAD"])
