@@ -143,7 +143,12 @@ class FolderPlace:
         self._pools = pools
         self._lease = Lease(folder / "lock")
         self.store = FilesystemBlobStore(
-            folder / CONTENT, name=f"backup in {folder}", pools=pools, uid=uid, low_water=low_water
+            folder / CONTENT,
+            name=f"backup in {folder}",
+            pools=pools,
+            uid=uid,
+            low_water=low_water,
+            found_by_name=True,
         )
 
     async def open(self, *, writes: bool) -> None:

@@ -51,7 +51,8 @@ class FilesystemBlobStore:
     The blobs of the storage ``name`` in the folder ``root``. Call ``start`` first.
 
     ``uid`` is the storage's id in the catalog; a folder of another storage is refused. No upload begins with fewer free
-    bytes than ``low_water``. ``fsync="never"`` gives up durability for speed.
+    bytes than ``low_water``. ``fsync="never"`` gives up durability for speed. ``found_by_name`` is for a store without
+    rows, whose copies are found again by ``scan`` after a crash: each has its bytes on disk before it has its name.
     """
 
     has_files = True
@@ -66,6 +67,7 @@ class FilesystemBlobStore:
         uid: str | None = None,
         low_water: int | None = None,
         fsync: Fsync = "always",
+        found_by_name: bool = False,
         clock: Callable[[], float] = time.monotonic,
         cached_digesters: int = CACHED_DIGESTERS,
     ) -> None:
@@ -75,6 +77,7 @@ class FilesystemBlobStore:
         self._pools = pools
         self._low_water = low_water
         self._durability = Durability(fsync)
+        self._found_by_name = found_by_name
         self._commits = Commits(pools.disk)
         self._clock = clock
         self._capacity: tuple[float, tuple[int, int]] | None = None
@@ -91,7 +94,8 @@ class FilesystemBlobStore:
         """
         self.uid = await self._on_disk(self.paths.prepare, self._durability, self.uid, create=create)
         self._unnamed = await self._on_disk(self.paths.supports_unnamed_files)
-        await self._on_disk(self._durability.prepare, self.paths.uploads)  # it may be a link to another disk
+        if not self._found_by_name:
+            await self._on_disk(self._durability.prepare, self.paths.uploads)  # it may be a link to another disk
 
     def begin(
         self, expect_size: int | None = None, algorithms: Sequence[str] = (), limit: int | None = None

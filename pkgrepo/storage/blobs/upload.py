@@ -20,7 +20,8 @@ sync     fsync of each folder                syncfs
 
 Each step is done for all files before the next one, so that they wait for the disk as often as one. A crash before the
 syncfs may leave a name without its bytes, which is one that nothing refers to: a name is never given twice, a row names
-it after the commit, and whoever looks for copies of a digest computes it.
+it after the commit, and whoever looks for copies of a digest computes it. Stores whose copies are ``found_by_name`` do
+not use it.
 """
 
 from __future__ import annotations

@@ -83,6 +83,17 @@ async def test_start_sets_the_id_and_refuses_another_one(tmp_path, pools):
         await FilesystemBlobStore(tmp_path, name="main", pools=pools, uid="two").start()
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+async def test_a_store_whose_copies_are_found_by_name_never_has_a_name_before_its_bytes(
+    tmp_path, pools, monkeypatch, by_name
+):
+    monkeypatch.setattr(durability, "has_quick_syncfs", lambda _: True)
+    monkeypatch.setattr(durability, "is_little_dirty", lambda: True)
+    store = FilesystemBlobStore(tmp_path, name="main", pools=pools, low_water=0, found_by_name=by_name)
+    await store.start()
+    assert store._durability.prefers_whole() is not by_name
+
+
 async def test_a_root_that_cannot_be_made_is_a_failed_storage(tmp_path, pools):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageFailed):
