@@ -72,7 +72,9 @@ async def download(
     if missing or not files:
         raise NotFound("file", ", ".join(missing) or f"{name} {version}")
     records = [
-        await _file(session, repository, each["path"], each["digests"].get("sha256"), folder, each["size"], force=force)
+        await _file(
+            session, repository, each["path"], each["digests"].get("sha256"), folder, each.get("size", 0), force=force
+        )
         for each in files
     ]
     _tell(session, records)
