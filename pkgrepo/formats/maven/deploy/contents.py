@@ -49,7 +49,7 @@ def read_entries(source: Source, limit: int) -> Iterator[Entry]:
 
     Folders are left out.
 
-    :raises Invalid: it is no archive, is damaged, exceeds a limit of ``pkgrepo.archives.limits``, unpacks to more than
+    :raises Invalid: it is no archive, is damaged, exceeds a limit of ``pkgrepo.archives.source``, unpacks to more than
         ``limit`` bytes, or has a link, a device or an unsafe name
     """
     start = source.read(0, min(4, source.size))
