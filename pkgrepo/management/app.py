@@ -36,7 +36,7 @@ from pkgrepo.management.packages import (
 )
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
-from pkgrepo.management.policy import advisories, osv, recall, rehearsal, rules
+from pkgrepo.management.policy import advisories, osv, quarantine, recall, rehearsal, rules
 from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
@@ -105,6 +105,7 @@ ROOMS = (
     quotas,
     hosts,
     rules,
+    quarantine,
     audit,
     recall,
     backups,

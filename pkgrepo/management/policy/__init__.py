@@ -1,5 +1,5 @@
 """
-What may be served: rules, blocks and quarantine (``rules``), known vulnerabilities (``advisories``, ``osv``).
+What may be served: rules and blocks (``rules``), ``quarantine``, known vulnerabilities (``advisories``, ``osv``).
 
 ``rehearsal`` tries rules before they are saved; ``recall`` says who fetched a version that should not have been served.
 """
