@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import greenlet
+import pytest
 import pytest_twisted
 from attrs import define, evolve, field
 from hypothesis import HealthCheck, Phase, settings
@@ -380,3 +381,38 @@ def now(work: Any) -> Any:
 
 TestRevalidation = RevalidationMachine.TestCase
 TestRevalidation.settings = settings(LONG, max_examples=50, stateful_step_count=40)
+
+
+def test_what_another_process_has_confirmed_after_a_failure_is_fresh() -> None:
+    machine = RevalidationMachine()
+    machine.begin()
+    cached, clock = machine.cached, machine.clock
+    cached.has = 1
+    assert now(machine._ask(revalidate=False)) == ("served", 1, False)
+    clock.advance(TTL_S)
+    cached.has = 503
+    assert now(machine._ask(revalidate=False)) == ("served", 1, True)
+    assert cached.row is not None, "it is kept"
+    cached.row = evolve(cached.row, checked_ms=clock.ms, fresh_until_ms=clock.ms + 1000 * TTL_S)
+    assert now(machine._ask(revalidate=False)) == ("served", 1, False)
+    assert cached.asked == 2
+
+
+def test_what_came_while_it_was_looked_for_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = RevalidationMachine()
+    machine.begin()
+    cached, gate = machine.cached, Deferred[None]()
+    cached.has = 1
+
+    async def find_late(_: InMemory) -> tuple[int | None, UpstreamDocument | None]:
+        monkeypatch.undo()
+        found = cached.content, cached.row
+        await gate
+        return found
+
+    monkeypatch.setattr(InMemory, "find", find_late)
+    late = Deferred.fromCoroutine(machine._ask(revalidate=False))
+    assert now(machine._ask(revalidate=False)) == ("served", 1, False)
+    gate.callback(None)
+    assert late.result == ("served", 1, False)
+    assert cached.asked == 1
