@@ -416,3 +416,16 @@ def test_what_came_while_it_was_looked_for_is_not_asked_for_again(monkeypatch: p
     gate.callback(None)
     assert late.result == ("served", 1, False)
     assert cached.asked == 1
+
+
+def test_what_came_from_a_former_address_is_not_served_as_gone() -> None:
+    machine = RevalidationMachine()
+    machine.begin()
+    cached = machine.cached
+    cached.has = 1
+    assert now(machine._ask(revalidate=False)) == ("served", 1, False)
+    assert cached.row is not None, "it is kept"
+    cached.row = evolve(cached.row, meta={"address": "http://elsewhere.example"})
+    cached.has = 404
+    assert now(outcome_of(machine._ask(revalidate=False))) == ABSENT
+    assert cached.content is None
