@@ -109,10 +109,16 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if binary or (isinstance(val, str) and len(val) > 200) else None
 
 
+def pytest_collection() -> None:
+    """Look for no garbage among modules and tests, which took half the time until the first test."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exclude imported modules from explicit garbage collections, which took half the time of many tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ or what a function returns.
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -116,7 +117,11 @@ class Source:
 
 def load_sources(package: Path) -> list[Source]:
     """The modules in the folder of a package."""
-    return [Source(package.parent, path) for path in sorted(package.rglob("*.py"))]
+    gc.disable()  # it would look through millions of nodes again and again, none of which is garbage
+    try:
+        return [Source(package.parent, path) for path in sorted(package.rglob("*.py"))]
+    finally:
+        gc.enable()
 
 
 def find_statements(sources: Sequence[Source]) -> tuple[list[Statement], list[str]]:
