@@ -310,3 +310,16 @@ async def test_answer_of_a_route_that_has_another_address_now_is_neither_served_
     assert "if-none-match" not in after.requests("/left")[0].fields
     after.misbehave("/left", failing(500), repeat=True)
     assert await world.versions(moved, "left", revalidate=True) == ["2.0.0"]
+
+
+async def test_answer_that_replaces_another_one_is_stored_before_it_is_served(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add("left")
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    await world.settle()
+    world.clock.advance(301)
+    up.add("left", "1.1.0")
+    held = await world.get(proxy, "left")
+    document = await world.core.catalog.look(upstream_documents.find_document, proxy.id, "packument/left")
+    assert (held.stored, document.fetched_ms) == (True, held.document.fetched_ms)
