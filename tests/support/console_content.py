@@ -145,7 +145,7 @@ def _publish_npm(wire: HttpClient, text: str) -> None:
 
 def _make_rules(wire: HttpClient, text: str) -> None:
     """Rules that match nothing of the content, of the server and of a repository."""
-    licences = {"name": text, "match": {"licences": ["AGPL-*", "SSPL-1.0"], "packages": ["acme-*", text]}}
+    licences = {"name": text, "match": {"licences": ["AGPL-*", text], "packages": ["acme-*"]}}
     young = {"name": "young", "match": {"age_days": 7, "source": "cached"}, "exempt": ["acme-*"], "reason": text}
     rules = [licences | {"action": "quarantine", "until": "2099-01-01T00:00:00Z"}, young]
     old = {"name": text, "match": {"prerelease": True}, "keep": {"last": 3, "newer_than_days": 30, "pinned": False}}

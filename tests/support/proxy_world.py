@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,9 @@ from pkgrepo.storage.catalog.server import repositories
 from tests.support.catalogs import publish
 from tests.support.inprocess_server import reactor, server_config
 from tests.support.upstreams.npm import NpmUpstream
+from tests.support.upstreams.server import ScriptedUpstream
+
+U = TypeVar("U", bound=ScriptedUpstream)
 
 START_MS = 1_800_000_000_000
 DAY_S = 86_400
@@ -54,7 +57,7 @@ class ProxyWorld:
         self.clock = ManualClock()
         self.core = Core(self.config, reactor)
         self.core.clock = self.clock  # type: ignore[assignment]
-        self.upstreams: list[NpmUpstream] = []
+        self.upstreams: list[ScriptedUpstream] = []
 
     async def start(self) -> None:
         await self.core.start()
@@ -84,18 +87,22 @@ class ProxyWorld:
 
     def upstream(self) -> NpmUpstream:
         """Start a registry."""
-        self.upstreams.append(NpmUpstream().start())
-        return self.upstreams[-1]
+        return self.started(NpmUpstream())
+
+    def started(self, upstream: U) -> U:
+        """Start an upstream that ends with the others."""
+        self.upstreams.append(upstream.start())
+        return upstream
 
     async def hosted(self, name: str = "own", **others: Any) -> Repository:
         return await self._add(name, "Hosted", {}, {}, **others)
 
-    async def proxy(self, name: str, *upstreams: NpmUpstream, **settings: Any) -> Repository:
+    async def proxy(self, name: str, *upstreams: ScriptedUpstream, format: str = "npm", **settings: Any) -> Repository:
         """Add a proxy with routes ``a``, ``b`` and so on; ``settings`` are for example C{cache_ttl}, C{policy}."""
         routes = [
             {"name": route, "url": each.url, "priority": 0} for route, each in zip("abc", upstreams, strict=False)
         ]
-        return await self._add(name, "Proxy", {"proxy": {"routes": routes}}, settings)
+        return await self._add(name, "Proxy", {"proxy": {"routes": routes}}, settings, format=format)
 
     async def virtual(self, name: str, *members: Repository, resolution: str = "first", **settings: Any) -> Repository:
         config = {"members": [each.uid for each in members], "publish_to": None, "resolution": resolution}
@@ -155,13 +162,20 @@ class ProxyWorld:
         return trace.steps
 
     async def _add(
-        self, name: str, kind: str, config: dict[str, Any], settings: dict[str, Any], **others: Any
+        self,
+        name: str,
+        kind: str,
+        config: dict[str, Any],
+        settings: dict[str, Any],
+        *,
+        format: str = "npm",
+        **others: Any,
     ) -> Repository:
         added: Repository = await self.core.catalog.write(
             repositories.add_repository,
             storage_id=self.core.registry.storages()[0].id,
             name=name,
-            format="npm",
+            format=format,
             type=kind,
             visibility="public",
             config={"type": kind, **config},
