@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
-from twisted.internet.task import LoopingCall
+from twisted.internet.task import LoopingCall, deferLater
 
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.errors import Invalid, PositionLost
@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog.packages.events import (
     last_seq,
     last_seq_of_repository,
 )
+from pkgrepo.storage.catalog.rows import batches
 
 from .envelopes import Announcement, announce, id_of
 
@@ -144,10 +145,18 @@ class EventFeed:
         return self._registry.find_id(event.repository_id)
 
     async def left(self, identity: Identity, repository: Repository, seq: int, wanted: Callable[[str], bool]) -> int:
-        """How many of the ``MOST_COUNTED`` events of a repository after one the caller may see and are ``wanted``."""
+        """
+        How many of the ``MOST_COUNTED`` events of a repository after one the caller may see and are ``wanted``.
+
+        The caller may read the whole repository.
+        """
         found: list[tuple[Event, int]] = await self._catalog.scan(kinds_after, repository.id, seq, MOST_COUNTED)
-        seen = await self._seen(identity, [each for each, _ in found], wanted, named=repository.id)
-        return sum(found[each.seq][1] for each in seen)
+        left = 0
+        for some in batches(found, BATCH):
+            seen = await self._seen(identity, [each for each, _ in some], wanted, named=repository.id)
+            left += sum(found[each.seq][1] for each in seen)
+            await deferLater(self._looking.clock, 0)  # others need the reactor
+        return left
 
     def enter(self, caller: str) -> bool:
         """Count a stream of a caller, until L{leave}. Returns False if there are too many."""

@@ -9,10 +9,13 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList
 
+from pkgrepo.storage.catalog.packages.events import kinds_after
 from pkgrepo.storage.catalog.people.tokens import DAY_MS, announce_expiring
 from pkgrepo.storage.catalog.server.upstream_states import note_upstream
 from pkgrepo.webhooks.feed import MOST_OF_CALLER
 from tests.support.memory_server import WITHOUT_CONDA, Stack, running_stacks
+
+HELD = '{"version":"1.0","quarantined":true}'
 
 
 async def feed(stack: Stack, query: str = "", who: str | None = "admin") -> tuple[list[Any], str]:
@@ -130,6 +133,27 @@ async def test_what_is_left_is_what_the_caller_may_see(stack: Stack) -> None:
 
     assert [await left(query, "ada") for query in ("", "&type=package.*", "&type=package.yanked")] == ["1", "1", "0"]
     assert int(await left("", "admin")) > 1
+    for name in ("else", "other"):
+        await stack.publish("main/py", name, "1.0")
+    assert await left("", "ada") == "3"
+
+
+async def test_of_what_is_in_quarantine_each_package_is_asked_about(stack: Stack) -> None:
+    await stack.add_repository("py", config=WITHOUT_CONDA)
+    for name in ("demo", "else", "other"):
+        await stack.publish("main/py", name, "1.0")
+    await stack.publish("main/py", "demo", "1.1")
+    catalog = stack.assembly.core.catalog
+    repository = stack.assembly.core.registry.find_path("main/py")
+    assert repository is not None
+
+    async def counts() -> list[tuple[bool, int]]:
+        found = await catalog.scan(kinds_after, repository.id, 0, 100)
+        return sorted((bool(each.package_key), count) for each, count in found if each.kind == "published")
+
+    assert await counts() == [(True, 4)]
+    await catalog.write(lambda tx: tx.send("UPDATE event SET data = ? WHERE package_key <> 'demo'", (HELD,)))
+    assert await counts() == [(True, 1), (True, 1), (True, 2)]
 
 
 async def test_a_position_of_another_log_is_refused(stack: Stack) -> None:

@@ -196,16 +196,18 @@ def find_event(r: Reader, seq: int) -> Event | None:
 
 def kinds_after(r: Reader, repository_id: int, seq: int, most: int) -> list[tuple[Event, int]]:
     """
-    Of the next ``most`` events of a repository after ``seq``: one for each package and kind, and how many are like it.
+    Of the next ``most`` events of a repository after ``seq``: one for each kind, and how many are like it.
 
-    The data have ``reason`` and ``quarantined`` where those of the events do, which decide who sees them as what. All
-    other fields are empty, and ``seq`` is the place in the list. Takes some ms: call it on a reader thread.
+    It is for who may read the whole repository: of what is in quarantine alone there is one for each package. The data
+    have ``reason`` and ``quarantined`` where those of the events do, which decide who sees them as what. All other
+    fields are empty, and ``seq`` is the place in the list. Takes some ms: call it on a reader thread.
     """
     sql = """
-        SELECT package_key, kind, reasoned, held, COUNT(*) FROM (
+        SELECT MIN(package_key), kind, reasoned, held, COUNT(*) FROM (
             SELECT package_key, kind, data LIKE ? AS reasoned, data LIKE ? AS held
             FROM event WHERE repository_id = ? AND seq > ? ORDER BY seq LIMIT ?
-        ) e GROUP BY package_key, kind, reasoned, held
+        ) e
+        GROUP BY kind, reasoned, held, package_key = '', CASE WHEN held THEN package_key ELSE '' END
         """
     parameters = ('%"reason":%', '%"quarantined":true%', repository_id, seq, most)
     found: list[tuple[Event, int]] = []

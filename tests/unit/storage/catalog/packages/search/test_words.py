@@ -116,6 +116,30 @@ def test_packages_made_from_others_are_left_out(catalog: Any, way: Sizes) -> Non
     assert search(catalog, "pad", limit=2, derived=False, sizes=way) == ["pad", "pad-b"]
 
 
+def test_packages_without_downloads_are_read_only_until_there_are_enough(catalog: Any) -> None:
+    plans: list[str] = []
+
+    class Planned:
+        """A reader that asks for the plan of each query, too."""
+
+        def __init__(self, reader: Any) -> None:
+            self._reader = reader
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._reader, name)
+
+        def all(self, sql: str, parameters: Any) -> Any:
+            plan = " ".join(str(row[3]) for row in self._reader.all(f"EXPLAIN QUERY PLAN {sql}", parameters))
+            plans.extend([plan] if "downloads = 0" in sql else [])
+            return self._reader.all(sql, parameters)
+
+    sizes = WAYS["by-downloads"]
+    catalog.peek(lambda r: search_packages(Planned(r), [catalog.repository.id], ["pad"], 10, sizes=sizes))
+    assert plans
+    assert "package_downloads (repository_id=? AND downloads=?)" in plans[0]
+    assert "TEMP B-TREE" not in plans[0]
+
+
 def test_the_index_follows_packages_that_come_and_go(catalog: Any) -> None:
     added = add(catalog, "xylophone")
     assert search(catalog, "lopho") == ["xylophone"]
