@@ -203,7 +203,7 @@ class Walk:
         if isinstance(error, UpstreamMismatch) and (place is None or place != self._tried_twice):
             self._tried_twice = place
             return True
-        if search is None or place is None or place is search.left:  # another process has asked, or none is left
+        if search is None or place is None or place not in search.rest:  # another process has asked, or it was left
             return False
         goes_on = search.leave(place, error)
         _note_unasked(search)

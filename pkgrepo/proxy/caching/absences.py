@@ -6,6 +6,7 @@ They are bounded, since any client can ask for any name. The other processes are
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -14,12 +15,14 @@ from attrs import define, field
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Repository
-from pkgrepo.proxy.caching.states import absence
+from pkgrepo.proxy.caching.states import absence, fresh_until_ms
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
-MOST_ABSENT: Final = 20_000
+MEMORY: Final = 24 * 1024 * 1024  # bytes; some 20,000 absences
+ROW: Final = 600  # bytes, without its key and steps
+STEP: Final = 360
 
 
 @define(eq=False)
@@ -32,7 +35,7 @@ class NegativeCache:
 
     _clock: Clock
     _on_note: Callable[[int, UpstreamDocument], None] = lambda *_: None
-    _absences: Lru[tuple[int, str], UpstreamDocument] = field(factory=lambda: Lru(MOST_ABSENT), init=False)
+    _absences: Lru[tuple[int, str], UpstreamDocument] = field(factory=lambda: Lru(MEMORY), init=False)
 
     def find(self, repository_id: int, key: str) -> UpstreamDocument | None:
         """The row that tells that no upstream had it, also a long while ago; None if that is not known."""
@@ -41,10 +44,11 @@ class NegativeCache:
     def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
         """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""
         row = self.find(repository.id, key)
-        if row is not None and row.fresh_until_ms > self._clock.now_ms():
+        until_ms = 0 if row is None else fresh_until_ms(repository, row)
+        if row is not None and until_ms > self._clock.now_ms():
             if trace is not None:
                 trace.recall(repository.path, row.trace)
-                trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=row.fresh_until_ms)
+                trace.add(StepKind.CACHED, repository=repository.path, fresh_until_ms=until_ms)
             raise NotFound(what, key)
 
     def note(self, repository: Repository, key: str, trace: Trace) -> None:
@@ -60,7 +64,7 @@ class NegativeCache:
         """Remember it in this process, unless something later is known."""
         known = self.find(repository_id, row.key)
         if known is None or known.checked_ms <= row.checked_ms:
-            self._absences.put((repository_id, row.key), row)
+            self._absences.put((repository_id, row.key), row, ROW + sys.getsizeof(row.key) + STEP * len(row.trace))
 
     def drop(self, repository_id: int, keys: Sequence[str]) -> None:
         """Forget some keys."""

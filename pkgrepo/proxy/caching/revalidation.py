@@ -296,10 +296,11 @@ class Revalidation:
                 end(found)
 
     async def _ask(self, cached: Cached[C], kept: Kept[C], trace: Trace) -> Current[C]:
+        asked_ms = self._clock.now_ms()
         try:
             found = await cached.ask(kept, trace)
         except NotFound:
-            found = await self._keep_gone(cached, kept, trace) or await self._keep_absent(cached, kept, trace)
+            found = await self._keep_gone(cached, kept, trace) or await self._keep_absent(cached, kept, trace, asked_ms)
         except FAILURES as error:
             if not kept.state.serves_after(error, of_many=cached.of_many):
                 raise
@@ -337,9 +338,9 @@ class Revalidation:
         row = evolve(row, trace=trace.store())
         return Current(await cached.renew(kept.content, row), Outcome.STALE, row.fresh_until_ms, row)
 
-    async def _keep_absent(self, cached: Cached[C], kept: Kept[C], trace: Trace) -> Current[Any]:
-        """That no upstream has it, in the place of what is kept."""
-        row = absence(cached.repository, cached.key, self._clock.now_ms(), trace, kept.row)
+    async def _keep_absent(self, cached: Cached[C], kept: Kept[C], trace: Trace, asked_ms: int) -> Current[Any]:
+        """That no upstream has it, in the place of what is kept; what another process got meanwhile is served."""
+        row = absence(cached.repository, cached.key, asked_ms, trace, kept.row)
         if kept.content is not None:
             await cached.drop(row)
         self._negative_cache.add_everywhere(cached.repository, row)

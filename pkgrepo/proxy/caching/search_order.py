@@ -82,7 +82,6 @@ class RouteSearch:
     order: SearchOrder = field(kw_only=True)
     _is_known: Callable[[Place], bool] = field(kw_only=True)
     _repository: str = field(kw_only=True, default="")
-    left: Place | None = field(default=None, init=False)  # the last that failed
 
     async def first(self, ask: Callable[[Place], Awaitable[T]], absent: NotFound) -> T:
         """
@@ -105,7 +104,6 @@ class RouteSearch:
 
     def leave(self, place: Place, error: PkgrepoError) -> bool:
         """Note that a place failed. Returns whether another one is asked, by none of the names at the same route."""
-        self.left = place
         self.note(failed_step(error), place, at_ms=self._clock.now_ms(), why=str(error))
         self.order.fail(error, known=self._is_known(place))
         others = [each for each in self.rest if each.route is not place.route]

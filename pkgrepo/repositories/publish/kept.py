@@ -10,7 +10,7 @@ Clients ask for the metadata of a wheel before they ask for the wheel, in which 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from attrs import define, evolve
@@ -19,7 +19,7 @@ from twisted.internet.task import deferLater
 from pkgrepo.concurrency.batches import BatchDelay, Batches
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import Actor, Repository
+from pkgrepo.model import Actor, File, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.storage.catalog.packages.release_batches import find_files
@@ -110,20 +110,21 @@ class KeptTogether:
             for file in each.release.files
         }
         for each in batch:
-            release = each.release
+            release, there = each.release, dict[str, File]()
             if len(release.files) == 1 or release.renews:
                 continue
-            paths = [file.path for file in release.files]
-            there = await self._catalog.look(find_files, each.repository.id, paths)
-            known = {path: file.sha256 for path, file in there.items()}
-            new = [
+            with suppress(StorageFull, StorageFailed):  # else the copies would belong to nobody
+                there = await self._catalog.look(find_files, each.repository.id, [file.path for file in release.files])
+            known = {path: file.sha256 for path, file in there.items() if file.locator}
+            surplus = [
                 file
                 for file in release.files
-                if file.blob.sha256 not in (known.get(file.path), alone.get((each.repository.id, file.path)))
+                if file.blob.sha256 in (known.get(file.path), alone.get((each.repository.id, file.path)))
+                and file.blob.locator in each.claim.waiting
             ]
-            if new and len(new) < len(paths):
-                each.release = evolve(release, files=tuple(new))
-                await each.claim.leave_out([file.blob.locator for file in release.files if file not in new])
+            if surplus and len(surplus) < len(release.files):
+                each.release = evolve(release, files=tuple(file for file in release.files if file not in surplus))
+                await each.claim.leave_out([file.blob.locator for file in surplus])
         await self._keep(batch)
 
     async def _keep(self, batch: Sequence[Kept]) -> None:

@@ -218,12 +218,10 @@ class Claim:
             raise failed
 
     async def leave_out(self, locators: Iterable[str]) -> None:
-        """Remove those of some copies that still wait for their commit."""
+        """Remove some copies, which are ``waiting``."""
         for each in locators:
-            upload = self.waiting.pop(each, None)
-            if upload is not None:
-                self._locators = [other for other in self._locators if other != each]
-                await upload.abort()
+            self._locators = [other for other in self._locators if other != each]
+            await self.waiting.pop(each).abort()
 
     async def delete(self, locators: Collection[str] | None = None) -> None:
         """Remove the copies at these locators, or all."""

@@ -28,6 +28,7 @@ from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied, UpstreamFaile
 from pkgrepo.model import SYSTEM, Repository, RepositoryType
 from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation
+from pkgrepo.proxy.caching.states import KeptState
 from pkgrepo.proxy.purge import Selection
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.upkeep.jobs import NoProgress
@@ -429,3 +430,27 @@ def test_what_came_from_a_former_address_is_not_served_as_gone() -> None:
     cached.has = 404
     assert now(outcome_of(machine._ask(revalidate=False))) == ABSENT
     assert cached.content is None
+
+
+def test_what_came_while_an_upstream_was_slow_to_say_that_it_has_nothing_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = RevalidationMachine()
+    machine.begin()
+    cached, clock, gate = machine.cached, machine.clock, Deferred[None]()
+
+    async def ask_late(_self: InMemory, _kept: Kept[int], _trace: Trace) -> Current[int]:
+        await gate
+        raise NotFound("image", "demo")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(InMemory, "ask", ask_late)
+        late = Deferred.fromCoroutine(outcome_of(machine._ask(revalidate=False)))
+    clock.advance(1)
+    cached.has = 1
+    now(cached.ask(Kept(None, None, KeptState.NONE), Trace()))  # another process asks, and keeps it
+    clock.advance(1)
+    gate.callback(None)
+    assert late.result == ABSENT
+    assert now(machine._ask(revalidate=False)) == ("served", 1, False)
+    assert cached.asked == 1

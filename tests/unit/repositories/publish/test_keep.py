@@ -6,9 +6,10 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, gathe
 from twisted.internet.task import Clock
 
 from pkgrepo.concurrency.batches import BatchDelay
-from pkgrepo.errors import FileExists, StorageFull
+from pkgrepo.errors import FileExists, StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.kept import KeptTogether
+from pkgrepo.storage.catalog.blobs.blobs import mark_suspect
 from pkgrepo.storage.catalog.packages import files
 from tests.support.inprocess_server import until
 from tests.support.python_packages import make_wheel
@@ -161,6 +162,49 @@ async def test_metadata_that_come_alone_are_stored_once(world, commits, at_once)
     paths = [row[0] for row in world.catalog.peek(lambda reader: reader.all("SELECT path FROM file"))]
     assert len(paths) == 4
     assert sum(path.endswith(".metadata") for path in paths) == 2
+    assert named(world) == world.copies()
+
+
+async def keep_again(world, *, parts):
+    """Keep one file of a wheel (by its place in the release), and then the wheel, whose commit has begun."""
+    async with world.publisher.stage(world.repository) as staged:
+        first, whole = [await world.release(staged, *WHEELS[1]) for _ in range(2)]
+        first = evolve(first, files=first.files[parts])
+        await world.publisher.keep(world.repository, first, staged, SYSTEM, world.format.index)
+        stored = [find_path(world, each.path) for each in first.files]
+        yield stored
+        staged.commit_early(whole.files[0].blob)
+        await world.publisher.keep(world.repository, whole, staged, SYSTEM, world.format.index)
+    yield [find_path(world, each.path) for each in whole.files]
+
+
+def find_path(world, path):
+    return world.catalog.peek(files.find_file, world.repository.id, path)
+
+
+async def test_a_copy_whose_commit_has_begun_is_removed_if_it_is_surplus(world, commits):
+    commits.gate.callback(None)
+    assert [len(kept) async for kept in keep_again(world, parts=slice(1))] == [1, 2]
+    assert named(world) == world.copies()
+
+
+async def test_metadata_whose_bytes_are_lost_are_stored_again_with_their_wheel(world, commits):
+    commits.gate.callback(None)
+    keeping = keep_again(world, parts=slice(1, 2))
+    (lost,) = await anext(keeping)
+    await world.catalog.write(mark_suspect, lost.storage_id, lost.sha256, lost.locator)
+    assert all(each.locator for each in await anext(keeping))
+
+
+async def test_files_are_kept_although_it_cannot_be_read_which_are_there(world, commits, monkeypatch):
+    commits.gate.callback(None)
+
+    async def failing(*_args, **_kwargs):
+        raise StorageFailed("catalog")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.catalog, "look", failing)
+        await gatherResults(await start(world, WHEELS))
     assert named(world) == world.copies()
 
 
