@@ -168,6 +168,12 @@ class Connection(TwistedProtocol):
         self.socket.unregisterProducer()
         self.socket.registerProducer(self, True)
 
+    def write_now(self, data: bytes) -> None:
+        """Write at once what the kernel takes of a piece of a body, however long, and the rest when it is ready."""
+        sent = self.send_now(b"", data)
+        if sent < len(data):
+            self.transport.write(data[sent:] if sent else data)
+
     def write(self, data: bytes) -> None:
         """Write when the socket is ready."""
         self.transport.write(data)

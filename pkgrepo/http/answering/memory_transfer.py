@@ -218,4 +218,4 @@ class _BoundedConsumer:
             if not self._request.startedWriting:
                 self._begin()
             self._request.sentLength += len(data)
-            self._request.channel.write(data)
+            self._request.channel.write_now(data)

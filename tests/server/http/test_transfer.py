@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import pytest_twisted
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.http.answering import file_transfer
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.limits import HttpLimits
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Response, text_response
+from pkgrepo.storage.blobs.reading import PausableProducer
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
 from tests.support.socket_server import Server, blocking, connect, descriptors_of, read_to_end, talk, turn
@@ -136,6 +138,35 @@ async def test_a_reader_with_a_tiny_window_gets_the_whole_file(data: bytes, file
 
     (answer,) = parse_answers(await blocking(read_slowly))
     assert answer.body == data
+    await server.stop()
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_a_body_that_delivers_itself_waits_for_a_slow_reader(data: bytes, tmp_path: Path, tls: bool) -> None:
+    size = 8 * SIZE  # more than the buffers of both kernels hold
+    producer = PausableProducer()
+    paused: Deferred[None] = Deferred()
+
+    async def deliver(consumer: IConsumer, start: int, end: int) -> None:
+        consumer.registerProducer(producer, True)
+        for _ in range(start, end, SIZE):
+            waiting = Deferred.fromCoroutine(producer.wait_while_paused())
+            if not (waiting.called or paused.called):
+                paused.callback(None)
+            await waiting
+            for at in range(0, SIZE, 300_000):
+                consumer.write(data[at : at + 300_000])
+        consumer.unregisterProducer()
+
+    async def answer(_: Request) -> Response:
+        return Response(body=Content(size, deliver=deliver))
+
+    server = Server(answer, make_certificate(tmp_path) if tls else None)
+    with await blocking(connect, server) as client:
+        await blocking(client.sendall, get(fields=CLOSE))
+        await paused
+        (received,) = parse_answers(await blocking(read_to_end, client))
+    assert received.body == data * 8
     await server.stop()
 
 
