@@ -72,9 +72,9 @@ def ownership(repository: Repository, package: str) -> Ownership:
     return Ownership(patterns=patterns, project_key=project_key, claim=claim, claim_key=claim_key)
 
 
-def check_pattern(repository: Repository, pattern: str, package_key: Callable[[str], str]) -> str:
+def check_pattern(repository: Repository, pattern: str, package_key: Callable[[str], str]) -> None:
     """
-    A binding as it is compared, of a repository whose format makes the keys of names by ``package_key``.
+    Check a binding of a repository whose format makes the keys of names by ``package_key``.
 
     :raises Invalid: it can match no package, so that it would protect nothing
     """
@@ -99,7 +99,9 @@ def check_pattern(repository: Repository, pattern: str, package_key: Callable[[s
         key = package_key(sample or stem)
     except Invalid:
         raise Invalid(f"{pattern!r} matches no package of {repository.path}; write {forms}", "/pattern") from None
-    return pattern if sample else key + pattern[len(stem) :]
+    if key != (sample or stem):  # stored in that form, it would not be what `repo apply` has declared
+        compared = key if sample else key + pattern[len(stem) :]
+        raise Invalid(f"{pattern!r} matches no package of {repository.path}, but {compared!r} does", "/pattern")
 
 
 def read_owner(r: Reader, repository: Repository, package: str) -> Project | None:

@@ -199,9 +199,9 @@ async def bind(call: Call, body: BindingGiven, key: str) -> ProjectRecord:
     """The answer is 409 if another project owns the same pattern, 422 if it could match no package."""
     project = await find_project(call, key)
     repository = await get_repository(call.registry, body.repository, "/repository")
-    pattern = check_pattern(repository, body.pattern, call.services.formats[repository.format].package_key)
-    entry = call.entry(project.key, {"repository": repository.path, "pattern": pattern})
-    await call.write(entry, projects.bind_names, repository.id, pattern, project.id)
+    check_pattern(repository, body.pattern, call.services.formats[repository.format].package_key)
+    entry = call.entry(project.key, {"repository": repository.path, "pattern": body.pattern})
+    await call.write(entry, projects.bind_names, repository.id, body.pattern, project.id)
     return await project_record(call, project)
 
 
