@@ -52,6 +52,16 @@ def keep_tag(
     upstream_documents.put_document(tx, repository, tag, None, now_ms)
 
 
+def renew_tag(
+    tx: Transaction, repository: Repository, image: str, name: str, digest: str, tag: UpstreamDocument, now_ms: int
+) -> None:
+    """Store the state of a tag that stays, unless another process has moved it meanwhile."""
+    package = packages.find_package(tx, repository.id, image)
+    found = None if package is None else tags.find_tag(tx, package.id, name)
+    if found is not None and found.digest == digest:
+        upstream_documents.put_document(tx, repository, tag, None, now_ms)
+
+
 def drop_tag(tx: Transaction, repository: Repository, image: str, name: str, key: str, now_ms: int) -> None:
     """Remove a tag that its upstream does not have any more, with its state; ``key`` is that of the state."""
     upstream_documents.remove_document(tx, repository, key)

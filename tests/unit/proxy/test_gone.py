@@ -9,8 +9,14 @@ from urllib.parse import urlencode
 
 import pytest
 import pytest_twisted
-from attrs import frozen
+from attrs import evolve, frozen
 
+from pkgrepo.errors import NotFound
+from pkgrepo.formats.container.proxied.holders import Places, tag_key
+from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
+from pkgrepo.model import Repository
+from pkgrepo.repositories.images.cached import keep_tag
+from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.images import make_image
 from tests.support.memory_server import Reply, Stack, running_stacks
@@ -196,6 +202,50 @@ async def test_a_route_that_is_not_asked_for_it_any_more_leaves_nothing_behind(s
     scene.behave(UNKNOWN)
     scene.advance(301)
     assert await scene.get() == (404, False)
+
+
+@pytest.mark.parametrize("server", ["tag"], indirect=True)
+async def test_a_tag_that_another_process_moves_meanwhile_stays_there(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.up.push("demo", make_image("b"), "2", "2")
+    await scene.build()
+    path = scene.kind.path
+    digests = [(await scene.stack.call("GET", f"{path[:-1]}{tag}")).headers["docker-content-digest"] for tag in "12"]
+    catalog = scene.stack.assembly.core.catalog
+
+    async def moved(self: Places, repository: Repository, image: str, *_: Any) -> Any:
+        row = await catalog.look(upstream_documents.find_document, repository.id, tag_key(image, "1"))
+        moved = evolve(row, meta={**row.meta, "digest": digests[1]})
+        await catalog.write(keep_tag, repository, image, "1", digests[1], moved, scene.clock.ms)
+        raise NotFound("image", image)
+
+    scene.advance(301)
+    with monkeypatch.context() as patch:
+        patch.setattr(Places, "first", moved)
+        assert await scene.get() == scene.stale
+    scene.behave(failing(503))
+    scene.advance(61)
+    reply = await scene.stack.call("GET", path)
+    assert reply.headers["docker-content-digest"] == digests[1]
+
+
+@pytest.mark.parametrize("server", ["tag"], indirect=True)
+async def test_a_manifest_that_is_evicted_while_its_tag_is_confirmed_is_fetched(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.build()
+    assert await scene.get() == (200, False)
+    image = make_image("b")
+    scene.up.push("demo", image, "1")
+    scene.advance(301)
+
+    async def was_kept(*_: Any) -> bool:
+        return True
+
+    monkeypatch.setattr(UpstreamManifests, "is_kept", was_kept)
+    reply = await scene.stack.call("GET", scene.kind.path)
+    assert (reply.headers["docker-content-digest"], "warning" in reply.headers) == (image.digest, False)
 
 
 @each_kind

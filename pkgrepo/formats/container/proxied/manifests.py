@@ -9,6 +9,7 @@ not kept by GET: registries limit the number of these.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -41,7 +42,7 @@ from pkgrepo.proxy.caching.states import ttl_ms
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.download import is_page
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag
+from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag, renew_tag
 from pkgrepo.repositories.images.push import Push
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog import upstream_documents
@@ -212,8 +213,9 @@ class _Tag(Cached[Manifest | None]):
                 row = self._row(place, kept.row, str(digest))
                 trace.add(StepKind.CONFIRMED, what=f"{place.name}:{tag}", digest=str(digest), **times_of(row))
                 row = evolve(row, trace=trace.store())
-                await manifests.publisher.change(keep_tag, self.repository, self.package, tag, str(digest), row)
-                return Current(None, Outcome.CONFIRMED, row.fresh_until_ms)
+                with suppress(NotFound):  # it was removed meanwhile, which does not mean that upstreams lack it
+                    await manifests.publisher.change(keep_tag, self.repository, self.package, tag, str(digest), row)
+                    return Current(None, Outcome.CONFIRMED, row.fresh_until_ms)
             fetched = await manifests.fetch(place, tag if digest is None else str(digest), digest)
             stored = await manifests.keep(self.target, fetched, trace, tag, partial(self._row, place, kept.row))
             return Current(None, Outcome.MISS, 0 if stored is None else stored.fresh_until_ms)
@@ -238,7 +240,7 @@ class _Tag(Cached[Manifest | None]):
         assert content is not None, "it is kept"
         row = evolve(row, meta={**row.meta, "digest": content.digest})
         change = self.manifests.publisher.change
-        await change(keep_tag, self.repository, self.package, self.tag, content.digest, row)
+        await change(renew_tag, self.repository, self.package, self.tag, content.digest, row)
         return content
 
     async def drop(self, _absence: UpstreamDocument) -> None:
