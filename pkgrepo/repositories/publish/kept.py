@@ -123,8 +123,11 @@ class KeptTogether:
                 and file.blob.locator in each.claim.waiting
             ]
             if surplus and len(surplus) < len(release.files):
-                each.release = evolve(release, files=tuple(file for file in release.files if file not in surplus))
-                await each.claim.leave_out([file.blob.locator for file in surplus])
+                new = tuple(file for file in release.files if file not in surplus)
+                each.release = evolve(release, files=new)
+                await each.claim.leave_out(
+                    {file.blob.locator for file in surplus} - {file.blob.locator for file in new}
+                )
         await self._keep(batch)
 
     async def _keep(self, batch: Sequence[Kept]) -> None:
