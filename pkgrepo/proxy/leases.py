@@ -93,6 +93,7 @@ class Turns:
             if self._reactor.seconds() >= ends_at:
                 return Turn(lambda: None)
             self._tell(name)
+            self.hurry(name)  # if it is this process that stores the response before
             await deferLater(self._reactor, pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         self._mine[name] = ExitStack()

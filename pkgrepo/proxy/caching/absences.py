@@ -36,6 +36,7 @@ class NegativeCache:
     _clock: Clock
     _on_note: Callable[[int, UpstreamDocument], None] = lambda *_: None
     _absences: Lru[tuple[int, str], UpstreamDocument] = field(factory=lambda: Lru(MEMORY), init=False)
+    _forgotten_ms: dict[int, int] = field(factory=dict, init=False)  # when, by the ids of repositories
 
     def find(self, repository_id: int, key: str) -> UpstreamDocument | None:
         """The row that tells that no upstream had it, also a long while ago; None if that is not known."""
@@ -61,9 +62,10 @@ class NegativeCache:
         self._on_note(repository.id, row)
 
     def add(self, repository_id: int, row: UpstreamDocument) -> None:
-        """Remember it in this process, unless something later is known."""
+        """Remember it in this process, unless something later is known, or it was asked before ``forget``."""
         known = self.find(repository_id, row.key)
-        if known is None or known.checked_ms <= row.checked_ms:
+        since_ms = self._forgotten_ms.get(repository_id, 0) if known is None else known.checked_ms
+        if row.checked_ms >= since_ms:
             self._absences.put((repository_id, row.key), row, ROW + sys.getsizeof(row.key) + STEP * len(row.trace))
 
     def drop(self, repository_id: int, keys: Sequence[str]) -> None:
@@ -73,6 +75,7 @@ class NegativeCache:
 
     def forget(self, repository: Repository) -> None:
         """Forget all of a repository: upstreams are asked again."""
+        self._forgotten_ms[repository.id] = self._clock.now_ms()
         for place in self._absences:
             if place[0] == repository.id:
                 self._absences.pop(place)

@@ -79,6 +79,17 @@ def test_the_first_process_hurries_while_another_one_waits(processes: tuple[Proc
     assert first.hurried == 0
 
 
+def test_a_process_hurries_while_a_client_of_its_own_waits_for_what_it_stores(
+    processes: tuple[Process, Process], clock: Clock
+) -> None:
+    first, _ = processes
+    turn, waiting = first.begin(), first.begin()
+    assert (waiting.called, first.hurried > 0) == (False, True)
+    turn.result.end()
+    clock.advance(0.1)
+    assert (waiting.called, first.hurried) == (True, 0)
+
+
 def test_a_process_waits_for_a_while_only(processes: tuple[Process, Process], clock: Clock) -> None:
     first, second = processes
     turn, waiting = first.begin(), second.begin()

@@ -6,6 +6,7 @@ import pytest
 
 from pkgrepo.errors import NotFound
 from pkgrepo.proxy.caching.absences import MEMORY, ROW, NegativeCache
+from pkgrepo.proxy.caching.states import absence
 from pkgrepo.proxy.trace import StepKind, Trace
 from tests.support.proxy_world import ManualClock
 from tests.unit.proxy.caching.test_states import proxy
@@ -23,6 +24,18 @@ def test_an_absence_counts_for_no_longer_than_the_repository_says_by_now(clock: 
     with pytest.raises(NotFound):
         absences.check(before, "file/a")
     absences.check(proxy(cache={"negative_ttl": 30}), "file/a")
+
+
+def test_what_was_asked_before_all_is_forgotten_is_not_remembered(clock: ManualClock) -> None:
+    absences, repository = NegativeCache(clock), proxy()
+    before = absence(repository, "file/a", clock.now_ms(), Trace())
+    clock.advance(1)
+    absences.forget(repository)
+    absences.add(repository.id, before)
+    absences.check(repository, "file/a")
+    absences.note(repository, "file/a", Trace())
+    with pytest.raises(NotFound):
+        absences.check(repository, "file/a")
 
 
 @pytest.mark.parametrize(("length", "steps"), [(30_000, 0), (10, 20)], ids=["keys", "steps"])
