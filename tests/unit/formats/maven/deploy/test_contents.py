@@ -32,9 +32,9 @@ MAKERS = [make_zip, make_tar, make_tar_gz]
 NONE = DeployRequirements()
 
 
-def check(data, requirements=NONE, limit=LIMIT, **limits):
+def check(data, requirements=NONE, limit=LIMIT):
     contents, problems = Contents(), Problems()
-    list(survey(Source(data, "the bundle"), limit, contents, problems, **limits))
+    list(survey(Source(data, "the bundle"), limit, contents, problems))
     return check_contents(contents, requirements, problems), contents, problems
 
 
@@ -263,9 +263,10 @@ def test_other_bytes_are_no_archive():
             check(data)
 
 
-def test_more_files_than_the_limit_are_refused():
-    assert problems_of(ONE, most_files=3) == {}
-    found = check(make_zip({**ONE, **TWO}), most_files=3)[2]
+def test_more_files_than_the_limit_are_refused(monkeypatch):
+    monkeypatch.setattr("pkgrepo.formats.maven.deploy.contents.MOST_FILES", 3)
+    assert problems_of(ONE) == {}
+    found = check(make_zip({**ONE, **TWO}))[2]
     assert (found.status, found.texts()[""]) == (413, ["a deployment has at most 3 files"])
 
 

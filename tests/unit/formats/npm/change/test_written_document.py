@@ -21,10 +21,10 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def read(body: bytes, **limits: int) -> WrittenDocument:
+def read(body: bytes) -> WrittenDocument:
     scanner = PublishScanner()
     scanner.feed(body)
-    return read_written(scanner.finish(), **limits)
+    return read_written(scanner.finish())
 
 
 def take_all(text: bytes) -> dict[str, Any]:
@@ -114,9 +114,10 @@ def test_members_are_those_that_a_whole_document_parser_finds(document: dict[str
     assert take_all(json.dumps(document, indent=indent, ensure_ascii=False).encode()) == document
 
 
-def test_versions_of_a_document_are_counted() -> None:
+def test_versions_of_a_document_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pkgrepo.formats.npm.change.written_document.MOST_VERSIONS", 3)
     document: dict[str, Any] = {"name": "x", "versions": {f"1.0.{n}": {} for n in range(3)}}
-    assert len(read(json.dumps(document).encode(), most_versions=3).versions or ()) == 3
+    assert len(read(json.dumps(document).encode()).versions or ()) == 3
     document["versions"]["2.0.0"] = {}
     with pytest.raises(Invalid, match="more than 3 versions"):
-        read(json.dumps(document).encode(), most_versions=3)
+        read(json.dumps(document).encode())
