@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from attrs import define, evolve, frozen
 
@@ -12,7 +13,7 @@ from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamD
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, Version
 from pkgrepo.proxy.caching.states import FAILURES
-from pkgrepo.proxy.format import Latest, Proxied
+from pkgrepo.proxy.format import Latest, MemberParts, Proxied
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import NameReserved, NameRetired
 from pkgrepo.repositories.clock import Clock, from_ms
@@ -152,7 +153,12 @@ class Explanation:
 
 @define(eq=False, kw_only=True)
 class Explainer:
-    """Explains packages of ``formats``, which are by name, as are their ``version_keys``."""
+    """
+    Explains packages of ``formats``, which are by name, as are their ``version_keys``.
+
+    ``in_turn`` awaits work on the documents of a package of a view when it is its turn, but no upstream: it is given
+    the repository, the work and the key of the package.
+    """
 
     _catalog: ICatalog
     _clock: Clock
@@ -161,6 +167,7 @@ class Explainer:
     _files: PackageFiles
     _formats: Mapping[str, Proxied]
     _version_keys: Mapping[str, Callable[[str], str]]
+    _in_turn: Callable[..., Awaitable[Any]]
 
     async def explain(
         self, repository: Repository, key: str, *, version_key: str | None = None, revalidate: bool = False
@@ -173,7 +180,8 @@ class Explainer:
             found = evolve(found, serving=[_serving(each) for each in members.serving])
             if repository.view is not None:
                 await self._note_unknown(trace, members, repository.view.at_ms, format_.package_of(key))
-            parts = await self._resolver.parts(members, key, format_.latest_form, trace)
+            join = partial(self._resolver.parts, members, key, format_.latest_form, trace)
+            parts: Sequence[MemberParts] = await self._in_turn(repository, join, package=key)
             found = evolve(found, latest=await self._pools.cpu(format_.latest, key, parts))
             if version_key is not None:
                 found = await self._with_version(repository, found, members, key, version_key)

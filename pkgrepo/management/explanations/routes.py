@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import partial
 
 from pkgrepo.errors import Invalid
 from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
@@ -77,6 +76,7 @@ def _explainer(call: Call) -> Explainer:
         files=shared.proxy.package_files,
         formats={name: each.proxied for name, each in formats.items() if each.proxied is not None},
         version_keys={name: each.version_key for name, each in formats.items()},
+        in_turn=shared.view_turns.make,
     )
 
 
@@ -85,8 +85,7 @@ async def _explain(call: Call, repository: Repository, key: str, version: str | 
     if format_.explain is not None:
         return await format_.explain(call.services.shared, repository, key, version, revalidate=refresh)
     version_key = None if version is None else format_.version_key(version)
-    explain = partial(_explainer(call).explain, repository, key, version_key=version_key, revalidate=refresh)
-    return await call.shared.view_turns.make(repository, explain, package=key)
+    return await _explainer(call).explain(repository, key, version_key=version_key, revalidate=refresh)
 
 
 async def _find(call: Call) -> tuple[Repository, str]:

@@ -10,11 +10,13 @@ from urllib.parse import urlencode
 
 import pytest
 import pytest_twisted
+from twisted.internet.defer import Deferred
 
-from tests.support.inprocess_server import turn
+from tests.support.inprocess_server import turn, until
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.upstreams.faults import failing
+from tests.support.upstreams.messages import HEAD, Fault
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 
@@ -303,3 +305,21 @@ async def test_a_route_for_other_names_is_said_not_to_be_asked(stack: Stack, up:
     sentence = "route up of main/mirror is not asked: its packages have other names"
     assert [each["sentence"] for each in found["steps"]][:1] == [sentence]
     assert up.count() == 0
+
+
+async def test_documents_of_views_do_not_wait_for_an_upstream_that_is_asked_to_explain(
+    stack: Stack, up: NpmUpstream
+) -> None:
+    up.add("left")
+    up.misbehave("/left", Fault(pause_at=HEAD))
+    await add_proxy(stack, "mirror", up)
+    await add(stack, "own", {"type": "Hosted"})
+    assert (await stack.call("PUT", "/repositories/main/own/mine", raw=make_publish("mine", "1.0.0"))).status == 201
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    asked = Deferred.fromCoroutine(ask(stack, "mirror", "left", at=now))
+    await until(up.count)
+    reply = await stack.call("GET", f"/repositories/main/own@{now}/mine", who=None)
+    assert (reply.status, [*json.loads(reply.body)["versions"]]) == (200, ["1.0.0"])
+    assert not asked.called
+    up.release("/left")
+    assert (await asked).status == 200

@@ -148,6 +148,7 @@ async def explain_package(
         files=services.proxy.package_files,
         formats={repository.format: proxied},
         version_keys={repository.format: version_key},
+        in_turn=services.view_turns.make,
     )
     key = None if version is None else version_key(version)
     steps = []
