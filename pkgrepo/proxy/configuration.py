@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -85,7 +86,8 @@ class ProxyConfig:
     asked again. ``negative_ttl_s``: how long it is remembered that an upstream does not have something.
     ``stale_if_gone_s``: how long something is served after the upstream has removed it; None: as its kind says.
     ``max_bytes``, ``unused_days``: limits of the cache, None for none. With ``replicas`` the routes are copies of each
-    other: while one fails, the next ones are asked also for what they have not served before.
+    other: while one fails, the next ones are asked also for what they have not served before. ``routes_digest`` tells
+    routes from others, also those with other credentials or for other packages.
     """
 
     routes: tuple[Route, ...]
@@ -97,6 +99,7 @@ class ProxyConfig:
     rules: Rules = Rules()
     replicas: bool = False
     follows: Followed | None = None
+    routes_digest: str = ""
 
 
 @frozen
@@ -185,6 +188,7 @@ def _make_proxy(repository: Repository) -> ProxyConfig:
         rules=_rules(repository),
         replicas=bool(repository.settings.get("routes_are_replicas")),
         follows=_followed(repository, given[0]),
+        routes_digest=sha256(msgspec.json.encode(repository.config["proxy"])).hexdigest()[:16],
     )
 
 

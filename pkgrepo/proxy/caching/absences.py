@@ -15,7 +15,7 @@ from attrs import define, field
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Repository
-from pkgrepo.proxy.caching.states import absence, fresh_until_ms
+from pkgrepo.proxy.caching.states import absence, fresh_until_ms, is_current
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -45,7 +45,7 @@ class NegativeCache:
     def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
         """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""
         row = self.find(repository.id, key)
-        until_ms = 0 if row is None else fresh_until_ms(repository, row)
+        until_ms = 0 if row is None or not is_current(repository, row) else fresh_until_ms(repository, row)
         if row is not None and until_ms > self._clock.now_ms():
             if trace is not None:
                 trace.recall(repository.path, row.trace)

@@ -18,7 +18,8 @@ OLD     it was FRESH, STALE or GONE                           the routes are ask
                                                               not served, except lists of many packages
 FORMER  it came from a route, or an address of it, that the   the routes are asked; it is not served, whatever they
         repository does not have any more; or no route has    say
-        had it for ``stale_if_gone``
+        had it for ``stale_if_gone``; or it says that none
+        of other routes than the present ones has it
 ======  ====================================================  ======================================================
 
 That no upstream has something is a response, too, FRESH for ``negative_ttl``. While routes fail it is served, as STALE,
@@ -49,7 +50,8 @@ STALE_RETRY_MS: Final = 10_000
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
 MOST_STEPS: Final = 20  # of an absence
 
-GONE: Final = "gone_ms"  # the field of a row's ``meta``
+GONE: Final = "gone_ms"  # fields of a row's ``meta``
+ROUTES: Final = "routes"
 
 # What may be better at the next attempt: until then, what an upstream said before is served.
 FAILURES: Final = (UpstreamFailed, NormalisingFailed, StorageFull, StorageFailed)
@@ -124,6 +126,7 @@ def absence(
     """The row that says that no route has something, in the place of ``before``; ``trace`` has how they were asked."""
     return UpstreamDocument(
         key=key,
+        meta={ROUTES: proxy_config_of(repository).routes_digest},
         trace=trace.store()[:MOST_STEPS],
         fetched_ms=later(now_ms, None if before is None else before.fetched_ms),
         checked_ms=now_ms,
@@ -162,9 +165,13 @@ def gone_until_ms(repository: Repository, document: UpstreamDocument, gone_s: in
 
 
 def is_current(repository: Repository, document: UpstreamDocument) -> bool:
-    """Whether the route of a response still exists, at the address from which that came, if it is known."""
+    """
+    Whether the route of a response still exists, at the address from which that came, if it is known.
+
+    That none has it is a response of all routes as they were then.
+    """
     if not document.found:
-        return True
+        return document.meta.get(ROUTES) in (None, proxy_config_of(repository).routes_digest)
     routes = (each for each in proxy_config_of(repository).routes if each.name == document.route)
     return any(document.meta.get("address") in (None, "", each.url) for each in routes)
 

@@ -8,6 +8,7 @@ from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.proxy.trace import Trace
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
+from tests.support.upstreams.server import ANY
 
 
 async def test_first_member_that_has_a_package_serves_it_alone(world: ProxyWorld) -> None:
@@ -194,3 +195,18 @@ async def test_file_that_the_list_does_not_have_yet_is_asked_for(world: ProxyWor
     found = await world.files.find(everything, "left", "left/-/left-1.1.0.tgz", trace)
     assert found.file
     assert kinds(trace.steps)[-2:] == ["mirror a fetched", "mirror a file_listed"]
+
+
+@pytest.mark.parametrize("later_s", [1, 61], ids=["fresh", "old"])
+async def test_what_former_routes_did_not_have_is_not_absent_at_new_ones(world: ProxyWorld, later_s: int) -> None:
+    former, new, public = world.upstream(), world.upstream(), world.upstream()
+    own = await world.proxy("p0", former, cache={"negative_ttl": 60})
+    everything = await world.virtual("all", own, await world.proxy("p1", public, cache={"negative_ttl": 0}))
+    with pytest.raises(NotFound):
+        await world.versions(everything, "left")
+    public.add("left", "9.9.9")
+    new.misbehave(ANY, failing(503), repeat=True)
+    await world.change(own, config={"proxy": {"routes": [{"name": "a", "url": new.url, "priority": 0}]}})
+    world.clock.advance(later_s)
+    with pytest.raises(UpstreamFailed):
+        await world.versions(everything, "left")
