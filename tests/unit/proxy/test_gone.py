@@ -19,6 +19,7 @@ from pkgrepo.repositories.images.cached import keep_tag
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.server import repositories
 from tests.support.images import make_image
+from tests.support.inprocess_server import until
 from tests.support.memory_server import Reply, Stack, running_stacks
 from tests.support.trust import SettableClock, stop_clock
 from tests.support.upstreams.container import ContainerUpstream
@@ -93,6 +94,7 @@ class Scene:
     async def get(self) -> tuple[int, bool]:
         """The status, and whether the answer has a warning."""
         reply: Reply = await self.stack.call("GET", self.kind.path)
+        await until(lambda: not len(self.stack.assembly._proxies.transfers))  # recorded at the time of the clock
         await self.stack.assembly.core.wait_idle()
         return reply.status, "warning" in reply.headers
 
