@@ -49,9 +49,10 @@ _UNUSED = re.compile(
     # Conversions of iconv, which Python does not use, vector arithmetic and debugging of the C library.
     r"|(?:usr/)?lib/x86_64-linux-gnu/(?:gconv/|lib(?:mvec|memusage|pcprofile|c_malloc_debug|thread_db)\.so)"
     r"|usr/share/zoneinfo/(?:right|posix)/|usr/share/tabset/|(?:usr/)?lib/terminfo/"
-    # Of Python: tests, its manual, tools for developers, terminals, and databases that need libraries of their own.
+    # Of Python: tests, its manual, tools for developers, terminals, databases that need libraries of their own, and
+    # what is there in C, too.
     rf"|{_LIBRARY}/(?:test|pydoc_data|idlelib|lib2to3|tkinter|turtledemo|ensurepip|venv|curses|sqlite3)(?:/|$)"
-    rf"|{_LIBRARY}/turtle\.py"
+    rf"|{_LIBRARY}/(?:turtle|_pydecimal|_pyio)\.py"
     rf"|{_LIBRARY}/lib-dynload/(?:nis|readline|_dbm|_sqlite3|_curses|_curses_panel)\.cpython"
     rf"|{_LIBRARY}/lib-dynload/(?:_test|_ctypes_test|_?xx)\w*\.cpython"
 )
