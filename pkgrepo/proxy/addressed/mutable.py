@@ -108,9 +108,9 @@ class _MutableFile(Cached[File]):
         await self._files.context.publisher.change(upstream_documents.renew_document, self.repository, row)
         return content
 
-    async def drop(self, _absence: UpstreamDocument) -> None:
+    async def drop(self, _absence: UpstreamDocument, before_ms: int) -> None:
         change = self._files.context.publisher.change
-        await change(upstream_documents.remove_documents, self.repository, [self.key])
+        await change(upstream_documents.remove_earlier, self.repository, self.key, before_ms)
 
     def step(self, _content: File) -> dict[str, str]:
         return {"path": self.name}

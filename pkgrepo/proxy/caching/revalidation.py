@@ -12,7 +12,8 @@ wait                   for the same question in this process, and, for documents
                        step again
 ask                    the routes in their order (L{pkgrepo.proxy.caching.search_order}), or a transfer that does so
 they have it           it is kept and served
-none has it            it is served as gone for a while, or removed (``drop``), which all processes are told
+none has it            it is served as gone for a while, or removed (``drop``), which all processes are told; what
+                       another process stored meanwhile stays, and is served
 they fail              what is kept is served as stale, and none is asked for some seconds, by this process
 =====================  ===============================================================================================
 
@@ -167,8 +168,12 @@ class Cached(ABC, Generic[C]):
         """Store the row of what stays as it is. Returns the content with it."""
         raise NotImplementedError
 
-    async def drop(self, absence: UpstreamDocument) -> None:
-        """Remove what is kept. The row that says that no upstream has it may be stored."""
+    async def drop(self, absence: UpstreamDocument, before_ms: int) -> None:
+        """
+        Remove what is kept. The row that says that no upstream has it may be stored.
+
+        What was confirmed at ``before_ms`` or later stays: another process stored it meanwhile.
+        """
         raise NotImplementedError
 
     async def begin(self) -> Callable[[Any], None] | None:
@@ -342,8 +347,11 @@ class Revalidation:
         """That no upstream has it, in the place of what is kept; what another process got meanwhile is served."""
         row = absence(cached.repository, cached.key, asked_ms, trace, kept.row)
         if kept.content is not None:
-            await cached.drop(row)
+            # As ``look`` compares them. Where clocks differ, what was read may be later than the question.
+            await cached.drop(row, max(asked_ms, _checked_ms(kept.row) + 1))
         self._negative_cache.add_everywhere(cached.repository, row)
+        if kept.content is not None and (now := await self.look(cached)).content is not None and now.state.suffices:
+            return _as_kept(cached, now, trace)
         return Current(None, Outcome.ABSENT, row.fresh_until_ms, row)
 
 

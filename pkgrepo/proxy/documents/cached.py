@@ -228,9 +228,9 @@ class _Document(Cached[Held]):
     async def renew(self, content: Held, row: UpstreamDocument) -> Held:
         return self.documents.kept.renew(self.repository, evolve(content, document=row))
 
-    async def drop(self, absence: UpstreamDocument) -> None:
+    async def drop(self, absence: UpstreamDocument, before_ms: int) -> None:
         row = evolve(absence, package_key=self.request.owner)
-        await self.documents.kept.put_absent(self.repository, row)
+        await self.documents.kept.put_absent(self.repository, row, before_ms)
 
     def step(self, content: Held) -> dict[str, object]:
         return {"route": content.document.route, "fetched_ms": content.document.fetched_ms}

@@ -193,14 +193,17 @@ class KeptResponses:
         self._spawn(repository, held, self._store(repository, held, received))
         return held
 
-    async def put_absent(self, repository: Repository, document: UpstreamDocument) -> None:
-        """Store, in the place of a response, that no upstream has it."""
+    async def put_absent(self, repository: Repository, document: UpstreamDocument, before_ms: int) -> None:
+        """Store, in the place of a response that was confirmed before a time, that no upstream has it."""
         await self.stored(repository, document.key)
+        place = (repository.id, document.key)
         try:
-            await self._publisher.change(upstream_documents.put_document, repository, document, None)
+            await self._publisher.change(upstream_documents.put_absence, repository, document, before_ms)
         except PkgrepoError:
             _log_unstored(Failure(), repository, document.key)
-        self._held.pop((repository.id, document.key))
+        held = self._held.get(place)
+        if held is not None and held.document.checked_ms < before_ms:
+            self._held.pop(place)
 
     def renew(self, repository: Repository, held: Held) -> Held:
         """Keep a response that was confirmed, with its new times."""

@@ -62,10 +62,16 @@ def renew_tag(
         upstream_documents.put_document(tx, repository, tag, None, now_ms)
 
 
-def drop_tag(tx: Transaction, repository: Repository, image: str, name: str, key: str, now_ms: int) -> None:
-    """Remove a tag that its upstream does not have any more, with its state; ``key`` is that of the state."""
-    upstream_documents.remove_document(tx, repository, key)
-    delete_tag(tx, repository, image, name, SYSTEM, now_ms)
+def drop_tag(
+    tx: Transaction, repository: Repository, image: str, name: str, key: str, before_ms: int | None, now_ms: int
+) -> None:
+    """
+    Remove a tag that its upstream does not have any more, with its state; ``key`` is that of the state.
+
+    It stays if it was confirmed at ``before_ms`` or later; None: in no case.
+    """
+    if upstream_documents.remove_earlier(tx, repository, key, before_ms, now_ms):
+        delete_tag(tx, repository, image, name, SYSTEM, now_ms)
 
 
 def _note_sight(tx: Transaction, repository: Repository, image: str, tag: str, digest: str, now_ms: int) -> None:

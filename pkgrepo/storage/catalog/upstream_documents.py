@@ -254,6 +254,35 @@ def remove_document(tx: Transaction, repository: Repository, key: str) -> None:
     tx.execute("DELETE FROM upstream_document WHERE repository_id = ? AND key = ?", (repository.id, key))
 
 
+def remove_earlier(tx: Transaction, repository: Repository, key: str, before_ms: int | None, _now_ms: int) -> bool:
+    """
+    Forget the response to a question if it was confirmed before a time (None: always). Returns False if it was not.
+
+    Another process may have stored it since it was read.
+    """
+    if not _is_earlier(tx, repository, key, before_ms):
+        return False
+    remove_document(tx, repository, key)
+    return True
+
+
+def put_absence(
+    tx: Transaction, repository: Repository, document: UpstreamDocument, before_ms: int, now_ms: int
+) -> bool:
+    """The same, and store in its place that no upstream has it."""
+    if not _is_earlier(tx, repository, document.key, before_ms):
+        return False
+    put_document(tx, repository, document, None, now_ms)
+    return True
+
+
+def _is_earlier(r: Reader, repository: Repository, key: str, before_ms: int | None) -> bool:
+    if before_ms is None:
+        return True
+    sql = "SELECT 1 FROM upstream_document WHERE repository_id = ? AND key = ? AND checked_at >= ?"
+    return scalar(r, sql, (repository.id, key, before_ms)) is None
+
+
 def remove_documents(tx: Transaction, repository: Repository, keys: Sequence[str], _now_ms: int) -> None:
     """Forget the responses to some questions."""
     for key in keys:

@@ -15,6 +15,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.proxied.holders import Places, tag_key
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
 from pkgrepo.model import Repository
+from pkgrepo.proxy.caching.revalidation import Revalidation
 from pkgrepo.repositories.images.cached import keep_tag
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.server import repositories
@@ -204,6 +205,33 @@ async def test_a_route_that_is_not_asked_for_it_any_more_leaves_nothing_behind(s
     scene.behave(UNKNOWN)
     scene.advance(301)
     assert await scene.get() == (404, False)
+
+
+@each_kind
+async def test_what_another_process_gets_meanwhile_stays_and_is_served(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.build(stale_if_gone=0)
+    assert await scene.get() == (200, False)
+    core, keep_absent = scene.stack.assembly.core, Revalidation._keep_absent
+    mirror = core.registry.find_path("main/mirror")
+    assert mirror is not None
+
+    async def confirmed_meanwhile(self: Revalidation, cached: Any, *rest: Any) -> Any:
+        (row,) = await core.catalog.look(upstream_documents.list_documents, mirror.id, after=cached.key[:-1], limit=1)
+        now_ms = scene.clock.now_ms()
+        row = evolve(row, checked_ms=now_ms, fresh_until_ms=now_ms + 300_000)
+        await core.catalog.write(upstream_documents.renew_document, mirror, row, now_ms)
+        return await keep_absent(self, cached, *rest)
+
+    monkeypatch.setattr(Revalidation, "_keep_absent", confirmed_meanwhile)
+    scene.advance(301)
+    scene.behave(UNKNOWN)
+    assert await scene.get() == (200, False)
+    asked = scene.up.count()
+    scene.advance(9)
+    assert await scene.get() == (200, False)
+    assert scene.up.count() == asked
 
 
 @pytest.mark.parametrize("server", ["tag"], indirect=True)

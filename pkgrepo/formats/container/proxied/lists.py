@@ -113,8 +113,9 @@ class _List(Cached[UpstreamDocument]):
         await self.lists.publisher.change(upstream_documents.renew_document, self.repository, row)
         return row
 
-    async def drop(self, _absence: UpstreamDocument) -> None:
-        await self.lists.publisher.change(upstream_documents.remove_documents, self.repository, [self.key])
+    async def drop(self, _absence: UpstreamDocument, before_ms: int) -> None:
+        change = self.lists.publisher.change
+        await change(upstream_documents.remove_earlier, self.repository, self.key, before_ms)
 
     def step(self, _content: UpstreamDocument) -> dict[str, str]:
         return {"what": self.key}

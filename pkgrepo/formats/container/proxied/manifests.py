@@ -243,8 +243,9 @@ class _Tag(Cached[Manifest | None]):
         await change(renew_tag, self.repository, self.package, self.tag, content.digest, row)
         return content
 
-    async def drop(self, _absence: UpstreamDocument) -> None:
-        await self.manifests.publisher.change(drop_tag, self.repository, self.package, self.tag, self.key)
+    async def drop(self, _absence: UpstreamDocument, before_ms: int) -> None:
+        change = self.manifests.publisher.change
+        await change(drop_tag, self.repository, self.package, self.tag, self.key, before_ms)
 
     def step(self, content: Manifest | None) -> dict[str, str]:
         return {"what": f"{self.package}:{self.tag}", "digest": "" if content is None else content.digest}

@@ -81,7 +81,7 @@ class ImageCopies:
         with suppress(NotFound):  # it went meanwhile
             if ":" not in version:
                 key = tag_key(package, version)
-                await self._publisher.change(drop_tag, repository, package, version, key)
+                await self._publisher.change(drop_tag, repository, package, version, key, None)
             elif not kept.listed:
                 await self._publisher.change(evict_manifest, repository, package, version, SYSTEM)
 

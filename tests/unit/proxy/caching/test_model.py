@@ -316,7 +316,7 @@ class InMemory(Cached[int]):
         self.row = row
         return content
 
-    async def drop(self, absence: UpstreamDocument) -> None:
+    async def drop(self, absence: UpstreamDocument, _before_ms: int) -> None:
         self.content, self.row = None, absence
 
 
