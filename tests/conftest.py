@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import server_process
 from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import PostgresServer, postgresql_server, replica_of
 from tests.support.postgresql_catalogs import Databases
 from tests.support.running_order import mixed
 from tests.support.s3_servers import s3_server
@@ -122,10 +122,24 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def databases() -> Iterator[Databases]:
-    """Databases of a PostgreSQL server that the tests of a process share; each has the present schema unless empty."""
-    with postgresql() as server, Databases(server) as found:
+def primary() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that the tests of a process share."""
+    with postgresql_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def databases(primary: PostgresServer) -> Iterator[Databases]:
+    """Databases of that server; each has the present schema unless it is to be empty."""
+    with Databases(primary.address) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def replica(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """A streaming replica of that server, which the tests of a process share as well."""
+    with replica_of(primary) as server:
+        yield server
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,7 +9,7 @@ import pytest
 from tests.support.container_clients import ADMIN, host_of
 from tests.support.http_client import HttpClient
 from tests.support.nodes import BalancedNodes, balanced, two_nodes
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import PostgresServer
 from tests.support.server_process import ServerProcess, running
 
 
@@ -21,13 +21,12 @@ def configuration(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def database(pytestconfig: pytest.Config) -> Iterator[str | None]:
+def database(request: pytest.FixtureRequest) -> str | None:
     """The PostgreSQL server of ``--nodes``."""
-    if not pytestconfig.getoption("--nodes"):
-        yield None
-        return
-    with postgresql() as server:
-        yield server
+    if not request.config.getoption("--nodes"):
+        return None
+    server: PostgresServer = request.getfixturevalue("primary")
+    return server.address
 
 
 @pytest.fixture(scope="module")

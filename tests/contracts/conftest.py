@@ -4,28 +4,9 @@ import pytest
 import pytest_twisted
 
 from tests.support.catalogs import DelayedCase, SqliteCase
-from tests.support.postgresql import postgresql_server, replica_of
-from tests.support.postgresql_catalogs import Databases, PostgresCase, replicated
+from tests.support.postgresql_catalogs import PostgresCase, replicated
 
 CASES = {"sqlite": SqliteCase, "delayed": DelayedCase}
-
-
-@pytest.fixture(scope="module")
-def primary():
-    with postgresql_server() as primary:
-        yield primary
-
-
-@pytest.fixture(scope="module")
-def databases(primary):
-    with Databases(primary.address) as databases:
-        yield databases
-
-
-@pytest.fixture(scope="module")
-def replica(primary):
-    with replica_of(primary) as replica:
-        yield replica
 
 
 @pytest.fixture(params=[*CASES, "postgresql", "replica"])

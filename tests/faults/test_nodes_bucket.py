@@ -15,7 +15,7 @@ from pkgrepo.storage.blobs.s3.requests import ANSWER_S
 from tests.faults.test_nodes import await_count, begin_uploads, paused
 from tests.faults.test_workers_kill import UPLOADS, Digests, check, make_uploads
 from tests.support.nodes import Nodes, two_nodes
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import PostgresServer
 from tests.support.s3_servers import S3Server, s3_server
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.uploader import Upload
@@ -33,8 +33,8 @@ def bucket() -> Iterator[S3Server]:
 
 
 @pytest.fixture
-def nodes(tmp_path: Path, bucket: S3Server) -> Iterator[Nodes]:
-    with postgresql() as database, two_nodes(tmp_path, database) as nodes:
+def nodes(primary: PostgresServer, tmp_path: Path, bucket: S3Server) -> Iterator[Nodes]:
+    with two_nodes(tmp_path, primary.address) as nodes:
         nodes.failing = True
         one = Connection(nodes.url(0))
         one.ask_json("POST", "/api/storage", {"name": "cloud", "type": "S3", "settings": bucket.settings("packages")})

@@ -13,19 +13,13 @@ from tests.faults.test_nodes import paused
 from tests.faults.test_shared_fetches import JAR, PATH, SIZE, Download, Origins, serve
 from tests.support.configurations import proxy
 from tests.support.nodes import Nodes, two_nodes
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import PostgresServer
 from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.server import ScriptedUpstream
 from tests.support.workers import Connection
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with postgresql() as server:
-        yield server
 
 
 @pytest.fixture
@@ -35,12 +29,12 @@ def origins() -> Iterator[Origins]:
 
 
 @pytest.fixture
-def nodes(database: str, tmp_path: Path, origins: Origins, request: pytest.FixtureRequest) -> Iterator[Nodes]:
+def nodes(primary: PostgresServer, tmp_path: Path, origins: Origins, request: pytest.FixtureRequest) -> Iterator[Nodes]:
     """Two nodes with proxies; of one worker each, unless the test says another number."""
     workers = getattr(request, "param", "1")
     configuration = proxy("maven", "maven", origins[0].url) + proxy("npm", "npm", origins[1].url)
     configuration = 'proxy.allow_private = ["127.0.0.1"]\n' + configuration
-    with two_nodes(tmp_path, database, configuration, {"PKGREPO_SERVER__WORKERS": workers}) as nodes:
+    with two_nodes(tmp_path, primary.address, configuration, {"PKGREPO_SERVER__WORKERS": workers}) as nodes:
         yield nodes
 
 

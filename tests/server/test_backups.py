@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlencode
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from tests.support import server_databases
 from tests.support.configurations import hosted
@@ -17,7 +15,7 @@ from tests.support.data_folder import DataFolder, pkgrepo, wait_for
 from tests.support.first_publishes import Publisher
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import as_url
 from tests.support.postgresql_catalogs import Databases
 from tests.support.python_index import PASSWORD, USER
 from tests.support.receivers import Receiver
@@ -148,18 +146,16 @@ def test_the_job_turns_red_when_a_byte_of_the_backup_has_changed(tmp_path: Path)
 
 @pytest.mark.folder("has a bucket of its own")
 @pytest.mark.skipif("config.getoption('--postgresql')", reason="it chooses its databases itself")
-def test_postgresql_and_a_bucket(tmp_path: Path) -> None:
+def test_postgresql_and_a_bucket(tmp_path: Path, databases: Databases) -> None:
     """The catalog is in PostgreSQL, the blobs are in a bucket, and the backups in another part of it."""
     data, new = DataFolder(tmp_path / "data"), DataFolder(tmp_path / "new")
     with (
         s3_server() as s3,
-        postgresql() as database_server,
-        Databases(database_server) as databases,
         databases.another(empty=True) as database,
         databases.another(empty=True) as other,
         restarts(tmp_path, environ=CREDENTIALS) as start,
     ):
-        url, empty = ("postgresql:///?" + urlencode(conninfo_to_dict(each)) for each in (database, other))
+        url, empty = as_url(database), as_url(other)
         settings = f"""
             database.url = "{url}"
             backup = {{ destination = "s3://{BUCKET}/backups", endpoint = "{s3.endpoint}", check = false }}

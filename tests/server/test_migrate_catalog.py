@@ -1,17 +1,13 @@
 """A server that moves from the database in its data folder to PostgreSQL, and back."""
 
-from urllib.parse import urlencode
-
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from tests.support import server_databases
 from tests.support.configurations import hosted
 from tests.support.data_folder import DataFolder, pkgrepo
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish
-from tests.support.postgresql import postgresql
-from tests.support.postgresql_catalogs import Databases
+from tests.support.postgresql import as_url
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import restarts
 
@@ -21,17 +17,12 @@ pytestmark = [
 ]
 
 
-def test_a_catalog_moves_to_postgresql_and_back(tmp_path):
+def test_a_catalog_moves_to_postgresql_and_back(tmp_path, databases):
     settings = hosted("npm", "npm")
     data = DataFolder(tmp_path / "data")
     assert not server_databases.SERVER
-    with (
-        postgresql() as database_server,
-        Databases(database_server) as databases,
-        databases.another(empty=True) as database,
-        restarts(tmp_path, settings) as start,
-    ):
-        url = "postgresql:///?" + urlencode(conninfo_to_dict(database))
+    with databases.another(empty=True) as database, restarts(tmp_path, settings) as start:
+        url = as_url(database)
 
         def client(server):
             return HttpClient(f"{server.url}/repositories/main/npm", (USER, PASSWORD))

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from pkgrepo.storage.secret_box import SecretBox
 from tests.support.client_programs import absent, client_environment
+from tests.support.postgresql import as_url
 from tests.support.server_process import ServerProcess, twistd_process
 from tests.support.timeouts import TIMEOUT_S
 
@@ -96,8 +96,7 @@ class Nodes:
     @property
     def settings(self) -> dict[str, str]:
         """The settings of what both share."""
-        address = "postgresql:///?" + urlencode(conninfo_to_dict(self.database))
-        return {"data.storages": str(self.storages), "database.url": address}
+        return {"data.storages": str(self.storages), "database.url": as_url(self.database)}
 
     def begin(self, number: int, environ: Mapping[str, str] | None = None) -> ServerProcess:
         """Begin to start a node, with more variables of its environment."""

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.client_programs import absent, client_environment
 from tests.support.timeouts import TIMEOUT_S
@@ -33,7 +35,10 @@ SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
+    "wal_keep_size": "256MB",  # for a replica that is away; each database that is created or dropped is a checkpoint
 }
+# On tmpfs where the folders of tests are: a database has 700 files, which cost much processor time on a disk.
+PLACE = os.environ.get("PYTEST_DEBUG_TEMPROOT")
 
 
 class PostgresServer:
@@ -116,7 +121,7 @@ def postgresql_server() -> Iterator[PostgresServer]:
     """
     if not (PROGRAMS / "postgres").exists():
         absent(f"there is no PostgreSQL in {PROGRAMS} (bin/test installs it when it runs as root)")
-    with tempfile.TemporaryDirectory(prefix="pg") as name:  # paths of Unix sockets have at most 107 bytes
+    with tempfile.TemporaryDirectory(prefix="pg", dir=PLACE) as name:  # paths of Unix sockets have at most 107 bytes
         server = PostgresServer(Path(name), NEW)
         try:
             server.wait_ready()
@@ -128,7 +133,7 @@ def postgresql_server() -> Iterator[PostgresServer]:
 @contextmanager
 def replica_of(primary: PostgresServer) -> Iterator[PostgresServer]:
     """Run a streaming replica of a server."""
-    with tempfile.TemporaryDirectory(prefix="pg") as name:
+    with tempfile.TemporaryDirectory(prefix="pg", dir=PLACE) as name:
         command = [PROGRAMS / "pg_basebackup", "-D", "data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
         server = PostgresServer(Path(name), [*command, f"--dbname={primary.address}"])
         try:
@@ -139,11 +144,9 @@ def replica_of(primary: PostgresServer) -> Iterator[PostgresServer]:
             server.stop()
 
 
-@contextmanager
-def postgresql() -> Iterator[str]:
-    """Run a server, see ``postgresql_server``; yields its connection string."""
-    with postgresql_server() as server:
-        yield server.address
+def as_url(address: str) -> str:
+    """Return a connection string in the form that ``database.url`` has."""
+    return "postgresql:///?" + urlencode(conninfo_to_dict(address))
 
 
 def _owner(folder: Path) -> dict[str, Any]:

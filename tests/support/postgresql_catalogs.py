@@ -81,7 +81,8 @@ class Databases:
     def another(self, *, empty: bool = False) -> Iterator[str]:
         """Create a database, and drop it at the end; yields its connection string."""
         name = f"pkgrepo_{uuid4().hex[:12]}"
-        self._run(f"CREATE DATABASE {name} TEMPLATE {'template1' if empty else TEMPLATE}")
+        # Copied as files, which costs half as much as a copy by the log.
+        self._run(f"CREATE DATABASE {name} TEMPLATE {'template1' if empty else TEMPLATE} STRATEGY FILE_COPY")
         yield self._url(name)
         self._run(f"DROP DATABASE {name} WITH (FORCE)")
 

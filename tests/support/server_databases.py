@@ -7,22 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import psycopg
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
 
 from pkgrepo.storage.catalog.postgresql import Address, PostgresCatalog
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import as_url, postgresql_server
 from tests.support.postgresql_catalogs import TEMPLATE, Databases
 
 
 @contextmanager
 def databases_with_schema() -> Iterator[str]:
     """Run a server with a template that has the present schema; yields its connection string."""
-    with postgresql() as server, Databases(server):
-        yield server
+    with postgresql_server() as server, Databases(server.address):
+        yield server.address
 
 
 SERVER: list[str] = []  # the connection string of the server in use, if any
@@ -44,14 +42,13 @@ def database_of(server: str, folder: Path) -> str:
     """Create the database of a data folder, unless it exists. Returns its connection string."""
     name = _name(folder)
     with psycopg.connect(server, autocommit=True) as connection, suppress(errors.DuplicateDatabase):
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
     return server.replace("dbname=postgres", f"dbname={name}")
 
 
 def url_of(server: str, folder: Path) -> str:
     """Return the address of that database, as ``database.url`` has it."""
-    values = conninfo_to_dict(database_of(server, folder))
-    return "postgresql:///?" + urlencode(values)
+    return as_url(database_of(server, folder))
 
 
 def drop_database(server: str, folder: Path) -> None:

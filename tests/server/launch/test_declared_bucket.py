@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from pkgrepo.storage.secret_box import SecretBox
 from tests.support.data_folder import wait_for
 from tests.support.first_publishes import Published, Publisher
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import as_url
 from tests.support.postgresql_catalogs import Databases
 from tests.support.s3_servers import S3Server, s3_server
 from tests.support.server_process import twistd_process
@@ -39,14 +38,8 @@ def is_served(client: Publisher, package: Published) -> bool:
     return True
 
 
-def test_two_nodes_that_start_at_a_time_share_it_and_find_it_again(tmp_path: Path) -> None:
-    with (
-        s3_server(None, None) as s3,
-        postgresql() as database,
-        Databases(database) as databases,
-        databases.another(empty=True) as url,
-    ):
-        values = "&".join(f"{name}={value}" for name, value in conninfo_to_dict(url).items())
+def test_two_nodes_that_start_at_a_time_share_it_and_find_it_again(tmp_path: Path, databases: Databases) -> None:
+    with s3_server(None, None) as s3, databases.another(empty=True) as url:
         folders = [tmp_path / "a", tmp_path / "b"]
         SecretBox.load(tmp_path / "credentials.key")
         servers = []
@@ -54,7 +47,7 @@ def test_two_nodes_that_start_at_a_time_share_it_and_find_it_again(tmp_path: Pat
             for folder in folders:
                 (folder / "data").mkdir(parents=True)
                 (folder / "data" / "credentials.key").symlink_to(tmp_path / "credentials.key")
-                environ = declare(s3, folder, "two") | {"PKGREPO_DATABASE__URL": f"postgresql:///?{values}"}
+                environ = declare(s3, folder, "two") | {"PKGREPO_DATABASE__URL": as_url(url)}
                 servers.append(twistd_process(folder, "--config", "pkgrepo.toml", environ=environ))
             first, second = (Publisher(each.wait_ready(), ADMIN) for each in servers)
             published = list(first.publish_all())

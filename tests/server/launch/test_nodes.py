@@ -13,7 +13,7 @@ from tests.server.launch import test_workers
 from tests.server.launch.test_workers import Pair, wait_for
 from tests.support.issuer import Issuer, issuer_lines
 from tests.support.nodes import CONFIGURATION, Nodes, balanced, two_nodes
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import PostgresServer
 from tests.support.python_packages import make_wheel
 from tests.support.workers import Connection
 
@@ -33,16 +33,10 @@ test_the_audit_log_has_the_rows_of_both = test_workers.test_the_audit_log_has_th
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with postgresql() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def nodes(database: str, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+def nodes(primary: PostgresServer, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     """Nodes for tests that stop none of them."""
     lines = issuer_lines(issuer) + CONFIGURATION
-    with two_nodes(tmp_path_factory.mktemp("nodes"), database, lines) as nodes:
+    with two_nodes(tmp_path_factory.mktemp("nodes"), primary.address, lines) as nodes:
         yield nodes
 
 
@@ -88,9 +82,9 @@ def test_a_node_with_another_key_is_refused(nodes: Nodes, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_only_the_last_node_that_stops_marks_the_layout_as_complete(
-    database: str, tmp_path: Path, workers: str
+    primary: PostgresServer, tmp_path: Path, workers: str
 ) -> None:
-    with two_nodes(tmp_path, database, environ={"PKGREPO_SERVER__WORKERS": workers}) as nodes:
+    with two_nodes(tmp_path, primary.address, environ={"PKGREPO_SERVER__WORKERS": workers}) as nodes:
         layout = LayoutFolder(nodes.storages / "main")
 
         def missing() -> list[int | None]:

@@ -16,7 +16,7 @@ from tests.support.configurations import hosted
 from tests.support.http_client import HttpClient
 from tests.support.nodes import Nodes, two_nodes
 from tests.support.npm_packages import make_publish, make_tarball
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import PostgresServer
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import s3_server
@@ -30,12 +30,11 @@ PLACE = "/v2/cloud/images/app"
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+def nodes(primary: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with (
-        postgresql() as database,
         s3_server() as s3,
         two_nodes(
-            tmp_path_factory.mktemp("nodes"), database, environ={"PKGREPO_PROXY__ALLOW_PRIVATE": '["127.0.0.1"]'}
+            tmp_path_factory.mktemp("nodes"), primary.address, environ={"PKGREPO_PROXY__ALLOW_PRIVATE": '["127.0.0.1"]'}
         ) as nodes,
     ):
         settings = s3.settings("packages")

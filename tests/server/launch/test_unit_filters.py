@@ -15,9 +15,10 @@ import requests
 from pkgrepo.proxy.parts.normalising import SMALL
 from tests.support.certificates import write_certificate
 from tests.support.images import make_image
+from tests.support.postgresql import as_url
+from tests.support.postgresql_catalogs import Databases
 from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import s3_server
-from tests.support.server_databases import databases_with_schema, url_of
 from tests.support.server_process import clean_environment, twistd_process
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.unit_filters import ROOT, UNIT, confinement, launcher
@@ -203,8 +204,6 @@ def test_files_are_kept_in_a_bucket(tmp_path: Path) -> None:
         client.use("cloud")
 
 
-def test_the_catalog_is_in_postgresql(tmp_path: Path) -> None:
-    with databases_with_schema() as postgresql:
-        url = url_of(postgresql, tmp_path / "data")
-        with confined(tmp_path, PKGREPO_DATABASE__URL=url) as client:
-            client.use("main")
+def test_the_catalog_is_in_postgresql(tmp_path: Path, databases: Databases) -> None:
+    with databases.another() as found, confined(tmp_path, PKGREPO_DATABASE__URL=as_url(found)) as client:
+        client.use("main")

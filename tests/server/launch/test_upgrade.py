@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
-from tests.support.postgresql import postgresql
+from tests.support.postgresql import as_url
 from tests.support.postgresql_catalogs import Databases
 from tests.support.release_data import RELEASES, unpack
 from tests.support.server_process import twistd_process
@@ -30,13 +29,14 @@ def test_a_server_serves_what_a_release_stored(tmp_path: Path, release: str) -> 
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_server_serves_what_a_release_stored_with_postgresql(tmp_path: Path, release: str) -> None:
+def test_a_server_serves_what_a_release_stored_with_postgresql(
+    tmp_path: Path, databases: Databases, release: str
+) -> None:
     found = unpack(release, tmp_path)
-    with postgresql() as database, Databases(database) as databases, databases.another(empty=True) as url:
+    with databases.another(empty=True) as url:
         found.copy_to_postgresql(url)
         found.database.unlink()
-        values = "&".join(f"{name}={value}" for name, value in conninfo_to_dict(url).items())
-        server = twistd_process(tmp_path, environ={"PKGREPO_DATABASE__URL": f"postgresql:///?{values}"})
+        server = twistd_process(tmp_path, environ={"PKGREPO_DATABASE__URL": as_url(url)})
         try:
             found.check(server.wait_ready())
         finally:

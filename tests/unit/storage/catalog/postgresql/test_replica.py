@@ -18,20 +18,14 @@ from tests.support.timeouts import TIMEOUT_S
 
 
 @pytest.fixture(scope="module")
-def primary():
-    with postgresql_server() as primary:
-        yield primary
-
-
-@pytest.fixture(scope="module")
 def standby(primary):
     with replica_of(primary) as standby:
         yield standby
 
 
 @pytest.fixture
-def case(primary, standby):
-    with Databases(primary.address) as databases, databases.another() as url:
+def case(databases, standby):
+    with databases.another() as url:
         yield replicated(url, standby, Pace(away_s=0.2))
 
 
@@ -130,8 +124,8 @@ async def test_a_replica_that_says_nothing_is_given_up(case, catalog, standby, l
         standby.signal(signal.SIGCONT)
 
 
-async def test_a_replica_of_another_database_is_not_read(primary, case, logged):
-    with Databases(primary.address).another() as url, postgresql_server() as stranger:
+async def test_a_replica_of_another_database_is_not_read(primary, databases, case, logged):
+    with databases.another() as url, postgresql_server() as stranger:
         for address in (stranger.address, primary.address, url):
             logged.clear()
             wrong = PostgresCase(case.url, address)
