@@ -17,6 +17,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.authorization import require, verb_of_put
+from pkgrepo.formats.npm.change.commands import check_versions
 from pkgrepo.formats.npm.change.document_change import DocumentChange, read_change, verb_of_change
 from pkgrepo.formats.npm.change.requests import apply_written
 from pkgrepo.formats.npm.change.written_document import read_written
@@ -183,4 +184,5 @@ async def _change(
     await require(context, identity, Action.WRITE, name, verb_of_change(change))
     if await find_package(context, name) is None:
         raise Refusal(400, f"the document has no tarball attached, and there is no package {name} to change")
+    await context.services.catalog.look(check_versions, context.repository, name, change)
     return await apply_written(context, name, change, identity, actor)

@@ -18,6 +18,7 @@ Kind = Literal["bdist_wheel", "sdist", "bdist_egg"]
 
 ECOSYSTEM = "PyPI"  # as databases of vulnerabilities name the format
 LONGEST_FILENAME = 255  # bytes; the limit of file systems
+LONGEST_NAME = LONGEST_FILENAME  # of a project, since its files begin with it
 
 SDIST_ENDINGS = (".tar.gz", ".zip")
 EGG_ENDING = ".egg"  # what setuptools built before there were wheels; installers of then read it
@@ -65,7 +66,7 @@ class FileName:
 
 def is_valid_name(name: str) -> bool:
     """Whether this is a project name: ASCII letters and digits, with ``.``, ``_`` and ``-`` between them (PEP 508)."""
-    return _NAME.fullmatch(name) is not None
+    return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
 
 
 def normalise(name: str) -> str:
@@ -76,7 +77,8 @@ def normalise(name: str) -> str:
     """
     if not is_valid_name(name):
         raise Invalid(
-            f"{quoted(name)} is not a project name: ASCII letters and digits, with '.', '_' and '-' between them",
+            f"{quoted(name)} is not a project name: ASCII letters and digits, with '.', '_' and '-' between them, "
+            f"at most {LONGEST_NAME}",
             "name",
         )
     return collapse(name)

@@ -18,6 +18,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.model import RepositoryType
+from pkgrepo.repositories.policy.effective import own_rules, server_rules
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import Rules, check_rules
 from pkgrepo.repositories.rehearsal import KIND, Rehearsal
@@ -121,7 +122,6 @@ async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
     """
     if not body.rules:
         raise Invalid("name at least one rule", "/rules")
-    check_rules(body.rules, [order_of(each) for each in call.services.formats.values()], "/rules")
     everywhere = not body.repository
     repositories = [each for each in call.registry.all() if each.stage is None]
     if not everywhere:
@@ -129,6 +129,8 @@ async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
         repositories = [chosen]
         if chosen.type is RepositoryType.VIRTUAL:
             repositories = list(call.shared.proxy.resolver.flat_members(chosen))
+    stored = server_rules(call.registry.policy) if everywhere else [each.rule for each in own_rules(chosen)]
+    check_rules(body.rules, [order_of(each) for each in call.services.formats.values()], "/rules", stored)
     downloads = call.shared.downloads
     await downloads.flush()
     work = Rehearsal(

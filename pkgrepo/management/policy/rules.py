@@ -31,11 +31,12 @@ from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Action, Repository
 from pkgrepo.repositories.policy.conditions import SERVER
-from pkgrepo.repositories.policy.effective import own_rules, takes_repository
+from pkgrepo.repositories.policy.effective import own_rules, server_rules, takes_repository
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import (
     ALTERNATIVE,
     WILD,
+    Order,
     Pattern,
     PolicyRule,
     Reason,
@@ -43,6 +44,7 @@ from pkgrepo.repositories.policy.schema import (
     Rules,
     Versions,
     check_rules,
+    find_faults,
     until_ms,
 )
 from pkgrepo.storage.catalog.server import policy
@@ -70,10 +72,15 @@ class ServerRules(Body):
 
 
 class ServerRulesRecord(Record):
-    """The rules for all repositories, and how often they have matched what was asked for in the last 30 days."""
+    """
+    The rules for all repositories, and how often they have matched what was asked for in the last 30 days.
+
+    The warnings are about rules that were taken by an earlier release, and would be refused now.
+    """
 
     rules: list[PolicyRule]
     counts: list[CountRecord]
+    warnings: list[str]
 
 
 class NewBlock(Body):
@@ -140,7 +147,7 @@ async def show_rules(call: Call) -> ServerRulesRecord:
 async def replace_rules(call: Call, body: ServerRules) -> ServerRulesRecord:
     """They hold from now on. A range of versions must mean something in one of the formats (422)."""
     call.check_unchanged(await _server_rules(call))
-    check_rules(body.rules, [order_of(each) for each in call.services.formats.values()], "/rules")
+    check_rules(body.rules, _orders(call), "/rules", server_rules(call.registry.policy))
     given = msgspec.to_builtins(body.rules)
     await call.write(call.entry(SERVER, {"rules": given}), policy.set_server_rules, given)
     return await _server_rules(call)
@@ -230,9 +237,18 @@ async def remove_block(call: Call, block: str) -> None:
 
 async def _server_rules(call: Call) -> ServerRulesRecord:
     await call.registry.refresh()
-    rules = msgspec.convert(list(call.registry.policy.rules), list[PolicyRule])
+    rules = server_rules(call.registry.policy)
     counts = await call.catalog.scan(policy.counts_since, call.now_ms // DAY_MS - DAYS)
-    return ServerRulesRecord(rules=rules, counts=[_count(SERVER, each, counts) for each in rules])
+    return ServerRulesRecord(
+        rules=rules,
+        counts=[_count(SERVER, each, counts) for each in rules],
+        warnings=find_faults(rules, _orders(call)),
+    )
+
+
+def _orders(call: Call) -> list[Order]:
+    """Those of all formats."""
+    return [order_of(each) for each in call.services.formats.values()]
 
 
 async def _manages(call: Call) -> bool:

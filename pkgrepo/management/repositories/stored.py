@@ -20,7 +20,7 @@ from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.definitions import ca_files, configure_repository, seal_credentials, shown_config, with_member_ids
 from pkgrepo.proxy.virtual import exposure_warnings, targets_in
 from pkgrepo.repositories.policy.effective import SHORT
-from pkgrepo.repositories.policy.facts import check_own_rules
+from pkgrepo.repositories.policy.facts import check_own_rules, own_faults
 
 # Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {
@@ -32,15 +32,17 @@ _PART_ALIASES = {
 _OTHER_FORMS = {"config": "proxy"}  # parts that replace another one when they are set
 
 
-def validated(format_: Format, config: Mapping[str, Any], pointer: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def validated(
+    format_: Format, config: Mapping[str, Any], pointer: str, before: Repository | None = None
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """
-    A valid configuration as it is stored: the fixed object, and the settings.
+    A valid configuration as it is stored: the fixed object, and the settings. ``before`` is the repository that has it.
 
     :raises Invalid: it is not valid; the pointer of the error begins with ``pointer``
     """
     with pointing_into(pointer):
         fixed, settings = format_.configurations.validate(config)
-        check_own_rules(format_, settings)
+        check_own_rules(format_, settings, {} if before is None else before.settings)
     return fixed, settings
 
 
@@ -61,7 +63,8 @@ def warnings_of(call: Call, repository: Repository) -> list[str]:
     issuers = call.shared.pipelines.issuers
     found = (each for publisher in iter_publishers(repository) for each in warnings_about(issuers, publisher))
     about = [f"publishers: {each}" for each in dict.fromkeys(found)]
-    return [*own, *faults, *exposure_warnings(call.registry, repository), *about]
+    rules = [] if format_ is None else [f"policy: {each}" for each in own_faults(format_, repository)]
+    return [*own, *rules, *faults, *exposure_warnings(call.registry, repository), *about]
 
 
 async def try_routes(call: Call, repository: Repository) -> None:
@@ -243,7 +246,7 @@ async def replace(call: Call, repository: Repository, config: dict[str, Any], pr
     """Check and write ``config``; ``prefix`` is the pointer of the body in it, and is cut from errors."""
     check_independent(repository)
     with pointing_into("", cut=prefix):
-        fixed, settings = validated(call.services.formats[repository.format], config, "")
+        fixed, settings = validated(call.services.formats[repository.format], config, "", repository)
         if fixed["type"] != repository.type:
             raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
         fixed = await storable(call, fixed, repository)

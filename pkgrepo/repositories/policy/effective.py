@@ -33,11 +33,16 @@ def rule_set(
     for each in (*around, repository):
         owners |= {owner.path: owner for owner in (each.authority, each)}
     placed = [each for owner in owners.values() for each in own_rules(owner)]
-    placed += [Placed(msgspec.convert(each, PolicyRule), SERVER) for each in policy.rules]
+    placed += [Placed(each, SERVER) for each in server_rules(policy)]
     paths = {pattern: _path_of(pattern, owners) for pattern in {each.repository for each in policy.blocks}}
     placed += [placed_block(each, path) for each in policy.blocks if (path := paths[each.repository]) is not None]
     rulings = {key: Ruling(approved=ok, reason=why) for key, (ok, why) in policy.rulings.get(repository.id, {}).items()}
     return RuleSet(placed, order, rulings, policy.exported_ms) if placed or rulings else None
+
+
+def server_rules(policy: StoredPolicy) -> list[PolicyRule]:
+    """The rules for all repositories."""
+    return [msgspec.convert(each, PolicyRule) for each in policy.rules]
 
 
 def own_rules(repository: Repository) -> list[Placed]:

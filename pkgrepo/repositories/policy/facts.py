@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from pkgrepo.storage.catalog.rows import to_ms
 
 from .conditions import CACHED, HOSTED, Facts
 from .rules import PackageRules
-from .schema import Order, ServingPolicy, check_rules
+from .schema import Order, PolicyRule, ServingPolicy, check_rules, find_faults
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 
@@ -32,10 +33,24 @@ def order_of(format_: StoredFormat) -> Order:
     return Order.of(None if format_.versions is None else format_.versions.sort, format_.package_key)
 
 
-def check_own_rules(format_: StoredFormat, settings: Mapping[str, Any]) -> None:
-    """Check the rules in the settings of a repository. :raises Invalid: they cannot be meant; with the JSON pointer"""
-    found = msgspec.convert({"rules": (settings.get("policy") or {}).get("rules", [])}, ServingPolicy)
-    check_rules(found.rules, [order_of(format_)], "/policy/rules")
+def check_own_rules(
+    format_: StoredFormat, settings: Mapping[str, Any], stored: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """
+    Check the rules in the settings of a repository that were not there in its ``stored`` ones.
+
+    :raises Invalid: they cannot be meant; with the JSON pointer
+    """
+    check_rules(_rules_in(settings), [order_of(format_)], "/policy/rules", _rules_in(stored))
+
+
+def own_faults(format_: StoredFormat, repository: Repository) -> list[str]:
+    """A sentence about each rule of a repository that would be refused now."""
+    return find_faults(_rules_in(repository.settings), [order_of(format_)])
+
+
+def _rules_in(settings: Mapping[str, Any]) -> list[PolicyRule]:
+    return msgspec.convert({"rules": (settings.get("policy") or {}).get("rules") or []}, ServingPolicy).rules
 
 
 def digests_of(digests: Mapping[str, str], sha256: str = "") -> frozenset[str]:

@@ -145,9 +145,13 @@ def until_ms(rule: PolicyRule) -> int | None:
     return round(at.timestamp() * 1000)
 
 
-def check_rules(rules: Sequence[PolicyRule], orders: Sequence[Order], pointer: str) -> None:
+def check_rules(
+    rules: Sequence[PolicyRule], orders: Sequence[Order], pointer: str, stored: Sequence[PolicyRule] = ()
+) -> None:
     """
-    Check rules for formats with these orders.
+    Check rules for formats with these orders. Of those that are ``stored`` only the names are checked.
+
+    Those may be of an earlier release that took them: they must not stand in the way of others.
 
     :raises Invalid: two have one name, a digest is none, or a condition means something in no format; with the pointer
     """
@@ -157,7 +161,19 @@ def check_rules(rules: Sequence[PolicyRule], orders: Sequence[Order], pointer: s
         if rule.name.casefold() in names:
             raise Invalid(f"another rule has the name {rule.name!r}", f"{place}/name")
         names.add(rule.name.casefold())
-        _check_match(rule.match, orders, f"{place}/match")
+        if rule not in stored:
+            _check_match(rule.match, orders, f"{place}/match")
+
+
+def find_faults(rules: Sequence[PolicyRule], orders: Sequence[Order]) -> list[str]:
+    """A sentence about each stored rule with a condition that is refused now."""
+    faults = []
+    for rule in rules:
+        try:
+            _check_match(rule.match, orders, "")
+        except Invalid as error:
+            faults.append(f"the rule {rule.name!r} would be refused now: {error.message}; change or remove it")
+    return faults
 
 
 def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:

@@ -57,6 +57,41 @@ def test_a_deprecation_is_shown_until_it_ends(npm, publish, document, write):
 @pytest.mark.parametrize(
     ("path", "change"),
     [
+        ("/unsent", {"versions": {"1.0.0": {}, "9.9.9": {}}, "dist-tags": {"latest": "9.9.9"}}),
+        ("/unsent", {"versions": {"9.9.9": {"deprecated": "nothing is here"}}}),
+        ("/unsent/-rev/{rev}", {"versions": {"1.0.0": {}, "9.9.9": {}}, "dist-tags": {"latest": "9.9.9"}}),
+    ],
+)
+def test_a_document_about_a_version_without_a_tarball_is_refused(npm, publish, document, write, path, change):
+    if npm.get("/unsent").status == 404:
+        publish("unsent", "1.0.0")
+    before = document("unsent")
+    reply = write(path.replace("{rev}", before["_rev"]), {"_id": "unsent", "name": "unsent", **change})
+    assert reply.status == 400
+    assert "the document has no tarball attached, and unsent has no version 9.9.9" in reply.json["error"]
+    assert document("unsent") == before
+
+
+@pytest.mark.parametrize("rev", ["", "/-rev/{rev}"])
+def test_a_document_that_names_other_versions_beside_its_change_is_taken(npm, publish, document, write, rev):
+    name = f"merged{len(rev)}"
+    for version in ("1.0.0", "1.1.0"):
+        publish(name, version)
+    sent = document(name)
+    sent["versions"]["9.9.9"] = {}
+    if rev:
+        del sent["versions"]["1.1.0"]
+        sent["dist-tags"] = {"latest": "9.9.9", "old": "1.0.0"}
+    else:
+        sent["versions"]["1.0.0"]["deprecated"] = "old"
+    assert write(f"/{name}{rev.replace('{rev}', sent['_rev'])}", sent).json["ok"] is True
+    assert list(document(name)["versions"]) == (["1.0.0"] if rev else ["1.0.0", "1.1.0"])
+    assert deprecation(npm, name, "1.0.0") == (None if rev else "old")
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
         ("/{name}", {"_id": "other", "versions": {"1.0.0": {"deprecated": "x"}}}),
         ("/{name}", {"name": "other", "versions": {"1.0.0": {"deprecated": "x"}}}),
         ("/{name}", {"_id": 1, "versions": {"1.0.0": {"deprecated": "x"}}}),

@@ -8,6 +8,7 @@ import os
 import secrets
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
@@ -99,14 +100,16 @@ class Draft:
     """
 
     def __init__(self, path: Path, *, replace: bool, alone: bool = False) -> None:
-        if not replace and os.path.lexists(path):
-            raise Conflict(f"{path} is there already; --force replaces it")
         self._path = path
         self._replace = replace
         self._draft = path.with_name(f".{path.name[:200]}.{'part' if alone else secrets.token_hex(8)}")
         self._sha256 = hashlib.sha256()
         self._renamed = False
-        self._file: IO[bytes] = open_alone(self._draft, str(path)) if alone else self._draft.open("x+b")
+        if not replace and os.path.lexists(path):
+            if alone:
+                _remove_second_name(self._draft, path)
+            raise Conflict(f"{path} is there already; --force replaces it")
+        self._file: IO[bytes] = _open_draft(self._draft, str(path)) if alone else self._draft.open("x+b")
         self._file.truncate()
 
     def __enter__(self) -> Self:
@@ -201,6 +204,30 @@ def open_alone(path: Path, what: str) -> IO[bytes]:
             file.close()
             raise
         file.close()  # the other process has renamed or removed it meanwhile
+
+
+def _open_draft(path: Path, what: str) -> IO[bytes]:
+    """
+    Open a draft that one process at a time writes, see L{open_alone}. It is no finished file.
+
+    A process that was killed as it finished a file has left it with two names: its own, wherever it was moved since,
+    and that of the draft.
+    """
+    while True:
+        file = open_alone(path, what)
+        if os.fstat(file.fileno()).st_nlink == 1:
+            return file
+        path.unlink()
+        file.close()
+
+
+def _remove_second_name(draft: Path, path: Path) -> None:
+    """Remove the name of a draft from a file that was finished, unless the process that finishes it does so."""
+    with suppress(OSError, Conflict):
+        if draft.samefile(path):
+            with open_alone(draft, str(path)) as file:
+                if _has_name(file, path):
+                    draft.unlink()
 
 
 def _has_name(file: IO[bytes], path: Path) -> bool:

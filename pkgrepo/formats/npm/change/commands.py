@@ -2,7 +2,7 @@
 Write commands that change published packages.
 
 npm changes a package by writing its document back, whole or in part, with or without the revision that it read. Entries
-of versions that do not exist are ignored; such a document never publishes anything.
+of versions that do not exist are ignored beside others; such a document never publishes anything.
 
 Removing versions, with the change of their tags, is one transaction. Deprecating many versions takes several, between
 which other writers may commit: the message of each version is independent of the others.
@@ -10,7 +10,7 @@ which other writers may commit: the message of each version is independent of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from attrs import evolve
@@ -21,7 +21,8 @@ from pkgrepo.formats.npm.indexing import index_package, index_removed, index_sta
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.packument.splicing import deprecation
 from pkgrepo.formats.npm.refusals import version_not_found
-from pkgrepo.interfaces import Transaction
+from pkgrepo.http.responses import Refusal
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Package, Repository, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Change, PackageIndex
@@ -29,6 +30,35 @@ from pkgrepo.repositories.publish.package_changes import append_package_event, b
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 
 from .document_change import DocumentChange
+
+
+def check_versions(r: Reader, repository: Repository, name: str, change: DocumentChange) -> None:
+    """
+    Check that a document is not only about versions that do not exist: whoever wrote it wanted to publish one.
+
+    Others may be named beside those that exist, as in what was read from a virtual repository.
+
+    :raises NotFound: no such package; :raises Conflict: it is not at the document's revision; :raises Refusal: it is
+    """
+    package = existing(packages.find_package(r, repository.id, name), "package", name)
+    _check_revision(package, change.revision)
+    known = frozenset(versions.version_keys(r, package.id))
+    unknown = change.named - known
+    if not unknown or (change.deprecated and not known.isdisjoint(change.named)):
+        return
+    if change.kept is not None and (known - change.kept or _changes_tags(r, package, change.tags, known)):
+        return
+    raise Refusal(
+        400, f"the document has no tarball attached, and {name} has no version {min(unknown)} that could be changed"
+    )
+
+
+def _changes_tags(r: Reader, package: Package, wanted: Mapping[str, str] | None, known: Set[str]) -> bool:
+    present = tags.tagged_versions(r, package.id)
+    if wanted is None:
+        return False
+    parsed = {tag: semver.find_version(text) for tag, text in wanted.items() if present.get(tag) != text}
+    return bool(present.keys() - wanted.keys()) or any(each and each.key in known for each in parsed.values())
 
 
 def deprecate(

@@ -26,7 +26,8 @@ class DocumentChange:
 
     ``kept`` are the keys of the versions that stay, all others are removed; ``tags`` then replace all tags.
     ``deprecated`` are messages by version key; an empty one ends a deprecation. A document with any asks for nothing
-    else. ``star`` adds or removes the caller's star.
+    else. ``star`` adds or removes the caller's star. ``named`` are the keys of the versions that it is about: with
+    messages those that have one, else all that it has.
     """
 
     revision: str = ""
@@ -35,6 +36,7 @@ class DocumentChange:
     deprecated: Mapping[str, str] = Factory(dict)
     maintainers: Sequence[Mapping[str, str]] | None = None
     star: bool | None = None
+    named: frozenset[str] = frozenset()
 
 
 def verb_of_change(change: DocumentChange) -> str:
@@ -63,11 +65,14 @@ def read_change(written: WrittenDocument, revision: str, username: str) -> Docum
     removing = bool(revision) and sent is not None
     tags = _mapping(document, "dist-tags") if removing else None
     users = _mapping(document, "users") if not removing else None
+    deprecated = {} if removing or sent is None else _messages(sent)
+    named = frozenset(deprecated or _keys(sent or {}))
     return DocumentChange(
         revision=revision,
-        kept=frozenset(_keys(sent)) if removing and sent is not None else None,
+        kept=named if removing else None,
         tags=None if tags is None else _tags(tags),
-        deprecated={} if removing or sent is None else _messages(sent),
+        deprecated=deprecated,
+        named=named,
         maintainers=_maintainers(document, sent),
         star=None if users is None or sent is not None else bool(users.get(username)),
     )

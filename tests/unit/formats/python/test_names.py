@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import InvalidVersion, Version
 
-from pkgrepo.errors import Invalid
-from pkgrepo.formats.python.names import OLD_SDIST_ENDINGS, is_valid_name, normalise, parse_filename, parse_upload
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.python.names import (
+    OLD_SDIST_ENDINGS,
+    is_valid_name,
+    normalise,
+    parse_filename,
+    parse_upload,
+    project_key,
+)
 from pkgrepo.formats.python.versions import parse_version
 
 numbers = st.one_of(st.integers(0, 3), st.integers(0, 10**30))
@@ -55,6 +62,14 @@ def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(Invalid) as caught:
         normalise(name)
     assert str(caught.value).isprintable()
+
+
+def test_a_name_is_no_longer_than_that_of_a_file() -> None:
+    assert normalise("a" * 255) == "a" * 255
+    with pytest.raises(Invalid, match="at most 255"):
+        normalise("a" * 256)
+    with pytest.raises(NotFound):
+        project_key("a" * 256)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.storage.catalog.server import policy, repositories
 from tests.support.conda_packages import make_conda
 from tests.support.gems import make_gem
 from tests.support.memory_server import Stack
@@ -176,3 +177,35 @@ async def test_no_rule_is_about_what_cannot_be_a_name(stack: Stack) -> None:
     refused = await stack.api("PUT", "/repository/main%2Fchannel/config/policy", {"rules": [rule]})
     assert (refused.status, b"/rules/0/match/packages/1" in refused.body) == (422, True)
     assert (await stack.api("PUT", "/policy/rules", {"rules": [rule]})).status == 422
+
+
+@pytest.mark.parametrize("of_server", [False, True])
+async def test_a_stored_rule_that_is_refused_now_is_named_and_stops_no_other_change(
+    stack: Stack, *, of_server: bool
+) -> None:
+    old = {"name": "old", "match": {"packages": ["no such name"]}}
+    new = {"name": "new", "match": {"packages": ["demo"]}}
+    await stack.add_repository("py")
+    core = stack.assembly.core
+    if of_server:
+        path, shown_at = "/policy/rules", "/policy/rules"
+        await core.catalog.write(policy.set_server_rules, [old])
+    else:
+        path, shown_at = "/repository/main%2Fpy/config/policy", "/repository/main%2Fpy"
+        repository = core.registry.find_path("main/py")
+        assert repository is not None
+        change = {"settings": {"policy": {"rules": [old]}}, "now_ms": 1}
+        await core.catalog.write(repositories.update_repository, repository.id, **change)
+    (warning,) = (await stack.ok("GET", shown_at))["warnings"]
+    assert "the rule 'old' would be refused now: no package can be called 'no such name'" in warning
+    await stack.ok("PUT", path, {"rules": [old, new]})
+    if not of_server:
+        await stack.ok("PUT", "/repository/main%2Fpy/config/page", "# Packages")
+    rehearsed = {"rules": [old, new], "repository": "" if of_server else "main/py"}
+    await stack.ok("POST", "/policy/rehearse", rehearsed)
+    for changed in ({**old, "reason": "other"}, {**old, "name": "NEW"}):
+        refused = await stack.api("PUT", path, {"rules": [changed, new]})
+        assert refused.status == 422
+    await stack.ok("PUT", path, {"rules": [new]})
+    assert (await stack.ok("GET", shown_at))["warnings"] == []
+    assert (await stack.api("PUT", path, {"rules": [old, new]})).status == 422
