@@ -8,7 +8,7 @@ sessions, the tokens and what the provider gave end.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -111,12 +111,14 @@ def make_person(
     name: object,
     email: object,
     groups: Sequence[object],
+    group_names: Mapping[str, str],
     admin_groups: Collection[str],
 ) -> Person:
     """
     What a provider says of a person, bounded; values that are no texts are left out.
 
-    ``username`` may be an e-mail address, whose domain is left out. ``email`` is verified.
+    ``username`` may be an e-mail address, whose domain is left out. ``email`` is verified. ``group_names`` are names of
+    groups here by those there; other groups have the same name here. ``admin_groups`` are names there.
     """
     names = [each for each in groups if isinstance(each, str)][:MOST_GROUPS]
     return Person(
@@ -125,8 +127,9 @@ def make_person(
         username=_username(username),
         name=printable_text(name),
         email=printable_text(email),
-        groups=names,
+        groups=[group_names.get(each, each) for each in names],
         admin=not set(admin_groups).isdisjoint(names) if admin_groups else None,
+        called=printable_text(username),
     )
 
 

@@ -61,6 +61,7 @@ def _make(name: str, given: LdapDirectory, config: Config, reactor: Any) -> Dire
         email_attribute=given.email_attribute,
         id_attribute=given.id_attribute,
         group_attribute=given.group_attribute,
+        group_names=given.group_names,
         admin_groups=frozenset(given.admin_groups),
     )
     servers = Servers(name, way, connections=given.connections, reactor=reactor)

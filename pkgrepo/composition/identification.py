@@ -38,7 +38,8 @@ from pkgrepo.management.api.audit_log import AuditFile, AuditLog
 from pkgrepo.oidc.documents import Documents
 from pkgrepo.oidc.issuers import Issuer, Issuers
 from pkgrepo.oidc.pipelines import PipelineTokens
-from pkgrepo.oidc.sign_on import Provider, SignOn
+from pkgrepo.oidc.providers import Provider, group_name
+from pkgrepo.oidc.sign_on import SignOn
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.logins import newest_unlock_id
 from pkgrepo.storage.catalog.people.users import identity_snapshot
@@ -194,7 +195,8 @@ def _provider(name: str, given: OidcProvider, documents: Documents, reactor: Any
         scopes=given.scopes,
         username_claim=given.username_claim,
         groups_claim=given.groups_claim,
-        admin_groups=frozenset(given.admin_groups),
+        admin_groups=frozenset(map(group_name, given.admin_groups)),
+        group_names={group_name(there): here for there, here in given.group_names.items()},
         auto_create=given.auto_create,
         link_by_email=given.link_by_email,
         acr_values=given.acr_values,

@@ -33,6 +33,7 @@ from .kinds import (
     several,
     size,
     text,
+    toml,
 )
 
 AUTO: Final = "auto"  # in the annotation of a value that may be None: "auto" is its spelling
@@ -111,7 +112,7 @@ def kind_of(hint: Any) -> Kind:  # noqa: PLR0911 - one return for each form
     if get_origin(type_) is Literal:
         return choice(*inner)
     if get_origin(type_) is Mapping:
-        return named_tables(inner[1])
+        return named_tables(inner[1]) if isinstance(inner[1], type) else table_of(kind_of(inner[1]))
     if isinstance(inner[0], type) and issubclass(inner[0], Section):
         return tables(inner[0])
     return several(kind_of(inner[0]), **given)
@@ -174,6 +175,25 @@ def named_tables(item: type[Section]) -> Kind:
         return f"{{{', '.join(f'{name} = {_show_table(each)}' for name, each in values.items())}}}"
 
     return Kind("tables with a name each", read, bare=False, show=show, item=item, named=True)
+
+
+def table_of(kind: Kind) -> Kind:
+    """A table with any keys, whose values are all of one kind."""
+
+    def read(value: object, folder: Path) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            raise SettingError("must be a table")
+        problems, found = [], {}
+        for name, each in value.items():
+            try:
+                found[name] = kind.read(each, folder)
+            except SettingError as problem:
+                problems.append((f".{name}", problem.sentence))
+        if problems:
+            raise SettingError(inner=tuple(problems))
+        return found
+
+    return Kind("a table", read, bare=False, show=toml)
 
 
 def _show_tables(values: Sequence[Any]) -> str:

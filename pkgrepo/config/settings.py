@@ -177,6 +177,15 @@ class Issuer(Section, frozen=True):
     ] = ""
 
 
+GroupNames = Annotated[
+    Mapping[str, Name],
+    meaning(
+        'names of groups here by those there, such as {"IT Staff" = "it"}: for groups that have another name here, or '
+        "one that no group here can have"
+    ),
+]
+
+
 class OidcProvider(Section, frozen=True):
     """An OpenID Connect provider at which people log in; the console shows its NAME."""
 
@@ -207,6 +216,7 @@ class OidcProvider(Section, frozen=True):
         tuple[str, ...],
         meaning("names in that claim that make admins, as long as they are in it", title="a list of names"),
     ] = ()
+    group_names: GroupNames = field(default_factory=dict)
     auto_create: Annotated[bool, meaning("whether the first login of a person makes an account")] = False
     link_by_email: Annotated[
         bool,
@@ -311,6 +321,7 @@ class LdapDirectory(Section, frozen=True):
         tuple[str, ...],
         meaning("names of groups there that make admins, as long as they are in them", title="a list of names"),
     ] = ()
+    group_names: GroupNames = field(default_factory=dict)
     auto_create: Annotated[bool, meaning("whether the first login of a person makes an account")] = False
     link_by_email: Annotated[
         bool,

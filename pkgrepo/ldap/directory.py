@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 from twisted.logger import Logger
 from zope.interface import implementer
 
@@ -96,6 +96,7 @@ class Layout:
     id_attribute: str
     group_attribute: str
     admin_groups: frozenset[str]
+    group_names: Mapping[str, str] = Factory(dict)
 
 
 @frozen(kw_only=True)
@@ -200,6 +201,7 @@ class Directory:
             name=entry.text(layout.name_attribute),
             email=entry.text(layout.email_attribute),
             groups=await self._groups(connection, entry),
+            group_names=layout.group_names,
             admin_groups=layout.admin_groups,
         )
 

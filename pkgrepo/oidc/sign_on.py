@@ -27,13 +27,12 @@ from attrs import frozen
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pkgrepo.auth.external_accounts import MOST_TEXT, IProvider, Known, make_person
-from pkgrepo.errors import IdentityRefused, Invalid, IssuerUnavailable, NotFound, SecretUnreadable
+from pkgrepo.auth.external_accounts import MOST_TEXT, IProvider, Known, printable_text
+from pkgrepo.errors import IdentityRefused, NotFound, SecretUnreadable
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Actor, User
 from pkgrepo.storage.catalog.people.linked_identities import (
     LinkedIdentity,
-    Person,
     end_sessions_of,
     ensure_linked,
     note_checked,
@@ -41,43 +40,19 @@ from pkgrepo.storage.catalog.people.linked_identities import (
 from pkgrepo.storage.catalog.people.pipelines import spend_token
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 from pkgrepo.storage.secret_box import SecretBox
-from pkgrepo.untrusted.strict_json import decode_json
 
-from .documents import Document, Documents, check_address
+from .documents import Documents, check_address
 from .identity_tokens import SKEW_S, IdentityToken, parse
-from .issuers import Issuer
+from .providers import GrantRefused, Provider, ask_tokens, ask_userinfo, check_methods, person_of, read_identity
 
 log = Logger()
 
 PATIENCE_S: Final = 600  # seconds from the beginning of a login to its end
 MOST_CODE: Final = 4096  # characters of a code
+OFFLINE: Final = "offline_access"
 LOGOUT_EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
 _COOKIE: Final = "login at an identity provider"
 _REFRESH: Final = "refresh token of an identity provider"
-
-
-@frozen(kw_only=True)
-class Provider:
-    """
-    One provider with its settings; ``secret`` is that of our client there, empty for a public client.
-
-    A login must be in one of the authentication contexts ``acr_values``, and have used one of the methods ``amr``,
-    where there are any. With ``logout_ends_tokens`` its logout tokens also end access tokens.
-    """
-
-    name: str
-    issuer: Issuer
-    client_id: str
-    secret: str
-    scopes: Sequence[str]
-    username_claim: str
-    groups_claim: str
-    admin_groups: frozenset[str]
-    auto_create: bool
-    link_by_email: bool
-    acr_values: Sequence[str] = ()
-    amr: frozenset[str] = frozenset()
-    logout_ends_tokens: bool = False
 
 
 @frozen
@@ -151,7 +126,7 @@ class SignOn:
             "code_challenge": _base64(hashlib.sha256(verifier.encode()).digest()),
             "code_challenge_method": "S256",
         }
-        if "offline_access" in provider.scopes:
+        if OFFLINE in provider.scopes:
             query["prompt"] = "consent"  # OpenID Connect Core 1.0 section 11: else no refresh token is given
         if provider.acr_values:
             query["acr_values"] = " ".join(provider.acr_values)
@@ -177,17 +152,19 @@ class SignOn:
         named = metadata.get("authorization_response_iss_parameter_supported") is True
         if answer.get("iss", "" if named else provider.issuer.url) != provider.issuer.url:
             raise IdentityRefused("the answer came from another provider")
-        if answer.get("error"):
-            raise IdentityRefused(f"{name} did not log in this person: {answer['error'][:MOST_TEXT]!r}")
+        if error := printable_text(answer.get("error")):
+            told = printable_text(answer.get("error_description"))
+            raise IdentityRefused(f"the provider {name!r} refuses the login: {error}{f' ({told})' if told else ''}")
         code = answer.get("code", "")
         if not code or len(code) > MOST_CODE:
             raise IdentityRefused("the provider sent no code")
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
-        tokens = await self._ask_tokens(provider, {**form, "code_verifier": verifier})
+        tokens = await ask_tokens(self._documents, provider, {**form, "code_verifier": verifier})
         token, claims = await self._read(provider, tokens, nonce)
-        _check_methods(provider, token.claims)
-        person = _person(provider, token, claims)
-        refresh = tokens.get("refresh_token")
+        check_methods(provider, token.claims)
+        person = person_of(provider, token, claims)
+        # Keycloak also gives one that was not asked for, which ends with the login there: it tells of nobody's leaving
+        refresh = tokens.get("refresh_token") if OFFLINE in provider.scopes else None
         sealed = self._box.seal(refresh, _REFRESH) if isinstance(refresh, str) else ""
         user, linked = await self._catalog.write(
             ensure_linked,
@@ -225,22 +202,31 @@ class SignOn:
 
         :raises IssuerUnavailable: it cannot be used now; :raises IdentityRefused: it tells of another person
         """
+        if OFFLINE not in provider.scopes:
+            return Known("", None)
         try:
             refresh = self._box.open(linked.refresh, _REFRESH)
         except SecretUnreadable:
             return Known("", None)
         try:
-            tokens = await self._ask_tokens(provider, {"grant_type": "refresh_token", "refresh_token": refresh})
-        except _GrantRefused:
+            tokens = await ask_tokens(
+                self._documents, provider, {"grant_type": "refresh_token", "refresh_token": refresh}
+            )
+        except GrantRefused:
             return None
         renewed = tokens.get("refresh_token")
         sealed = self._box.seal(renewed, _REFRESH) if isinstance(renewed, str) else linked.refresh
         person = None
         if isinstance(renewed, str):  # the old one may be of no use any more
             await self._catalog.write(note_checked, linked, refresh=sealed, now_ms=self._now_ms())
-        claims = await self._userinfo(provider, tokens, linked.subject)
-        if provider.groups_claim in claims:
-            person = _person(provider, IdentityToken(linked.issuer, linked.subject, 0, claims, b""), claims)
+        claims = await ask_userinfo(self._documents, provider, tokens, linked.subject)
+        if "id_token" in tokens:  # OpenID Connect Core 1.0 section 12.2: as complete as that of a login
+            token = await read_identity(provider, tokens, self._now_s())
+            if token.subject != linked.subject:
+                raise IdentityRefused("the provider tells of another person")
+            claims = {**claims, **token.claims}
+        if provider.groups_claim in claims or "id_token" in tokens:
+            person = person_of(provider, IdentityToken(linked.issuer, linked.subject, 0, claims, b""), claims)
         return Known(sealed, person)
 
     def _find(self, name: str) -> Provider:
@@ -261,59 +247,14 @@ class SignOn:
             raise IdentityRefused("the login took too long: begin it again")
         return nonce, verifier, target
 
-    async def _ask_tokens(self, provider: Provider, form: Mapping[str, str]) -> Mapping[str, Any]:
-        metadata = await provider.issuer.metadata()
-        url = check_address(provider.name, metadata.get("token_endpoint"))
-        methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        fields: dict[str, str] = {}
-        form = dict(form)
-        if provider.secret and "client_secret_basic" in methods:
-            # RFC 6749 section 2.3.1: both are form-encoded before
-            pair = f"{quote(provider.client_id, safe='')}:{quote(provider.secret, safe='')}"
-            fields["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        else:
-            form["client_id"] = provider.client_id
-            if provider.secret:
-                form["client_secret"] = provider.secret
-        document = await self._documents.post(provider.name, url, form, fields)
-        value = _object(document)
-        if document.status in (400, 401) and isinstance(value.get("error"), str):
-            if value["error"] == "invalid_grant":
-                raise _GrantRefused("the provider does not accept this login: it was used, or has expired")
-            raise IssuerUnavailable(provider.name, f"it refuses our client: {value['error'][:MOST_TEXT]!r}")
-        if document.status != 200:
-            raise IssuerUnavailable(provider.name, f"it answers {document.status} for tokens")
-        return value
-
     async def _read(
         self, provider: Provider, tokens: Mapping[str, Any], nonce: str
     ) -> tuple[IdentityToken, Mapping[str, Any]]:
-        text = tokens.get("id_token")
-        if not isinstance(text, str):
-            raise IdentityRefused("the provider sent no identity token")
-        unverified = parse(text)
-        if unverified.issuer != provider.issuer.url:
-            raise IdentityRefused("the identity token is of another issuer")
-        token = await provider.issuer.verify(unverified, [provider.client_id], self._now_s(), own=True)
+        token = await read_identity(provider, tokens, self._now_s())
         found = token.claims.get("nonce")
         if not isinstance(found, str) or not compare_digest(found.encode("utf-8", "replace"), nonce.encode()):
             raise IdentityRefused("the identity token belongs to another login")
-        # OpenID Connect Core 1.0 section 3.1.3.7
-        if token.claims.get("azp", provider.client_id) != provider.client_id:
-            raise IdentityRefused("the identity token was issued to another client")
-        return token, {**await self._userinfo(provider, tokens, token.subject), **token.claims}
-
-    async def _userinfo(self, provider: Provider, tokens: Mapping[str, Any], subject: str) -> Mapping[str, Any]:
-        """What the provider tells of the person beside the identity token; empty if it has no such address."""
-        url, access = (await provider.issuer.metadata()).get("userinfo_endpoint"), tokens.get("access_token")
-        if url is None or not isinstance(access, str) or not access.isascii() or not access.isprintable():
-            return {}
-        fields = {"authorization": f"Bearer {access}"}
-        document = await self._documents.get(provider.name, check_address(provider.name, url), fields)
-        value = _object(document)
-        if document.status != 200 or value.get("sub") != subject:
-            raise IdentityRefused("what the provider tells of the person is about another one, or cannot be read")
-        return value
+        return token, {**await ask_userinfo(self._documents, provider, tokens, token.subject), **token.claims}
 
     async def _write(self, command: Callable[..., Entry], *args: Any) -> None:
         self._copy_entry(await self._catalog.write(command, *args))
@@ -337,31 +278,6 @@ class OidcSource:
         return await self._sign_on.ask(self._provider, linked)
 
 
-class _GrantRefused(IdentityRefused):
-    """The provider knows the code, or the refresh token, no more."""
-
-
-def _person(provider: Provider, token: IdentityToken, claims: Mapping[str, Any]) -> Person:
-    groups = claims.get(provider.groups_claim)
-    return make_person(
-        token.issuer,
-        token.subject,
-        username=claims.get(provider.username_claim),
-        name=claims.get("name"),
-        email=claims.get("email") if claims.get("email_verified") is True else "",
-        groups=groups if isinstance(groups, list) else [],
-        admin_groups=provider.admin_groups,
-    )
-
-
-def _object(document: Document) -> Mapping[str, Any]:
-    try:
-        value = decode_json(document.body)
-    except Invalid:
-        value = None
-    return value if isinstance(value, dict) else {}
-
-
 def _base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
@@ -377,13 +293,3 @@ def _end_sessions(
     entry = Entry(actor, "session.end", ", ".join(users), detail=detail)
     append_entry(tx, entry, now_ms)
     return entry
-
-
-def _check_methods(provider: Provider, claims: Mapping[str, Any]) -> None:
-    """Check how a person has logged in, by an identity token. :raises IdentityRefused: it is not enough"""
-    if provider.acr_values and claims.get("acr") not in provider.acr_values:
-        raise IdentityRefused(f"{provider.name} has not logged this person in as strongly as it must (acr_values)")
-    methods = claims.get("amr")
-    used = {each for each in methods if isinstance(each, str)} if isinstance(methods, list) else set[str]()
-    if provider.amr and provider.amr.isdisjoint(used):
-        raise IdentityRefused(f"{provider.name} has not asked this person for what it must (amr): log in there anew")

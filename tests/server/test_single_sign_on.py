@@ -128,6 +128,7 @@ def configuration(folder: Path, **providers: Issuer) -> str:
         f'[auth.oidc.{name}]\nissuer = "{issuer.url}"\n{common}auto_create = {str(name != "strict").lower()}\n'
         f"{STRONG if name == 'strong' else ''}"
         f"link_by_email = {str(name == 'main').lower()}\n"
+        'group_names = { "IT Staff" = "crew" }\n'
         for name, issuer in providers.items()
     )
     return f'bootstrap.admin.password = "{PASSWORD}"\n{sections}' + hosted("python", "py")
@@ -160,6 +161,37 @@ def test_groups_and_the_admin_flag_are_those_of_the_last_login(scene: Scene) -> 
     assert scene.user("bea")["admin"] is False
     assert members("crew") == []
     assert members("other") == ["bea"], "an admin has put them there"
+
+
+def test_groups_have_the_names_of_the_settings_and_paths_of_one_part_are_names(scene: Scene) -> None:
+    def groups(*names: str) -> tuple[list[str], bool]:
+        scene.log_in(person("gus", groups=list(names)))
+        listed = (each["name"] for each in scene.api.ask("GET", "/groups").json["items"])
+        members = {each: scene.api.ask("GET", f"/groups/{each}/members").json["items"] for each in listed}
+        found = [name for name, people in members.items() if "gus" in {each["username"] for each in people}]
+        return found, scene.user("gus")["admin"]
+
+    assert groups("IT Staff") == (["crew"], False)
+    assert groups("/other", "/chiefs") == (["other"], True), "as Keycloak sends them"
+    assert groups("/ship/other", "/ship/chiefs", "it staff") == ([], False)
+
+
+def test_a_refusal_says_what_the_provider_says(scene: Scene) -> None:
+    browser = scene.browser()
+    state = scene.issuer.approve(scene.begin(browser), person("ann"))["state"]
+    told = {"state": state, "error": "invalid_scope", "error_description": "Invalid scopes: openid <groups>"}
+    page = scene.end(browser, told)
+    assert page.status_code == 403
+    assert "refuses the login: invalid_scope (Invalid scopes: openid &lt;groups&gt;)" in page.text
+
+
+@pytest.mark.parametrize("name", ["gr\u00e4fin", "al", "corp\\eve", "x" * 33, "ann+b@corp.example"])
+def test_a_name_that_no_user_can_have_is_named(scene: Scene, name: str) -> None:
+    browser = scene.browser()
+    page = scene.end(browser, scene.issuer.approve(scene.begin(browser), person(name)))
+    assert page.status_code == 403
+    assert "a user name has 3 to 32 letters" in page.text
+    assert name.partition("@")[0] in page.text
 
 
 def test_an_account_is_never_taken_over_by_its_name(scene: Scene) -> None:

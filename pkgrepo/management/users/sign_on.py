@@ -48,6 +48,7 @@ class SignOnAnswer(Body):
     state: str = ""
     iss: str = ""
     error: str = ""
+    error_description: str = ""
 
 
 class SignOnEnded(Record):
@@ -92,7 +93,9 @@ async def end_login(call: Call, body: SignOnAnswer, provider: str) -> Response:
     cookie = login_cookie(request)
     if cookie is None:
         raise IdentityRefused("this browser has begun no login: begin it again")
-    answer = {name: value for name in ("code", "state", "iss", "error") if (value := getattr(body, name))}
+    answer = {
+        name: value for name in ("code", "state", "iss", "error", "error_description") if (value := getattr(body, name))
+    }
     redirect_uri = _redirect_uri(call, provider)
     ended = await call.services.sign_on.end(provider, redirect_uri, cookie.decode("latin-1"), answer)
     call.identity = identity_of(ended.user, via="session")

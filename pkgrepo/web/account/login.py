@@ -118,7 +118,7 @@ async def begin_at_provider(visit: Visit, provider: str) -> Response:
 @pages.get("/login/oidc/<provider>/callback")
 async def end_at_provider(visit: Visit, provider: str) -> Response:
     """Begin a session for a person whom the provider has sent back."""
-    fields = {name: visit.query(name) for name in ("code", "state", "iss", "error")}
+    fields = {name: visit.query(name) for name in ("code", "state", "iss", "error", "error_description")}
     try:
         ended = await visit.api("POST", "/user/login/oidc/<provider>/callback", {"provider": provider}, fields=fields)
     except (IdentityRefused, Forbidden) as error:

@@ -237,6 +237,16 @@ def test_tables_with_a_name_are_read_from_file_and_environment(write):
     assert read_config(environ={"PKGREPO_AUTH__ISSUERS": shown}).auth == config.auth
 
 
+def test_names_of_groups_elsewhere_are_any_text_and_those_here_are_names(write):
+    section = '[auth.oidc.corp]\nissuer = "https://login.example"\nclient_id = "us"\n'
+    config = read_config(write(f'{section}[auth.oidc.corp.group_names]\n"IT Staff" = "it"\n"/crew" = "crew"\n'))
+    assert config.auth.oidc["corp"].group_names == {"IT Staff": "it", "/crew": "crew"}
+    (problem,) = problems_of(file=write(f'{section}group_names = {{ "x" = "IT Staff" }}\n'))
+    assert problem.startswith("auth.oidc.corp.group_names.x: must be 1 to 64 letters")
+    (problem,) = problems_of(file=write(f'{section}group_names = "it"\n'))
+    assert problem.startswith("auth.oidc.corp.group_names: must be a table")
+
+
 def test_a_key_said_twice_in_one_place_is_refused(tmp_path):
     (tmp_path / "pw").write_text("hunter2-hunter2")
     environ = {"PKGREPO_ADMIN_PASSWORD": "hunter2-hunter2", "PKGREPO_ADMIN_PASSWORD_FILE": str(tmp_path / "pw")}

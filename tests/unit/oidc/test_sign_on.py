@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import pytest_twisted
@@ -11,7 +13,9 @@ from pkgrepo.auth.external_accounts import CHECKED_S, DailyCheck
 from pkgrepo.errors import IssuerUnavailable
 from pkgrepo.model import TokenKind
 from pkgrepo.oidc.documents import Document
-from pkgrepo.oidc.sign_on import Provider, SignOn
+from pkgrepo.oidc.identity_tokens import IdentityToken
+from pkgrepo.oidc.providers import Provider
+from pkgrepo.oidc.sign_on import SignOn
 from pkgrepo.storage.catalog.people.groups import add_group, is_member
 from pkgrepo.storage.catalog.people.linked_identities import Person, ensure_linked, find_linked
 from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
@@ -23,16 +27,32 @@ from tests.support.catalogs import SqliteCase
 URL = "https://login.example"
 NOW_S = 1_800_000_000
 BOX = SecretBox(b"k" * 32)
-METADATA = {"token_endpoint": f"{URL}/tokens", "userinfo_endpoint": f"{URL}/me"}
+IDENTITY = ".".join(
+    base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+    for part in ({"alg": "RS256"}, {"iss": URL}, "signature")
+)
+METADATA = {
+    "authorization_endpoint": f"{URL}/authorize",
+    "token_endpoint": f"{URL}/tokens",
+    "userinfo_endpoint": f"{URL}/me",
+}
 
 
 class StubIssuer:
-    """An issuer whose configuration is known."""
+    """An issuer whose configuration is known; its identity tokens have ``claims``."""
 
     url = URL
 
+    def __init__(self):
+        self.claims = {}
+
     async def metadata(self):
         return METADATA
+
+    async def verify(self, token, _audiences, _now_s, *, own):
+        assert own
+        assert token.text == IDENTITY
+        return IdentityToken(URL, self.claims.get("sub", "id-ann"), NOW_S + 300, self.claims, b"digest")
 
 
 class StubDocuments:
@@ -44,7 +64,7 @@ class StubDocuments:
         self.person = {"sub": "id-ann", "groups": []}
 
     async def post(self, name, _url, form, _fields):
-        self.asked.append(form["refresh_token"])
+        self.asked.append(form.get("refresh_token"))
         if self.answer is None:
             raise IssuerUnavailable(name, "it is away")
         status, value = self.answer
@@ -57,24 +77,25 @@ class StubDocuments:
 class Scene:
     """A catalog in which ann has logged in at a provider, by which she is in a group."""
 
-    def __init__(self, catalog):
+    def __init__(self, catalog, scopes=("openid", "offline_access")):
         self.catalog = catalog
+        self.issuer = StubIssuer()
         self.now_s = NOW_S
         self.documents = StubDocuments()
         self.entries = []
         provider = Provider(
             name="corp",
-            issuer=StubIssuer(),
+            issuer=self.issuer,
             client_id="us",
             secret="",
-            scopes=("openid", "offline_access"),
+            scopes=scopes,
             username_claim="preferred_username",
             groups_claim="groups",
             admin_groups=frozenset({"chiefs"}),
             auto_create=True,
             link_by_email=False,
         )
-        sign_on = SignOn(
+        sign_on = self.sign_on = SignOn(
             [provider],
             self.documents,
             catalog=catalog,
@@ -122,6 +143,12 @@ async def scene(tmp_path):
     await found.prepare()
     yield found
     await case.stop()
+
+
+async def started(case, scopes):
+    found = Scene(await case.another(), scopes)
+    await found.prepare()
+    return found
 
 
 @pytest_twisted.ensureDeferred
@@ -174,3 +201,49 @@ async def test_a_provider_that_is_away_or_misconfigured_takes_nothing_away(scene
     assert (await scene.state())[:2] == (1, True)
     linked = await scene.catalog.look(find_linked, URL, "id-ann")
     assert linked.refresh
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_identity_token_without_groups_says_that_there_are_none(scene):
+    del scene.documents.person["groups"]
+    await scene.check()
+    assert await scene.state() == (1, True, True, True), "nothing tells of groups: they stay"
+    scene.documents.answer = 200, {"access_token": "a", "refresh_token": "third", "id_token": IDENTITY}
+    await scene.check()
+    assert await scene.state() == (1, True, False, False)
+    scene.issuer.claims = {"groups": ["/crew", "chiefs"]}
+    await scene.check()
+    assert await scene.state() == (1, True, True, True)
+    scene.issuer.claims = {"sub": "somebody else"}
+    await scene.check()
+    assert await scene.state() == (1, True, True, True), "it is about another person"
+
+
+@pytest.mark.parametrize("offline", [True, False])
+@pytest_twisted.ensureDeferred
+async def test_a_refresh_token_that_was_not_asked_for_tells_of_nobody_leaving(tmp_path, offline):
+    case = SqliteCase(tmp_path)
+    scene = await started(case, ("openid", "offline_access") if offline else ("openid",))
+    begun = await scene.sign_on.begin("corp", "https://here/callback", "/")
+    query = dict(parse_qsl(urlsplit(begun.url).query))
+    scene.issuer.claims = {"nonce": query["nonce"], "groups": ["crew"]}
+    scene.documents.answer = 200, {"access_token": "a", "refresh_token": "of the login", "id_token": IDENTITY}
+    answer = {"code": "c", "state": query["state"]}
+    ended = await scene.sign_on.end("corp", "https://here/callback", begun.cookie, answer)
+    assert bool((await scene.catalog.look(find_linked, URL, "id-ann")).refresh) is offline
+    assert ended.user.username == "ann"
+    scene.documents.answer = 400, {"error": "invalid_grant"}  # Keycloak, when the login there has ended
+    await scene.check()
+    assert (await scene.state())[:2] == ((0, False) if offline else (1, True))
+    await case.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_refresh_tokens_of_earlier_settings_are_not_used(tmp_path):
+    case = SqliteCase(tmp_path)
+    scene = await started(case, ("openid",))
+    scene.documents.answer = 400, {"error": "invalid_grant"}
+    await scene.check()
+    assert scene.documents.asked == []
+    assert await scene.state() == (1, True, True, True)
+    await case.stop()

@@ -45,8 +45,8 @@ class Person:
     """
     What a provider says of a person who has logged in there.
 
-    ``username`` is empty if no user may have it, ``email`` unless it is verified. ``admin`` is None if the claims do
-    not decide about the flag.
+    ``username`` is empty if no user may have it: ``called`` is what the provider says. ``email`` is empty unless it is
+    verified. ``admin`` is None if the claims do not decide about the flag.
     """
 
     issuer: str
@@ -56,6 +56,7 @@ class Person:
     email: str
     groups: Collection[str]
     admin: bool | None
+    called: str = ""
 
 
 _SELECT, _linked = rows(LinkedIdentity, "linked_identity", given=load)
@@ -246,7 +247,13 @@ def _find_by_email(tx: Transaction, person: Person) -> User | None:
 
 def _create(tx: Transaction, person: Person, now_ms: int) -> User:
     if not person.username:
-        raise Forbidden("no account can be made: the provider tells no name that a user may have (username_claim)")
+        if not person.called:
+            reason = "the provider does not tell the name of this person (username_claim or username_attribute)"
+            raise Forbidden(f"no account can be made: {reason}")
+        raise Forbidden(
+            f"no account can be made for '{person.called}': a user name has 3 to 32 letters from a to z, digits, '.', "
+            "'_' or '-', and begins with a letter or digit (username_claim or username_attribute names another)"
+        )
     try:
         return add_user(tx, username=person.username, name=person.name, email=person.email, now_ms=now_ms)
     except AlreadyExists:
