@@ -8,7 +8,7 @@ is asked of upstreams, too.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -454,3 +454,49 @@ def test_what_came_while_an_upstream_was_slow_to_say_that_it_has_nothing_is_serv
     assert late.result == ABSENT
     assert now(machine._ask(revalidate=False)) == ("served", 1, False)
     assert cached.asked == 1
+
+
+def test_expired_routes_are_asked_again_although_they_failed_just_now() -> None:
+    machine = RevalidationMachine()
+    machine.begin()
+    cached = machine.cached
+    cached.has = 1
+    assert now(machine._ask(revalidate=False)) == ("served", 1, False)
+    machine.clock.advance(TTL_S)
+    cached.has = 503
+    assert now(machine._ask(revalidate=False)) == ("served", 1, True)
+    cached.has = 2
+    assert now(machine._ask(revalidate=False)) == ("served", 1, True)
+    machine.engine.expire(cached)
+    assert now(machine._ask(revalidate=False)) == ("served", 2, False)
+    assert cached.asked == 3
+
+
+@define(eq=False)
+class InTurns(InMemory):
+    """The same, of which one process asks at a time: ``ended`` has what each turn ended with."""
+
+    ended: list[Current[int] | None] = field(factory=list)
+    shared = False
+
+    async def begin(self) -> Callable[[Any], None]:
+        return self.ended.append
+
+
+@pytest.mark.parametrize(
+    ("has", "outcome"), [(1, Outcome.MISS), (404, Outcome.ABSENT), (503, None), (403, None)], ids=str
+)
+def test_a_turn_ends_once_with_what_was_found_and_also_after_a_failure(has: int, outcome: Outcome | None) -> None:
+    machine = RevalidationMachine()
+    machine.begin()
+    plain = machine.cached
+    cached = InTurns(clock=plain.clock, repository=plain.repository, key=plain.key, name="demo", has=has)
+    now(outcome_of(served(machine.engine, cached)))
+    assert [None if each is None else each.outcome for each in cached.ended] == [outcome]
+    now(outcome_of(served(machine.engine, cached)))
+    assert len(cached.ended) == (1 if outcome is not None else 2), "what is kept needs no turn"
+
+
+async def served(engine: Revalidation, cached: Cached[int]) -> Result:
+    found = await engine.get(cached, Trace())
+    return "served", found.content, found.stale
