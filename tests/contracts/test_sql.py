@@ -42,7 +42,7 @@ POSTGRESQL_COLUMNS = """
         ON p.table_name = c.table_name AND p.constraint_type = 'PRIMARY KEY' AND p.table_schema = c.table_schema
     LEFT JOIN information_schema.key_column_usage k
         ON k.constraint_name = p.constraint_name AND k.table_name = c.table_name AND k.column_name = c.column_name
-    WHERE c.table_schema = 'public'
+    WHERE c.table_schema = 'public' AND c.column_name <> 'rowid'  -- which tables of SQLite have without being asked
 """
 # Table, whether values are unique, whether it is partial, and columns of every index.
 SQLITE_INDEXES = """

@@ -22,6 +22,7 @@ from pkgrepo.model import Fragment
 from pkgrepo.storage.catalog.rows import batches, every, find, placeholders, scalar
 
 SUPERSEDED_MS: Final = 7 * 24 * 60 * 60_000
+_PLACED: Final = "((SELECT last + ? FROM fragment_place WHERE package_id = ?), ?, ?, ?, ?, ?)"
 MOST_SUPERSEDED: Final = 500  # of one repository; the last ones are kept
 
 
@@ -34,11 +35,11 @@ def put_fragments(tx: Transaction, package_id: int, new: Sequence[tuple[str, Fra
     """Upsert fragments, given with their kinds, by statements for many; no two have the same kind, sort and key."""
     for some in batches(new):
         values: list[Value] = []
-        for kind, fragment in some:
-            values += (package_id, kind, *fragment)
+        for place, (kind, fragment) in enumerate(some, 1):
+            values += (place, package_id, package_id, kind, *fragment)
         tx.send(
             f"""
-            INSERT INTO fragment (package_id, kind, sort, key, body) VALUES {placeholders(len(some), "(?, ?, ?, ?, ?)")}
+            INSERT INTO fragment (rowid, package_id, kind, sort, key, body) VALUES {placeholders(len(some), _PLACED)}
             ON CONFLICT (package_id, kind, sort, key) DO UPDATE SET body = excluded.body
             """,
             values,

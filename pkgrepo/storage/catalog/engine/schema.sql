@@ -613,7 +613,9 @@ CREATE INDEX first_sight_tag ON first_sight (repository_id, package_key, tag, mo
 -- Documents of packages and repositories
 ---------------------------------------------------------------------------------------------------------------------
 
--- The parts a package's documents are spliced from: one per version or file and kind, in the order they appear.
+-- The parts a package's documents are spliced from: one per version or file and kind, in the order they appear. See
+-- fragment_place for the numbers of their rows. (As a table WITHOUT ROWID it gives each body of more than 2 KB a page of
+-- its own beside those of the tree: npm packages took 10 KB for a version of 4.)
 CREATE TABLE fragment (
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
     kind TEXT NOT NULL,
@@ -621,7 +623,7 @@ CREATE TABLE fragment (
     key TEXT NOT NULL,
     body BLOB NOT NULL,
     PRIMARY KEY (package_id, kind, sort, key)
-) WITHOUT ROWID;
+);
 
 -- Lists of a repository that clients read in pieces: lines are only appended. A list that is written anew, or loses
 -- lines, gets a new epoch and a later began_at.
@@ -1108,6 +1110,14 @@ CREATE TABLE rule_count (
 );
 
 -- Only SQLite:
+-- The number of the last row of each package in the table fragment. Those of one package are numbered in a row, so that
+-- they lie side by side, however many others were written between them.
+
+CREATE VIEW fragment_place AS
+SELECT p.id AS package_id, COALESCE(
+    (SELECT MAX(f.rowid) FROM fragment f WHERE f.rowid >= p.id << 32 AND f.rowid < (p.id + 1) << 32), p.id << 32
+) AS last FROM package p;
+
 -- The keys and texts of packages by the trigrams in them: a search for a part of a name reads the packages that have
 -- it, instead of all. The indexes have no copy of the texts; they take some 20 bytes for a key. Triggers keep them up.
 
@@ -1140,8 +1150,11 @@ CREATE TRIGGER about_text_changed AFTER UPDATE ON package_about BEGIN
 END;
 
 -- Only PostgreSQL:
--- Views with the names of the indexes above, for the same queries. The trigram indexes themselves need an extension:
--- see postgresql/schema.py.
+-- Views with the names of the view and the indexes above, for the same queries. Rows have no numbers there, and a column
+-- without values takes no room. The trigram indexes themselves need an extension: see postgresql/schema.py.
+
+ALTER TABLE fragment ADD COLUMN rowid BIGINT;
+CREATE VIEW fragment_place AS SELECT CAST(NULL AS BIGINT) AS package_id, CAST(NULL AS BIGINT) AS last WHERE FALSE;
 
 CREATE VIEW package_text AS SELECT id AS rowid, key FROM package;
 CREATE VIEW about_text AS SELECT package_id AS rowid, text FROM package_about;

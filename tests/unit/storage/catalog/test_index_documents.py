@@ -1,5 +1,6 @@
 import pytest
 
+from pkgrepo.model import Fragment
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages
 from tests.support.catalog import MemoryCatalog
@@ -36,3 +37,18 @@ def test_fragments_are_read_in_their_order(catalog):
     ]
     catalog.do(packages.remove_package, package.id)
     assert [each.body for each in catalog.peek(index_documents.list_fragments, package.id, "html")] == []
+
+
+def test_fragments_of_a_package_lie_side_by_side(catalog):
+    ids = [
+        catalog.do(packages.ensure_package, catalog.repository.id, key=key, name=key, serial=0, now_ms=NOW)[0].id
+        for key in ("first", "second")
+    ]
+    for number in range(3):  # in turns, as packages are published
+        for package_id in ids:
+            new = [(kind, Fragment(b"", f"{number}", b"body")) for kind in ("full", "short")]
+            catalog.do(index_documents.put_fragments, package_id, new)
+            catalog.do(index_documents.put_fragments, package_id, new[:1])  # which keeps its row
+        catalog.do(index_documents.remove_fragment, ids[0], "short", b"", f"{number}")
+    rows = catalog.peek(lambda r: r.all("SELECT package_id, rowid - (package_id << 32) FROM fragment ORDER BY rowid"))
+    assert rows == [*((ids[0], place) for place in (1, 2, 3)), *((ids[1], place) for place in (1, 2, 3, 4, 5, 6))]
