@@ -25,6 +25,8 @@ from .routes import ROUTES
 from .semver import padded, parse_version
 from .setup import install_snippets, snippets
 
+# One of which a registry has: mirrors of files have no ping, and Gitea has packages and a search only.
+PROBES = ("-/ping", "", "-/v1/search?text=npm&size=1")
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done", NPM_EXCHANGE)
 
 
@@ -69,7 +71,7 @@ def npm() -> Format:
             latest=lambda _name, members: find_latest(members),
         ),
         restore_documents=restored_document_of(packument_question, restore_packument),
-        probes=lambda url: ((f"{url}/-/ping", (200,)), (f"{url}/", (200,))),  # mirrors of files have no ping
+        probes=lambda url: [(f"{url}/{each}", (200,)) for each in PROBES],
         dated=True,
         caches={"packuments": caches.packuments.kept},
     )

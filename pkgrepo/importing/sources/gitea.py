@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final
 from urllib.parse import quote
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.names import collapse
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Fact, Facts, Source
@@ -30,12 +30,36 @@ def open_gitea(format_name: str, site: Site, request: ImportRequest) -> Source:
     """The packages of one owner."""
     owner = quote(request.repositories[0])
     if format_name == "docker":
-        return ImageSource(Registry(site.at(f"{site.url}/v2/{owner}")), request.renamed, request.names)
+        listed = _Packages(site, owner, "container", str)
+        images = _Images(site.at(f"{site.url}/v2/{owner}"), listed)
+        return ImageSource(images, request.renamed, request.names)
     packages = _Packages(site, owner, TYPES[format_name], collapse if format_name == "python" else str)
     inner = site.at(f"{site.url}/api/packages/{owner}/{TYPES[format_name]}")
     if format_name == "maven":
         return MavenAssets(inner, packages.paths)
     return Described(PROTOCOLS[format_name](inner), packages.facts, packages.names)
+
+
+class _Images(Registry):
+    """The images of an owner: those of the API, if there are credentials; its catalog leaves out what they may not read."""
+
+    def __init__(self, site: Site, listed: _Packages) -> None:
+        super().__init__(site)
+        self._listed = listed
+        self._anonymous = site.upstream.route.credentials is None
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the images, without that of the owner. :raises Invalid: none can be seen without credentials"""
+        if not self._anonymous:
+            async for name in self._listed.names():
+                yield name
+            return
+        any_found = False
+        async for name in super().names():
+            any_found = True
+            yield name
+        if not any_found:
+            raise Invalid("it shows no image of this owner without credentials (--username, --password-file)")
 
 
 class _Packages:

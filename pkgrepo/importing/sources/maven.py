@@ -191,9 +191,9 @@ class MavenSite:
                 link = resolve_reference(parse_url(base), href.encode().decode("latin-1")).text.partition("?")[0]
             except ValueError:
                 continue
-            rest = link.removeprefix(base)
+            rest = _below(base, link)
             name = unquote(rest.removesuffix("/"))
-            if rest == link or not name or "/" in name or name.startswith(".") or not name.isprintable():
+            if not name or "/" in name or name.startswith(".") or not name.isprintable():
                 continue
             (folders if rest.endswith("/") else names).append(name)
         if not folders and not names and b"<" not in content:
@@ -256,6 +256,18 @@ class _Links(HTMLParser):
         """Note the target of a link."""
         if tag == "a":
             self.found += [value for key, value in attrs if key == "href" and value]
+
+
+def _below(base: str, link: str) -> str:
+    """
+    What follows the URL of a listing in a link, or nothing.
+
+    Nexus 2 makes links of the address that its settings have: that may have another host, if not at its root.
+    """
+    if link.startswith(base):
+        return link.removeprefix(base)
+    path, linked = (each.split("/", 3)[3] for each in (base, link))
+    return linked.removeprefix(path) if path and linked.startswith(path) else ""
 
 
 def item_of(

@@ -36,6 +36,7 @@ from .appending import MOST_SUMS, Claims, Extension, Sums, extend, receive_rest
 from .held import ABSENT, Composition, DocumentRequest, Growing, Held, Received, Sources
 from .kept_responses import KeptResponses
 
+NOT_ALLOWED: Final = 405
 PIECE: Final = 256 * 1024  # bytes of a document that was made here, as chunks of responses are
 _GZIP: Final = b"\x1f\x8b"
 
@@ -129,13 +130,14 @@ class Asker:
         route, request, old = question.route, question.request, question.old
         upstream, headers = self._upstreams.of(question.repository.id, route), question.headers
         tries, key = MOST_TRIES if old is None else TRIES_WITH_OLD, request.package_key
-        for url in request.urls(route.url):
+        for number, url in enumerate(request.urls(route.url)):
             async with upstream.open(
                 "GET", url, headers, decode=True, kind=request.kind, subject=key, tries=tries
             ) as response:
                 if response.status == 304 and old is not None:
                     return Confirmed(old.etag, old.last_modified)
-                if response.status in ABSENT:
+                # Gitea takes uploads (POST) at the address above its simple index, of which it has no list.
+                if response.status in ABSENT or (number and response.status == NOT_ALLOWED):
                     continue
                 if response.status != 200:
                     raise UpstreamFailed(route.name, f"it answered {response.status}")

@@ -30,7 +30,8 @@ pytestmark = pytest.mark.server
 
 AT = "2019-03-04T05:06:07.000+00:00"
 WHEEL, WHEEL_DATA = make_wheel("team.lib", "1.0")
-TARBALL = make_tarball("@team/util", "1.2.0", manifest=make_manifest("@team/util", "1.2.0"))
+PACKED = make_manifest("@team/util", "1.2.0", os=["linux"], scripts={"postinstall": "node build.js"})
+TARBALL = make_tarball("@team/util", "1.2.0", manifest=PACKED)
 JAR = b"jar" * 100
 JAR_PATH = "com/example/app/1.0/app-1.0.jar"
 SECRET = "Basic " + base64.b64encode(b"bob:secret").decode()
@@ -41,6 +42,7 @@ def sums(data: bytes, **names: str) -> dict[str, str]:
 
 
 def packument(url: str) -> dict[str, Any]:
+    """The document of a package; as those of Gitea, it lacks most of what only the tarball has."""
     integrity = base64.b64encode(hashlib.sha512(TARBALL).digest()).decode()
     dist = {"tarball": f"{url}/@team/util/-/util-1.2.0.tgz", "integrity": f"sha512-{integrity}"}
     manifest = {**make_manifest("@team/util", "1.2.0"), "dist": dist, "deprecated": "use other"}
@@ -145,7 +147,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     for format_name in ("python", "npm", "maven"):
         names = (*MANAGERS, "there", "here", "counted", "moved")
         settings += hosted(format_name, *(f"{each}-{format_name}" for each in names))
-    settings += hosted("docker", "harbor", "counted-docker", "moved-docker")
+    settings += hosted("docker", "harbor", "gitea-docker", "counted-docker", "moved-docker")
     with running(tmp_path_factory.mktemp("server"), settings) as started:
         yield started
 
@@ -172,10 +174,8 @@ def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
         record = client.get(f"/api/package/main%2F{manager}-{name}/{version}").json
         assert record["published_at"].startswith("2019-03-04T05:06:07")
         assert record["publisher"] == (USER if manager == "artifactory" else "ann")
-    assert (
-        client.get(f"/repositories/main/{manager}-npm/@team/util").json["versions"]["1.2.0"]["deprecated"]
-        == "use other"
-    )
+    served = client.get(f"/repositories/main/{manager}-npm/@team/util").json["versions"]["1.2.0"]
+    assert (served["deprecated"], served["os"], served["hasInstallScript"]) == ("use other", ["linux"], True)
     assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
 
 
@@ -191,15 +191,19 @@ def test_credentials_that_are_missing_or_wrong_are_those_of_the_import(client) -
             assert "--password-file" in reply.text
 
 
-def harbor_answers(image: Image) -> dict[str, Any]:
+def image_answers(image: Image) -> dict[str, Any]:
     fields = {"Content-Type": image.media_type, "Docker-Content-Digest": image.digest}
     return {
-        "/api/v2.0/projects/lib/repositories?page=1&page_size=100": [{"name": "lib/app", "pull_count": 40}],
         "/v2/lib/app/tags/list?n=1000": {"name": "lib/app", "tags": ["1.0"]},
         "/v2/lib/app/manifests/1.0": (fields, image.manifest),
         f"/v2/lib/app/manifests/{image.digest}": (fields, image.manifest),
         **{f"/v2/lib/app/blobs/{digest_of(blob)}": bytes(blob) for blob in image.blobs},
     }
+
+
+def harbor_answers(image: Image) -> dict[str, Any]:
+    listed = [{"name": "lib/app", "pull_count": 40}]
+    return {"/api/v2.0/projects/lib/repositories?page=1&page_size=100": listed, **image_answers(image)}
 
 
 def test_the_images_of_projects_of_harbor_are_taken_in(client) -> None:
@@ -208,6 +212,28 @@ def test_the_images_of_projects_of_harbor_are_taken_in(client) -> None:
         assert counts(take(client, "harbor", url, "main/harbor", repositories=["lib"])) == (1, 0, 0)
         assert counts(take(client, "harbor", url, "main/harbor", repositories=["lib"])) == (0, 0, 0)
     assert client.get("/v2/main/harbor/lib/app/manifests/1.0", accept=image.media_type).body == image.manifest
+
+
+def test_the_images_of_an_owner_in_gitea_are_listed_by_its_api(client) -> None:
+    """Its catalog leaves out what the credentials may not read, and an import would be done at once."""
+    image = make_image("gitea")
+    api = "/api/v1/packages/lib?type=container&limit=50&page="
+    listed = {
+        f"{api}1": [{"name": "app", "version": "1.0"}],
+        f"{api}2": [],
+        "/v2/_catalog?n=1000": {"repositories": []},
+    }
+    asked = {"kind": "gitea", "into": "main/gitea-docker", "repositories": ["lib"]}
+    given = {"credentials": {"username": "bob", "password": "secret"}}
+    with stub({**image_answers(image), **listed}, secret=SECRET) as url:
+        assert counts(take(client, "gitea", url, "main/gitea-docker", repositories=["lib"], **given)) == (1, 0, 0)
+    assert client.get("/v2/main/gitea-docker/app/manifests/1.0", accept=image.media_type).body == image.manifest
+    with stub({"/v2/_catalog?n=1000": {"repositories": ["other/app"]}}) as url:
+        reply = client.post_json("/api/import?wait=300", {**asked, "source": url})
+        assert "it shows no image of this owner without credentials" in reply.text
+        reply = client.post_json("/api/import?wait=300", {**asked, "source": url, **given})
+        assert reply.status >= 400
+        assert "does not exist" in reply.text
 
 
 def test_another_pkgrepo_is_taken_in_with_its_yanks_and_publishers(client, server) -> None:

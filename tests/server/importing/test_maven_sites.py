@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.configurations import hosted
 from tests.support.http_client import HttpClient
-from tests.support.imports import counts, static, take, write
+from tests.support.imports import counts, static, stub, take, write
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import running
 
@@ -36,7 +36,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
-    settings = 'proxy.allow_private = ["127.0.0.1"]\n' + hosted("maven", "listed", "named", "wrong")
+    settings = 'proxy.allow_private = ["127.0.0.1"]\n' + hosted("maven", "listed", "named", "renamed", "wrong")
     with running(tmp_path_factory.mktemp("server"), settings) as started:
         yield HttpClient(started.url, (USER, PASSWORD))
 
@@ -56,6 +56,20 @@ def test_a_site_without_listings_is_taken_in_by_its_metadata(client, source) -> 
     with static(source, lists=False) as url:
         assert counts(take(client, "maven", url, "main/named", names=["com.example:app"])) == (3, 0, 0)
         assert counts(take(client, "maven", url, "main/named", names=["com.example:app"])) == (0, 0, 0)
+
+
+def test_listings_may_have_the_address_of_the_settings_of_the_site(client) -> None:
+    """As those of Nexus 2 behind another name; links to other pages are none of the listing."""
+    base = "/nexus/content/repositories/rel"
+
+    def page(path: str, *names: str) -> bytes:
+        links = "".join(f'<a href="https://repo.corp.example{base}/{path}{name}">{name}</a>' for name in names)
+        return f'<html><a href="../">Parent</a>{links}<a href="https://repo.corp.example/help">Help</a></html>'.encode()
+
+    pages = {"": ["g/"], "g/": ["a/"], "g/a/": ["1/"], "g/a/1/": ["a-1.jar"]}
+    answers = {f"{base}/{path}": page(path, *names) for path, names in pages.items()}
+    with stub({**answers, f"{base}/g/a/1/a-1.jar": b"jar"}) as url:
+        assert counts(take(client, "maven", f"{url}{base}", "main/renamed")) == (1, 0, 0)
 
 
 def test_a_file_with_another_checksum_is_left_out(client, source, tmp_path) -> None:

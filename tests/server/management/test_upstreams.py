@@ -159,6 +159,17 @@ async def test_mirrors_without_a_ping_are_asked_for_their_root(mirror: Any, upst
     assert (route["ok"], route["status"]) == (True, 200)
 
 
+async def test_registries_without_ping_and_root_are_asked_for_a_search(mirror: Any, upstream: Any) -> None:
+    """As those of Gitea."""
+    await mirror.create()
+    upstream.serve("/-/v1/search", b'{"objects":[],"total":0}')
+    (route,) = (await mirror.api("POST", "upstream/check"))["routes"]
+    assert (route["ok"], route["status"]) == (True, 200)
+    upstream.serve("/-/v1/search", Answer(401))
+    (route,) = (await mirror.api("POST", "upstream/check"))["routes"]
+    assert (route["ok"], route["message"]) == (False, "it answers 401: it wants credentials")
+
+
 @pytest.mark.parametrize("path", ["/simple/", "/simple", ""])
 async def test_indexes_are_checked_at_their_simple_index(mirror: Any, path: str) -> None:
     with PythonUpstream() as index:
@@ -167,6 +178,22 @@ async def test_indexes_are_checked_at_their_simple_index(mirror: Any, path: str)
         found = await mirror.api("POST", "upstream/check")
         assert (found["ok"], found["routes"][0]["status"]) == (True, 200)
         assert [each.path for each in index.requests()] == ["/simple/"]
+
+
+async def test_indexes_without_a_list_are_checked_by_a_page(mirror: Any) -> None:
+    """As those of Gitea, which takes uploads above them."""
+    with PythonUpstream() as index:
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": index.url, "name": "up"}]}}
+        await mirror.stack.add_repository("mirror", config=config)
+        index.misbehave("/simple/", Answer(404), repeat=True)
+        found = await mirror.api("POST", "upstream/check")
+        assert (found["ok"], found["routes"][0]["status"]) == (False, 404)
+        index.serve("/", Answer(405))
+        found = await mirror.api("POST", "upstream/check")
+        assert (found["ok"], found["routes"][0]["status"]) == (True, 405)
+        index.serve("/simple/pip/", Answer(401))
+        found = await mirror.api("POST", "upstream/check")
+        assert (found["ok"], found["routes"][0]["status"]) == (False, 401)
 
 
 async def test_upstreams_are_for_editors(mirror: Any) -> None:

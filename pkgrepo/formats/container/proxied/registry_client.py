@@ -199,7 +199,7 @@ class UpstreamTokens:
         ) as response:
             if response.status in (401, 403):
                 if response.status == 401 and route.credentials is not None:
-                    raise upstream.misconfigured("its token service refuses the credentials of the route")
+                    raise upstream.misconfigured(f"its token service refuses the credentials of the {route.owner}")
                 raise NotFound("image", name)
             if response.status != 200:
                 raise UpstreamFailed(route.name, f"its token service answers {response.status}")
@@ -289,7 +289,7 @@ class RegistryClient:
 
         ``limits`` defaults to those of manifests.
 
-        :raises NotFound: the image does not have it, or the registry does not let us pull the image
+        :raises NotFound: the image does not have it, or the registry wants another scope than it gives us
         :raises UpstreamFailed: see L{Upstream.open}, or any other status
         """
         limits = limits or ReadLimits(MANIFEST_SIZE, self._upstreams.document_timeout_s)
@@ -307,7 +307,7 @@ class RegistryClient:
                     return
                 challenge = response.headers.get("WWW-Authenticate")
                 is_own = parse_url(response.url).origin == place.route.target.origin
-            if is_last:
+            if is_last and _find_bearer(challenge) is not None:
                 raise NotFound("image", place.name)
             if not is_own:
                 raise upstream.misconfigured("the host to which it redirects wants credentials")

@@ -2,7 +2,8 @@
 The release of a version that another registry had.
 
 It is published with the manifest that was served there, also if a publish would be refused today, such as under a name
-with upper-case letters. The digests are those of the bytes, which have those that the registry announced.
+with upper-case letters; what it does not tell of the installation is that of the tarball. The digests are those of the
+bytes, which have those that the registry announced.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 
-from .manifest import StoredManifest, clean_manifest, make_dist
+from .manifest import StoredManifest, clean_manifest, make_dist, with_packed_fields
 from .tarball import TarballContents, read_tarball
 
+# Clients need these to install it, and the manifests of some registries (Gitea) lack them: then the tarball has them.
+_FROM_TARBALL = ("cpu", "engines", "libc", "os", "scripts")
 _NOTHING = TarballContents(manifest={}, file_count=0, unpacked_size=0, has_gyp=False, has_shrinkwrap=False)
 
 
@@ -37,7 +40,9 @@ async def imported_release(
     contents = await staged.inspect(pools.cpu, blob, partial(_read, filename=tarball_name(name, version.text)))
     if not manifest and not contents.manifest:
         raise Invalid("it is no tarball of a package")
-    stored = _clean(manifest or contents.manifest, name, version, contents)
+    missing = [each for each in _FROM_TARBALL if each not in manifest]
+    full = with_packed_fields(manifest, contents, missing, name) if manifest else contents.manifest
+    stored = _clean(full, name, version, contents)
     person = manifest.get("_npmUser")
     meta: dict[str, Any] = {
         **stored.fields,

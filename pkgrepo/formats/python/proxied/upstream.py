@@ -52,6 +52,7 @@ ACCEPT: Final = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.1, text/html;q=0.01, */*;q=0.001"
 )
 
+ANY_PROJECT: Final = "pip"  # whose page is asked for if there is no list
 _INDEXES: Final = ("simple", "+simple", "%2bsimple")
 
 
@@ -80,8 +81,16 @@ def list_question() -> DocumentRequest:
 
 
 def index_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
-    """Requests that check an upstream. The body, which is large at some indexes, is not read."""
-    return [(index, (200,)) for index in indexes(url)]
+    """
+    Requests that check an upstream. The body, which is large at some indexes, is not read.
+
+    Gitea has pages of projects, but no list of them: a page tells whether it wants credentials, and at the address
+    above only uploads are allowed (405).
+    """
+    index, *above = indexes(url)
+    if not above:
+        return [(index, (200,))]
+    return [(index, (200,)), (f"{index}{ANY_PROJECT}/", (200,)), *((each, (200, 405)) for each in above)]
 
 
 def indexes(url: str) -> Sequence[str]:

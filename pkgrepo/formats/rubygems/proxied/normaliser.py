@@ -61,7 +61,8 @@ def normalise_info(source: bytes, context: Context) -> Normalised:
 def keep_versions(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
     """The list ``/versions`` in pieces, and a table of the sums in it. :raises Invalid: it is no such list"""
     head, mark, lines = source.partition(HEAD)
-    if not mark or not head.startswith(b"created_at:") or head.count(b"\n") > 16 or not source.endswith(b"\n"):
+    named = not head or head.startswith(b"created_at:")  # Gitea's list begins with the mark
+    if not mark or not named or head.count(b"\n") > 16 or not source.endswith(b"\n"):
         raise Invalid("it is no list of versions of a compact index")
     start = len(head) + len(mark)
     bits, table = table_entries(lines)

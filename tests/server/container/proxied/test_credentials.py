@@ -14,7 +14,7 @@ from tests.support.http_client import HttpClient
 from tests.support.proxied import PRIVATE
 from tests.support.server_process import running
 from tests.support.upstreams.container import ContainerUpstream
-from tests.support.upstreams.messages import Answer
+from tests.support.upstreams.messages import Answer, Request
 
 
 @pytest.mark.one_process("each worker gets tokens of its own")
@@ -46,6 +46,28 @@ def test_a_challenge_with_a_useless_address_does_not_close_the_upstream(make: Ma
         scene.upstream.misbehave(path, challenge, repeat=True)
         assert code(scene.get("bad/manifests/1")) == (status, "UNAVAILABLE")
     scene.pull("good", ONE)
+
+
+def test_a_registry_that_wants_no_token_any_more_wants_credentials(make: Make) -> None:
+    """Gitea gives a token to everybody, and asks for a password where that may not read; absent images are 404."""
+    scene = make()
+    token = f'Bearer realm="{scene.upstream.url}/token",service="container_registry",scope="*"'
+
+    def refuse(request: Request) -> Answer:
+        wanted = 'Basic realm="Gitea Package API"' if "authorization" in request.fields else token
+        return Answer(401).with_fields(WWW_Authenticate=wanted)
+
+    def restrict(_request: Request) -> Answer:
+        return Answer(401).with_fields(WWW_Authenticate=f'{token},error="insufficient_scope"')
+
+    scene.upstream.dynamic[scene.upstream.manifest_path("private", "1")] = refuse
+    scene.upstream.dynamic["/v2/private/tags/list"] = refuse
+    scene.upstream.dynamic[scene.upstream.manifest_path("absent", "1")] = restrict
+    for rest in ("manifests/1", "tags/list"):
+        reply = scene.get(f"private/{rest}")
+        assert code(reply) == (424, "UNAVAILABLE")
+        assert "it wants credentials" in reply.text
+    assert scene.get("absent/manifests/1").status == 404
 
 
 def with_auth(url: str, user: str, password: str, more: str = "") -> str:

@@ -62,8 +62,10 @@ def test_list_of_a_virtual_repository_has_the_names_of_all_members(at, upstream,
 
 
 def test_upstream_without_a_list_gives_the_names_that_are_kept(at, upstream, keep):
+    """The address above the index of Gitea is for uploads only."""
     lonely = at("lonely")
     upstream.misbehave("/simple/", Answer(404), repeat=True)
+    upstream.misbehave("/", Answer(405), repeat=True)
     wheel, _ = upstream.add("kept-one")
     assert names(lonely) == []
     keep(lonely, f"/packages/kept-one/1.0/{wheel}")

@@ -13,6 +13,7 @@ from pkgrepo.formats.rubygems.legacy import list_row
 from tests.support.gems import make_gem
 from tests.support.proxied import answered
 from tests.support.upstreams.faults import HTML, corrupted, failing
+from tests.support.upstreams.messages import Answer
 
 pytestmark = pytest.mark.server
 
@@ -148,6 +149,16 @@ def test_page_of_a_portal_does_not_replace_the_list(at, upstream):
     before = at("aged").get("/versions").body
     upstream.misbehave("/versions", HTML, repeat=True)
     assert at("aged").get("/versions").body == before
+
+
+def test_list_without_its_date_is_taken(mirror, upstream):
+    """As that of Gitea, which begins with the mark before the lines."""
+    upstream.add("undated", platform="java")
+    listed = upstream.versions.partition(b"\n")[2]
+    upstream.misbehave("/versions", Answer(body=listed), repeat=True)
+    assert mirror.get("/versions").body == listed
+    assert b"undated" in mirror.get("/names").body.split()
+    upstream.behave()
 
 
 def test_nothing_is_pushed_to_a_proxy(mirror):
