@@ -23,12 +23,12 @@ from pkgrepo.composition.replication import make_replication
 from pkgrepo.composition.tracing.setup import make_tracing
 from pkgrepo.composition.twins import make_twins
 from pkgrepo.composition.upstreams import ProxyParts
-from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.concurrency.lru import SizedCache, share_memory
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.mounts import Mounts
-from pkgrepo.gateway.responses.cache import CachedResponse, ResponseCache
+from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.responses.content import Files
 from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Proxying, Services
@@ -42,6 +42,7 @@ from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetri
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.mirroring.mirrors import Mirrors
 from pkgrepo.mirroring.schedule import MirrorSchedule
+from pkgrepo.process.resources import CACHE_PART, usable_memory
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
@@ -59,7 +60,6 @@ from pkgrepo.storage.catalog.packages.deployments import release_interrupted
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.web.app import WebApp
 
-HOT_BYTES = 256 * 1024 * 1024  # bytes of responses cached in memory
 LEASE = "background-work"  # name of the lock file in the folder of the database
 
 SESSIONS_S = 3600.0
@@ -82,7 +82,6 @@ class Assembly:
         self._config = config
         self._reactor = reactor
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
-        self._cache: SizedCache[CachedResponse] = SizedCache(HOT_BYTES)
         self._running = MultiService()
         self._tracing = make_tracing(config, reactor)
 
@@ -249,7 +248,7 @@ class Assembly:
             clock=core.clock,
             access=identification.access,
             files=Files(registry=core.registry, stores=core.stores),
-            response_cache=ResponseCache(core.catalog, self._cache, core.clock, self.site.repeats.clear),
+            response_cache=ResponseCache(core.catalog, core.clock, self.site.repeats.clear),
             downloads=core.downloads,
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,
@@ -277,9 +276,17 @@ class Assembly:
 
     def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementApp:
         core, config = self.core, self._config
-        caches: dict[str, SizedCache[Any] | Repeats] = {"answers": self._cache, "repeats": self.site.repeats}
+        caches: dict[str, SizedCache[Any] | Repeats] = {
+            "repeats": self.site.repeats,
+            **services.response_cache.caches(),
+        }
         for each in core.formats.values():
             caches.update(each.caches)
+        processes = 1 if self._peers is None else config.server.workers or 1
+        memory = config.server.cache_memory
+        share_memory(
+            caches.values(), None if memory is None else memory // processes, usable_memory() // CACHE_PART // processes
+        )
         server_metrics = ServerMetrics(
             self.site,
             caches,

@@ -146,6 +146,7 @@ def _make_master(options: Options, config: Config, count: int, file: IO[str] | N
     from pkgrepo.worker import preload, run  # noqa: PLC0415 - as above
 
     options.pin_file()
+    options.overrides["server.workers"] = count  # workers share memory, and their number stays
     preload(config)
     settle()  # workers share what no collection writes to
     master: IService = Master(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterator
+from typing import Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -79,11 +79,13 @@ class SizedCache(Lru[Hashable, T]):
     """
     A cache of what is sent to clients, bounded in bytes, which counts how it is used.
 
-    An entry larger than an eighth of the limit is not kept.
+    An entry larger than an eighth of the limit is not kept. ``full`` are the bytes that are of use to it, which is its
+    limit unless L{share_memory} has changed that.
     """
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
+        self.full = limit
         self.hits = 0
         self.misses = 0
 
@@ -104,3 +106,21 @@ class SizedCache(Lru[Hashable, T]):
     def put(self, key: Hashable, value: T, size: int = 1) -> bool:
         """Keep an entry of ``size`` bytes in place of the present one. Returns whether there was one."""
         return super().put(key, value, size) if size <= self.largest else self.pop(key) is not None
+
+
+class SharesMemory(Protocol):
+    """A cache that is bounded in bytes: to ``limit``, of ``full`` that are of use to it."""
+
+    full: int
+    limit: int
+
+
+def share_memory(caches: Collection[SharesMemory], memory: int | None, usable: int) -> None:
+    """
+    Limit all caches together to ``memory`` bytes, each to its part of what is of use to all.
+
+    If ``memory`` is None it is what is of use to them, but at most ``usable`` bytes.
+    """
+    full = sum(each.full for each in caches)
+    for each in caches:
+        each.limit = each.full * (min(full, usable) if memory is None else memory) // full

@@ -67,6 +67,14 @@ class Server(Section, frozen=True):
         AUTO,
         meaning("processes that serve; auto is one on each processor. A server inside another daemon is always one"),
     ] = None
+    cache_memory: Annotated[
+        Annotated[Bytes, Meta(ge=MIB)] | None,
+        AUTO,
+        meaning(
+            "memory for responses and documents that are sent again, of all processes together; auto is a quarter of "
+            "what the machine or container has, and at most 1.3 GiB for each process"
+        ),
+    ] = None
     public_url: Annotated[
         BaseUrl, meaning("the address clients use, for absolute links; empty means the address each request came to")
     ] = ""

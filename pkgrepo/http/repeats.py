@@ -81,14 +81,15 @@ class Repeats:
     """
     The kept responses of a server.
 
-    Without a ``generation``, a function that returns a number, nothing is kept. ``trusts`` says whether the peer with
-    an address may name the client: answers to such a peer depend on its address.
+    ``size`` is at most ``limit`` bytes; ``full`` of them are of use. Without a ``generation``, a function that returns
+    a number, nothing is kept. ``trusts`` says whether the peer with an address may name the client: answers to such a
+    peer depend on its address.
     """
 
     def __init__(
         self, trusts: Callable[[str], bool], *, most_bytes: int = MOST_BYTES, most_kinds: int = MOST_KINDS
     ) -> None:
-        self._most_bytes = most_bytes
+        self.limit = self.full = most_bytes
         self._most_kinds = most_kinds
         self.generation: Callable[[], int] | None = None
         self.trusts = trusts
@@ -155,7 +156,7 @@ class Repeats:
 
     def _put(self, kind: ClientKind, line: bytes, repeat: Repeat | None) -> None:
         size = _size(line, repeat)
-        if self.size + size > self._most_bytes:
+        if self.size + size > self.limit:
             self.clear()
         if not kind.repeats:
             self._filled.append(kind)

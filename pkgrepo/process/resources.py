@@ -1,8 +1,9 @@
 """
-Settings of this process for memory and Python's garbage collection, and the number of processors that it may use.
+Settings of this process for memory and Python's garbage collection, and the processors and the memory it may use.
 
 A container or a service may have fewer processors than the machine: by a set of processors (cpuset), or by a quota of
-time, which Linux keeps in the control group (cgroups(7), "cpu.max" of version 2, "cpu.cfs_quota_us" of version 1).
+time, which Linux keeps in the control group (cgroups(7), "cpu.max" of version 2, "cpu.cfs_quota_us" of version 1). It
+may have less memory, too ("memory.max" and "memory.high"; "memory.limit_in_bytes").
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ MAPPED = 1024 * 1024  # bytes; larger allocations are returned to the kernel whe
 # malloc.h of glibc
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+
+CACHE_PART = 4  # caches take a quarter of the usable memory, unless a setting says how much
 
 NEW_OBJECTS = 20_000  # before a collection; Python's 700 cost a tenth of the time of a cold install
 START_OBJECTS = 50_000  # the imports make 150,000, nearly all of which stay; fewer collections leave 6 MB of holes
@@ -70,29 +73,36 @@ def usable_processors(groups: Path = _GROUPS, membership: Path = _MEMBERSHIP) ->
     """
     has_set = hasattr(os, "sched_getaffinity")
     count = len(os.sched_getaffinity(0)) if has_set else os.cpu_count() or 1
-    return max(1, min([count, *(math.ceil(each) for each in _quotas(groups, membership))]))
+    quotas = filter(None, map(_quota, _own_groups("cpu", groups, membership)))
+    return max(1, min([count, *map(math.ceil, quotas)]))
 
 
-def _quotas(groups: Path, membership: Path) -> Iterator[float]:
-    """The limits of all groups that this process is in, in processors."""
+def usable_memory(groups: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> int:
+    """Bytes: what the machine has, or less if a control group of this process limits it. See L{usable_processors}."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(
+        [machine, *(limit for each in _own_groups("memory", groups, membership) for limit in _memory_limits(each))]
+    )
+
+
+def _own_groups(controller: str, groups: Path, membership: Path) -> Iterator[Path]:
+    """The folders of all groups of a controller that this process is in."""
     try:
         lines = membership.read_text("ascii", "replace").splitlines()
     except OSError:  # it is no Linux
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        root = groups / "cpu" if controllers else groups
+        root = groups / controller if controllers else groups
         own = root / path.lstrip("/")
         # In a container the path may be that of the machine, while its own group is mounted as the root.
-        for folder in (own, *own.parents):
-            if folder.is_relative_to(root) and (found := _quota(folder)) is not None:
-                yield found
+        yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(root))
 
 
 def _quota(group: Path) -> float | None:
-    """The limit of one group; None if it has none."""
+    """The limit of one group, in processors; None if it has none."""
     with suppress(OSError, ValueError, ZeroDivisionError):
         if (group / "cpu.max").exists():
             quota, period = (group / "cpu.max").read_text("ascii").split()
@@ -101,3 +111,10 @@ def _quota(group: Path) -> float | None:
         if int(quota) > 0:  # version 2 has the word "max" for no limit, and version 1 has -1
             return int(quota) / int(period)
     return None
+
+
+def _memory_limits(group: Path) -> Iterator[int]:
+    """The limits of one group, in bytes; version 2 has the word "max" for none, and version 1 nearly 2**63."""
+    for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            yield int((group / name).read_text("ascii"))

@@ -27,7 +27,7 @@ from pkgrepo import __version__
 from pkgrepo.composition.core import KEY_FILE
 from pkgrepo.config import Config
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
-from pkgrepo.process.resources import usable_processors
+from pkgrepo.process.resources import CACHE_PART, usable_memory, usable_processors
 from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.storage.free_space import free_and_total, low_water
 
@@ -43,7 +43,6 @@ FUTURE_S: Final = 120  # seconds that a file may be newer than the clock
 UNSYNCHRONISED: Final = 5  # adjtimex(2): TIME_ERROR
 TIMEX_BYTES: Final = 512  # more than struct timex has on any architecture
 UNIT_FOLDERS: Final = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
-_MEMORY_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @frozen
@@ -147,14 +146,16 @@ def _clock(config: Config) -> Finding:
 def _memory(config: Config) -> Finding:
     workers = config.server.workers or usable_processors()
     needed = SERVER_MEMORY + (WORKER_MEMORY * workers if workers > 1 else 0)
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for each in _MEMORY_LIMITS:
-        with suppress(OSError, ValueError):  # no limit is "max"
-            limits.append(int(Path(each).read_text()))
+    memory = usable_memory()
+    caches = config.server.cache_memory or memory // CACHE_PART
     users = f"{workers} workers take" if workers > 1 else "one worker takes"
-    sentence = f"{_gib(min(limits))}, of which {users} {_gib(needed)} when idle"
-    if min(limits) < 2 * needed:
+    sentence = f"{_gib(memory)}, of which {users} {_gib(needed)} when idle, and caches up to {_gib(caches)} more"
+    if memory < 2 * needed:
         return Finding("memory", WARNING, sentence, "add memory, or lower server.workers")
+    if memory < needed + 2 * caches:
+        return Finding(
+            "memory", WARNING, sentence, "lower server.cache_memory: transfers and the database need memory, too"
+        )
     return Finding("memory", OK, sentence)
 
 

@@ -121,7 +121,7 @@ def maven() -> Format:
         ],
         running=lambda: [StopWithServer(caches.running)],
         dated=True,
-        caches={"maven metadata": caches.documents.kept},
+        caches=caches.documents.caches("maven metadata"),
     )
 
 

@@ -73,5 +73,5 @@ def npm() -> Format:
         restore_documents=restored_document_of(packument_question, restore_packument),
         probes=lambda url: [(f"{url}/{each}", (200,)) for each in PROBES],
         dated=True,
-        caches={"packuments": caches.packuments.kept},
+        caches=caches.packuments.caches("packuments"),
     )

@@ -12,7 +12,7 @@ from pkgrepo.formats.python.configuration import CONFIGURATIONS
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
-from pkgrepo.formats.python.index.project_lists import PROJECT_LISTS, MergedLists
+from pkgrepo.formats.python.index.project_lists import NAME_LISTS, PROJECT_LISTS, MergedLists
 from pkgrepo.formats.python.index.requests import IndexCaches
 from pkgrepo.formats.python.names import normalise
 from pkgrepo.formats.python.proxied.upstream import (
@@ -91,7 +91,11 @@ def python() -> Format:
         restore_documents=restored_document_of(page_question, restore_page),
         probes=index_probes,
         dated=True,
-        caches={"pages": caches.pages.kept},
+        caches={
+            **caches.pages.caches("pages"),
+            "groups of lists of projects": PROJECT_LISTS.renderer.cache,
+            "groups of lists of names": NAME_LISTS.renderer.cache,
+        },
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.formats.rubygems import paths
+from pkgrepo.formats.rubygems.index.gem_lists import GEM_LISTS
 from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, rewind, splice
 from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
@@ -71,5 +72,5 @@ def ruby() -> Format:
         compact=compact_versions,
         probes=gem_server_probes,
         dated=True,
-        caches={"gems": caches.info.kept},
+        caches={**caches.info.caches("gems"), "groups of lists of gems": GEM_LISTS.renderer.cache},
     )

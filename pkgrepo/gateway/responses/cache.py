@@ -6,7 +6,7 @@ An entry is made by the handler that answered a read. It has a query that tells 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any
 
@@ -23,6 +23,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
 
 VARIANTS = 32  # of one entry, by the header fields of content negotiation and the address
+RESPONSES_BYTES = 256 * 1024 * 1024
 VIEWS_BYTES = 32 * 1024 * 1024  # of the responses of all views
 ENTRY_BYTES = 2048  # of an entry beside its address and its documents, roughly
 VARIANT_BYTES = 2048  # of a variant beside its header fields, roughly
@@ -72,10 +73,14 @@ class ResponseCache:
     """
 
     _catalog: ICatalog
-    _cache: SizedCache[CachedResponse]
     _clock: Clock
     _on_replace: Callable[[], object] = lambda: None
+    _cache: SizedCache[CachedResponse] = Factory(lambda: SizedCache(RESPONSES_BYTES))
     _of_views: SizedCache[CachedResponse] = Factory(lambda: SizedCache(VIEWS_BYTES))
+
+    def caches(self) -> Mapping[str, SizedCache[Any]]:
+        """Both caches, by the names that metrics show."""
+        return {"answers": self._cache, "answers of views": self._of_views}
 
     def put(self, request: Request, entry: CachedResponse) -> None:
         """

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from attrs import Factory, define, evolve, frozen
 
@@ -30,6 +30,7 @@ from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.splicing import LARGE, Renderer
 from pkgrepo.storage.pools import Pools
 
+ENTRY_BYTES: Final = 2048  # of a document beside its bytes, roughly
 SMALL: Final = 16 * 1024  # bytes of a document that is rendered at once: 100 us, as a thread costs
 MOST_DOCUMENTS: Final = 8  # of one package: its forms, under each address of the server
 
@@ -47,7 +48,10 @@ class CachedDocuments:
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        return sum(len(each.body) + len(each.gzip or b"") + len(each.zstd or b"") for each in self.documents.values())
+        return sum(
+            ENTRY_BYTES + len(each.body) + len(each.gzip or b"") + len(each.zstd or b"")
+            for each in self.documents.values()
+        )
 
 
 @frozen(eq=False)
@@ -63,7 +67,7 @@ class SplicedDocuments:
     The documents of one format in all repositories, in one cache per process.
 
     ``content_types`` are by form. With ``zstd`` documents are compressed with zstd, too. ``algorithms`` are
-    those of their digests. ``large`` is that of the L{Renderer}. ``kept`` is the cache.
+    those of their digests. ``large`` is that of the L{Renderer}.
     """
 
     def __init__(
@@ -78,11 +82,15 @@ class SplicedDocuments:
         self._content_types = content_types
         self._zstd = zstd
         self._algorithms = algorithms
-        self.kept: SizedCache[CachedDocuments] = SizedCache(cache_size)
+        self._kept: SizedCache[CachedDocuments] = SizedCache(cache_size)
         # Clients can make up any number of views, which must not take the place of other documents.
         self._of_views: SizedCache[CachedDocuments] = SizedCache(cache_size // 8)
         self._flight: SingleFlight[tuple[Hashable, Hashable, _Place], Rendered] = SingleFlight()
         self._renderer = Renderer(large=large)
+
+    def caches(self, name: str) -> Mapping[str, SizedCache[Any]]:
+        """The caches of documents, of those of views and of compressed groups, by the names that metrics show."""
+        return {name: self._kept, f"{name} of views": self._of_views, f"groups of {name}": self._renderer.cache}
 
     async def get(self, pools: Pools, turns: ViewTurns, state: PackageState, form: str, address: str) -> Rendered:
         """
@@ -131,7 +139,7 @@ class SplicedDocuments:
         return Rendered(document, state)
 
     def _cache_of(self, state: PackageState) -> SizedCache[CachedDocuments]:
-        return self.kept if state.repository.view is None else self._of_views
+        return self._kept if state.repository.view is None else self._of_views
 
 
 def _key_of(state: PackageState) -> Hashable:

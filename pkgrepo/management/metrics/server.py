@@ -45,7 +45,9 @@ class ServerMetrics:
     def snapshot(self) -> Families:
         """The gauges; sizes of files are read in the other thread."""
         connections, active, expires_at = len(self._site.channels), self._site.active, self._expires_at()
-        caches = [(name, each.hits, each.misses, each.size, len(each)) for name, each in self._caches.items()]
+        caches = [
+            (name, each.hits, each.misses, each.size, len(each), each.limit) for name, each in self._caches.items()
+        ]
 
         def families() -> Iterator[Metric]:
             yield GaugeMetricFamily("pkgrepo_workers", "Processes that serve.", value=1)
@@ -62,10 +64,12 @@ class ServerMetrics:
             hits = [([name, "hit"], hits) for name, hits, *_ in caches]
             misses = [([name, "miss"], misses) for name, _, misses, *_ in caches]
             yield counter("pkgrepo_cache_lookups", "Look-ups in a cache.", ["cache", "result"], hits + misses)
-            sizes = [([name], size) for name, _, _, size, _ in caches]
+            sizes = [([name], size) for name, _, _, size, *_ in caches]
             yield gauge("pkgrepo_cache_bytes", "Memory used by a cache.", ["cache"], sizes)
-            entries = [([name], count) for name, _, _, _, count in caches]
+            entries = [([name], count) for name, _, _, _, count, _ in caches]
             yield gauge("pkgrepo_cache_entries", "Entries in a cache.", ["cache"], entries)
+            limits = [([name], limit) for name, *_, limit in caches]
+            yield gauge("pkgrepo_cache_limit_bytes", "Memory that a cache may use.", ["cache"], limits)
             yield from self._files()
 
         return families

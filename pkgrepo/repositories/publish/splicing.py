@@ -17,7 +17,7 @@ import msgspec
 import zstandard
 from attrs import frozen
 
-from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.model import Document
 
 FAST_FROM = 256 * 1024  # bytes; above, time matters more than the best compression
@@ -28,6 +28,8 @@ BASE: Final = b"\x00"
 GROUP: Final = 64  # fragments, on average
 LARGEST_GROUP: Final = 512 * 1024  # bytes, one fragment more or less
 COMPRESS_FROM: Final = 1024  # bytes; below, the response head outweighs the gain
+KEPT_FROM: Final = 16 * 1024  # bytes of a document; groups of a smaller one are compressed in 200 us, and not kept
+ENTRY_BYTES: Final = 512  # of a group in memory beside its bytes, roughly
 CACHE_SIZE: Final = 64 * 1024 * 1024  # bytes of compressed groups; 500 packages of 10 MB
 LEVEL: Final = 4  # of deflate; groups are small and compressed once
 LARGE: Final = 16 * 1024 * 1024  # bytes
@@ -69,14 +71,14 @@ class Spliced:
 
 class Renderer:
     """
-    Renders documents, with a cache of compressed groups. Several threads may use it.
+    Renders documents, with a ``cache`` of compressed groups. Several threads may use it.
 
     A document of more than ``large`` bytes is kept in its compressed forms only.
     """
 
     def __init__(self, cache_size: int = CACHE_SIZE, large: int = LARGE) -> None:
         self._large = large
-        self._cache: Lru[tuple[bytes, bytes], bytes] = Lru(cache_size)
+        self.cache: SizedCache[bytes] = SizedCache(cache_size)
         self._lock = threading.Lock()
 
     def render(
@@ -101,7 +103,7 @@ class Renderer:
         texts: list[bytes] = []
         packed: list[bytes] = []
         crc = size = 0
-        large = spliced.size > self._large
+        large, compressed, kept = spliced.size > self._large, spliced.size >= COMPRESS_FROM, spliced.size >= KEPT_FROM
         hashes = {name: hashlib.new(name) for name in algorithms}
         # One frame, because clients read only the first one; it takes 2 ms per megabyte.
         zpacker = zstandard.ZstdCompressor(level=1)
@@ -120,14 +122,15 @@ class Renderer:
                 zpacked.append(zstream.compress(text))
             if not large:
                 texts.append(text)
-            packed.append(self._deflate(text, (digest, base)))
+            if compressed:
+                packed.append(self._deflate(text, (digest, base)) if kept else _deflated(text))
         body = b"".join(texts)
         if zstream is not None:
             zpacked.append(zstream.flush())
-        elif zstd and size >= COMPRESS_FROM:
+        elif zstd and compressed:
             zpacked.append(zpacker.compress(body))
         gzip = None
-        if size >= COMPRESS_FROM:
+        if compressed:
             sums = crc.to_bytes(4, "little") + (size & 0xFFFFFFFF).to_bytes(4, "little")
             gzip = b"".join((_GZIP_HEAD, *packed, _LAST_BLOCK, sums))
         etag = f'"{validator.hexdigest()[:32]}"'
@@ -145,14 +148,18 @@ class Renderer:
     def _deflate(self, text: bytes, key: tuple[bytes, bytes]) -> bytes:
         """Compress a group independently of others, ending on a byte boundary, so that groups can be concatenated."""
         with self._lock:
-            found = self._cache.get(key)
+            found = self.cache.get(key)
             if found is not None:
                 return found
-        deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-        made = deflater.compress(text) + deflater.flush(zlib.Z_SYNC_FLUSH)
+        made = _deflated(text)
         with self._lock:
-            self._cache.put(key, made, len(made))
+            self.cache.put(key, made, len(made) + ENTRY_BYTES)
         return made
+
+
+def _deflated(text: bytes) -> bytes:
+    deflater = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return deflater.compress(text) + deflater.flush(zlib.Z_SYNC_FLUSH)
 
 
 def _escape(base_url: str) -> bytes:

@@ -41,6 +41,8 @@ Pair = list[Connection]
 
 TWO = {"PKGREPO_SERVER__WORKERS": "2"}
 CONFIGURATION = """
+[server]
+cache_memory = "64 MiB"
 [limits]
 login_failures = 4
 [[bootstrap.repositories]]
@@ -173,6 +175,11 @@ def test_each_worker_answers_with_the_metrics_of_both(pair: Pair) -> None:
             each.ask("GET", "/healthz")
     assert [metric(each, line) for each in pair] == [before + 8] * 2
     assert [metric(each, "pkgrepo_workers") for each in pair] == [2, 2]
+
+
+def test_both_share_the_memory_for_caches(pair: Pair) -> None:
+    for each in pair:
+        assert 63 * 2**20 < metric(each, "pkgrepo_cache_limit_bytes") <= 64 * 2**20
 
 
 def test_the_audit_log_has_the_rows_of_both(pair: Pair) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from twisted.internet.defer import Deferred
 
-from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.lru import Lru, SizedCache, share_memory
 from pkgrepo.concurrency.single_flight import StampCache
 
 
@@ -49,3 +50,17 @@ def test_value_of_a_stamp_is_made_once_and_replaced_by_that_of_the_next() -> Non
     assert cache.latest("key") == "one"
     under_way[1].callback("two")
     assert third.result == cache.latest("key") == "two"
+
+
+@pytest.mark.parametrize(
+    ("memory", "usable", "limits"),
+    [(None, 10_000, [600, 200]), (None, 400, [300, 100]), (80, 10_000, [60, 20]), (1600, 400, [1200, 400])],
+    ids=["enough", "scarce", "less", "more"],
+)
+def test_caches_share_memory_in_the_proportions_of_what_is_of_use(
+    memory: int | None, usable: int, limits: list[int]
+) -> None:
+    caches = [SizedCache[str](600), SizedCache[str](200)]
+    for _ in range(2):  # it may be said again
+        share_memory(caches, memory, usable)
+        assert [each.limit for each in caches] == limits

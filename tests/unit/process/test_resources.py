@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.process.resources import usable_processors
+from pkgrepo.process.resources import usable_memory, usable_processors
 
 TRANSFER = """
 import resource
@@ -91,3 +91,31 @@ def test_a_quota_of_version_1(tmp_path: Path) -> None:
     assert count(tmp_path, "4:cpu,cpuacct:/docker\n2:memory:/docker\n") == 4
     (group / "cpu.cfs_quota_us").write_text("-1\n")
     assert count(tmp_path, "4:cpu,cpuacct:/docker\n") == 8
+
+
+def memory(groups: Path, membership: str = "0::/\n") -> int:
+    (groups / "membership").write_text(membership)
+    return usable_memory(groups, groups / "membership")
+
+
+def test_without_a_limit_it_is_the_memory_of_the_machine(tmp_path: Path) -> None:
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert usable_memory(tmp_path, tmp_path / "missing") == machine
+    for unlimited in ("max\n", "nonsense", "", f"{2**63 - 4096}\n"):
+        (tmp_path / "memory.max").write_text(unlimited)
+        assert memory(tmp_path) == machine
+
+
+def test_a_container_has_the_least_memory_of_its_groups(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "memory.max").write_text("1048576\n")
+    (tmp_path / "a" / "memory.high").write_text("4096\n")
+    (tmp_path / "a" / "b" / "memory.max").write_text("8192\n")
+    assert memory(tmp_path, "0::/a/b\n") == 4096
+    assert memory(tmp_path, "0::/other\n") == 1048576
+
+
+def test_groups_of_version_1_have_a_hierarchy_for_memory(tmp_path: Path) -> None:
+    (tmp_path / "memory" / "own").mkdir(parents=True)
+    (tmp_path / "memory" / "own" / "memory.limit_in_bytes").write_text("12288\n")
+    assert memory(tmp_path, "5:cpu,cpuacct:/own\n4:memory:/own\n") == 12288

@@ -109,6 +109,14 @@ def test_memory_for_the_workers(tmp_path: Path) -> None:
     assert "256 workers take 7.6 GiB when idle" in found.sentence
 
 
+@pytest.mark.parametrize(("caches", "state"), [("auto", OK), ("400MiB", OK), ("800MiB", WARNING)])
+def test_memory_for_caches(tmp_path: Path, monkeypatch: Any, caches: str, state: str) -> None:
+    monkeypatch.setattr(host_checks, "usable_memory", lambda: 2**30)
+    found = host_checks._memory(config_of(tmp_path, server__workers="1", server__cache_memory=caches))
+    assert found.state == state, found
+    assert state == OK or "server.cache_memory" in found.advice
+
+
 @pytest.mark.parametrize(("limit", "state"), [(1024, WARNING), (65_536, OK), (resource.RLIM_INFINITY, OK)])
 def test_descriptors(monkeypatch: Any, limit: int, state: str) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, limit))

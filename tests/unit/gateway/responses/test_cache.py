@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
-from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.mounts import Entry
 from pkgrepo.gateway.responses.cache import VARIANTS, CachedResponse, ResponseCache
@@ -102,9 +101,10 @@ class Scene:
         self.catalog = MemoryCatalog()
         self.repository = self.catalog.do(add_repository)
         self.file = self.catalog.do(publish, self.repository, "packages/demo/1.0/demo.whl")
-        self.cache = SizedCache(1_000_000)
         self.replaced = []
-        self.response_cache = ResponseCache(self.catalog, self.cache, self, lambda: self.replaced.append(1))
+        self.response_cache = ResponseCache(self.catalog, self, lambda: self.replaced.append(1))
+        self.cache = self.response_cache.caches()["answers"]
+        self.cache.limit = 1_000_000
         self.mounts, self.access, self.noted = Mounts(), Access(), Noted()
         self.mounts.mount = Mount(self.repository)
         self.fresh = True

@@ -108,6 +108,19 @@ async def test_reads_from_the_response_cache_are_counted_separately(stack: Stack
 
 
 @pytest_twisted.async_yield_fixture
+async def small(make_stack: Any) -> Any:
+    """A server whose caches may take 8 MiB together."""
+    yield await make_stack(server__cache_memory=8 * 1024 * 1024)
+
+
+async def test_all_caches_together_take_the_memory_that_is_set(small: Stack) -> None:
+    found = await read_metrics(small)
+    limits = {labels[0][1]: value for (name, labels), value in found.items() if name == "pkgrepo_cache_limit_bytes"}
+    assert {"answers", "answers of views", "repeats", "packuments", "pages", "gems", "maven metadata"} <= limits.keys()
+    assert 0.99 * 8 * 1024 * 1024 < sum(limits.values()) <= 8 * 1024 * 1024
+
+
+@pytest_twisted.async_yield_fixture
 async def encrypted(make_stack: Any, tmp_path: Path) -> Any:
     """A server with a certificate and a copy of its audit log, and something published."""
     certificate, key = write_certificate(tmp_path)
