@@ -41,7 +41,7 @@ def open_gitea(format_name: str, site: Site, request: ImportRequest) -> Source:
 
 
 class _Images(Registry):
-    """The images of an owner: those of the API, if there are credentials; its catalog leaves out what they may not read."""
+    """The images of an owner, with credentials by the API: the catalog leaves out what these may not read."""
 
     def __init__(self, site: Site, listed: _Packages) -> None:
         super().__init__(site)

@@ -180,10 +180,11 @@ async def test_indexes_are_checked_at_their_simple_index(mirror: Any, path: str)
         assert [each.path for each in index.requests()] == ["/simple/"]
 
 
-async def test_indexes_without_a_list_are_checked_by_a_page(mirror: Any) -> None:
+@pytest.mark.parametrize("path", ["/simple/", ""])
+async def test_indexes_without_a_list_are_checked_by_a_page(mirror: Any, path: str) -> None:
     """As those of Gitea, which takes uploads above them."""
     with PythonUpstream() as index:
-        config = {"type": "Proxy", "proxy": {"routes": [{"url": index.url, "name": "up"}]}}
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": index.url + path, "name": "up"}]}}
         await mirror.stack.add_repository("mirror", config=config)
         index.misbehave("/simple/", Answer(404), repeat=True)
         found = await mirror.api("POST", "upstream/check")

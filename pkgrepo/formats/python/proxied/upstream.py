@@ -88,9 +88,8 @@ def index_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
     above only uploads are allowed (405).
     """
     index, *above = indexes(url)
-    if not above:
-        return [(index, (200,))]
-    return [(index, (200,)), (f"{index}{ANY_PROJECT}/", (200,)), *((each, (200, 405)) for each in above)]
+    last = (above[0], (200, 405)) if above else (f"{url.rstrip('/').rpartition('/')[0]}/", (405,))
+    return [(index, (200,)), (f"{index}{ANY_PROJECT}/", (200,)), last]
 
 
 def indexes(url: str) -> Sequence[str]:
