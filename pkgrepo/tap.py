@@ -23,7 +23,13 @@ from pkgrepo.concurrency.services import MultiService
 from pkgrepo.config import MOST_WORKERS, Config, ConfigError, read_config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.process.log_output import make_observer
-from pkgrepo.process.resources import collect_no_garbage, keep_freed_buffers, settle, usable_processors
+from pkgrepo.process.resources import (
+    collect_no_garbage,
+    keep_freed_buffers,
+    settle,
+    usable_processors,
+    use_steady_clock,
+)
 from pkgrepo.process.sd_notify import Notifier
 from pkgrepo.process.workers.child import Outputs
 from pkgrepo.process.workers.master import Master
@@ -100,6 +106,7 @@ def makeService(options: Options) -> IService:
         config = options.read()
     except UsageError as error:
         sys.exit(f"pkgrepo: {error}")
+    use_steady_clock(reactor)
     raise_descriptor_limit()
     keep_freed_buffers()
     collect_no_garbage()

@@ -1,5 +1,5 @@
 """
-Settings of this process for memory and Python's garbage collection, and the processors and the memory it may use.
+Settings of this process for timers, memory and garbage collection, and the processors and the memory it may use.
 
 A container or a service may have fewer processors than the machine: by a set of processors (cpuset), or by a quota of
 time, which Linux keeps in the control group (cgroups(7), "cpu.max" of version 2, "cpu.cfs_quota_us" of version 1). It
@@ -12,10 +12,11 @@ import ctypes
 import gc
 import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 KEPT = 8 * 1024 * 1024  # free bytes at the end of the heap; a large upload uses 2 MiB, several use more
 MAPPED = 1024 * 1024  # bytes; larger allocations are returned to the kernel when freed
@@ -30,6 +31,19 @@ NEW_OBJECTS = 20_000  # before a collection; Python's 700 cost a tenth of the ti
 START_OBJECTS = 50_000  # the imports make 150,000, nearly all of which stay; fewer collections leave 6 MB of holes
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _MEMBERSHIP: Final = Path("/proc/self/cgroup")
+
+
+def use_steady_clock(reactor: Any) -> bool:
+    """
+    Let the timers of a reactor follow the steady clock; False if it runs already, or has timers.
+
+    Twisted's follow the time of day. Set back by an hour, all timers that wait would wait an hour longer; set forward,
+    all would end at once, so that connections are closed, and workers killed because they seem to hang.
+    """
+    if reactor.running or reactor.getDelayedCalls():
+        return False
+    type(reactor).seconds = staticmethod(time.monotonic)  # a forked worker initialises the instance again
+    return True
 
 
 def keep_freed_buffers() -> bool:

@@ -148,7 +148,7 @@ class Poster:
         if 300 <= status < 400:
             error += ", and redirects are not followed: set the address that it redirects to"
         wait = response.head.fields.get(b"retry-after")
-        wait_s = None if wait is None else read_retry_after(wait.decode("latin-1"), self._reactor)
+        wait_s = None if wait is None else read_retry_after(wait.decode("latin-1"), self._clock.now_ms() / 1000)
         return Outcome(status, 0, error, text, wait_s)
 
 

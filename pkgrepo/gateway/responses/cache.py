@@ -19,6 +19,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import NOT_NOW, ICatalog, Reader
 from pkgrepo.model import Repository
+from pkgrepo.proxy.caching.states import AHEAD_MS
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import Item
 
@@ -46,7 +47,7 @@ class CachedResponse:
     Last-Modified that was in the future until then.
 
     At ``ends_s`` (Unix seconds; 0 for never) the handler is asked again, since an upstream may have something newer;
-    before that too, by a client that wants it.
+    before that too, by a client that wants it, and if the clock was set back since ``put_ms``.
     """
 
     repository: Repository
@@ -60,6 +61,7 @@ class CachedResponse:
     serves_head: bool = True
     expires_at: int = 0
     ends_s: int = 0
+    put_ms: int = 0
     variants: dict[tuple[bytes | None, bytes | None, str], PreparedResponse] = Factory(dict)
 
 
@@ -92,6 +94,7 @@ class ResponseCache:
         if request.raw_query:
             return
         entry.size += len(request.uri) + ENTRY_BYTES
+        entry.put_ms = self._clock.now_ms()
         if self._cache_of(entry.repository).put((entry.repository.id, request.uri), entry, size=entry.size):
             self._on_replace()
 
@@ -123,7 +126,9 @@ class ResponseCache:
         entry = cache.get(key)
         if entry is None:
             return None
-        if entry.ends_s and (request.revalidates or entry.ends_s * 1000 <= self._clock.now_ms()):
+        if entry.ends_s and (
+            request.revalidates or not entry.put_ms - AHEAD_MS <= self._clock.now_ms() < entry.ends_s * 1000
+        ):
             return None
         # The registry replaces the value of a repository whose configuration changes.
         current = entry.repository is repository

@@ -15,7 +15,7 @@ from attrs import define, field
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Repository
-from pkgrepo.proxy.caching.states import absence, fresh_until_ms, is_current
+from pkgrepo.proxy.caching.states import absence, fresh_until_ms, is_ahead, is_current
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -39,8 +39,16 @@ class NegativeCache:
     _forgotten_ms: dict[int, int] = field(factory=dict, init=False)  # when, by the ids of repositories
 
     def find(self, repository_id: int, key: str) -> UpstreamDocument | None:
-        """The row that tells that no upstream had it, also a long while ago; None if that is not known."""
-        return self._absences.get((repository_id, key))
+        """
+        The row that tells that no upstream had it, also a long while ago; None if that is not known.
+
+        What is of a later time than now is forgotten: it would hide all that is found from now on.
+        """
+        found = self._absences.get((repository_id, key))
+        if found is not None and is_ahead(found, self._clock.now_ms()):
+            self._absences.pop((repository_id, key))
+            return None
+        return found
 
     def check(self, repository: Repository, key: str, trace: Trace | None = None, *, what: str = "file") -> None:
         """:raises NotFound: no upstream had it a short while ago; ``what`` it is"""
@@ -64,7 +72,8 @@ class NegativeCache:
     def add(self, repository_id: int, row: UpstreamDocument) -> None:
         """Remember it in this process, unless something later is known, or it was asked before ``forget``."""
         known = self.find(repository_id, row.key)
-        since_ms = self._forgotten_ms.get(repository_id, 0) if known is None else known.checked_ms
+        forgotten_ms = min(self._forgotten_ms.get(repository_id, 0), self._clock.now_ms())
+        since_ms = forgotten_ms if known is None else known.checked_ms
         if row.checked_ms >= since_ms:
             self._absences.put((repository_id, row.key), row, ROW + sys.getsizeof(row.key) + STEP * len(row.trace))
 

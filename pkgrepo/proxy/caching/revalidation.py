@@ -38,6 +38,7 @@ from pkgrepo.model import Repository
 from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.caching.states import (
+    AHEAD_MS,
     FAILURES,
     STALE_RETRY_MS,
     KeptState,
@@ -236,13 +237,15 @@ class Revalidation:
         absent = self._negative_cache.find(*place)
         if absent is not None and (content is None if row is None else row.checked_ms < absent.checked_ms):
             content, row = None, absent
-        failed = self._failed.get(place)
-        if failed is not None and failed.checked_ms != _checked_ms(row):
+        failed, now_ms = self._failed.get(place), self._clock.now_ms()
+        if failed is not None and (
+            failed.checked_ms != _checked_ms(row) or failed.until_ms > now_ms + STALE_RETRY_MS + AHEAD_MS
+        ):
             failed = None
         state = state_of(
             repository,
             row,
-            self._clock.now_ms(),
+            now_ms,
             most_ttl_s=cached.most_ttl_s,
             gone_s=cached.gone_s,
             failed_until_ms=0 if failed is None else failed.until_ms,

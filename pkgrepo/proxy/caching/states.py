@@ -11,8 +11,8 @@ STALE   a route failed since, less than ``STALE_RETRY_MS``    it is served as st
         ago
 GONE    all routes said within ``negative_ttl`` that they     it is served as stale, and no route is asked
         do not have it any more
-OLD     it was FRESH, STALE or GONE                           the routes are asked. The one that said it confirms or
-                                                              replaces it; if none has it, it is GONE until
+OLD     it was FRESH, STALE or GONE; or it is of a later     the routes are asked. The one that said it confirms or
+        time than now: the clock was set back since           replaces it; if none has it, it is GONE until
                                                               ``stale_if_gone`` is over, and then removed; if they
                                                               fail it is STALE; what one refuses (UpstreamDenied) is
                                                               not served, except lists of many packages
@@ -48,6 +48,7 @@ from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 STALE_RETRY_MS: Final = 10_000
 REVALIDATE_MS: Final = 10_000  # a client may have an answer confirmed again so often
+AHEAD_MS: Final = 60_000  # the clocks of nodes may differ so far
 MOST_STEPS: Final = 20  # of an absence
 
 GONE: Final = "gone_ms"  # fields of a row's ``meta``
@@ -104,6 +105,8 @@ def state_of(
         return KeptState.STALE
     if document is None:
         return KeptState.NONE
+    if is_ahead(document, now_ms):
+        return KeptState.OLD
     until_ms = fresh_until_ms(repository, document, most_ttl_s)
     if revalidate:
         until_ms = min(until_ms, document.checked_ms + REVALIDATE_MS)
@@ -162,6 +165,11 @@ def gone_until_ms(repository: Repository, document: UpstreamDocument, gone_s: in
     configured_s = proxy_config_of(repository).stale_if_gone_s
     gone_ms: int = document.meta[GONE]
     return gone_ms + 1000 * (gone_s if configured_s is None else configured_s)
+
+
+def is_ahead(document: UpstreamDocument, now_ms: int) -> bool:
+    """Whether a response is of a later time than now, so that nothing is known of its age: the clock was set back."""
+    return document.checked_ms > now_ms + AHEAD_MS
 
 
 def is_current(repository: Repository, document: UpstreamDocument) -> bool:

@@ -369,7 +369,7 @@ class Upstream:
         url = target.text.partition("?")[0]
         response = UpstreamResponse(answer, url, reading, only_head=request.only_head)
         refuses_head = request.method == "HEAD" and response.status in NO_HEAD
-        failed = None if refuses_head else judge(self.name, response, self._reactor)
+        failed = None if refuses_head else judge(self.name, response)
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)
             self.fault = None

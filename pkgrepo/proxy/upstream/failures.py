@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import time
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
@@ -107,13 +108,13 @@ def explain(route: str, error: Exception) -> UpstreamFailed:
     return UpstreamUnavailable(route, "it cannot be reached")
 
 
-def judge(route: str, response: UpstreamResponse, reactor: IReactorTime) -> UpstreamFailed | None:
+def judge(route: str, response: UpstreamResponse) -> UpstreamFailed | None:
     """The error that the status of a response means; None: the response is for the caller."""
     status = response.status
     if status == LOOP:
         return UpstreamLoop(route)
     if status == 429 or status in RETRIED:
-        wait_s = read_retry_after(response.headers.get("Retry-After"), reactor)
+        wait_s = read_retry_after(response.headers.get("Retry-After"), time.time())
         if status == 429:
             seconds = math.ceil(UNKNOWN_LIMIT_S if wait_s is None else wait_s)
             return UpstreamLimited(route, "it limits the rate of our requests", seconds)

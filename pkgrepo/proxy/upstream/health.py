@@ -22,6 +22,7 @@ Everything is in memory: each process learns by itself, and a restart begins wit
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -46,7 +47,8 @@ class Health:
     """
     Successes and failures of requests of one kind to a host of the route ``route``; ``host`` is for the log.
 
-    ``jitter`` returns a number from 0 to 1; it spreads the probes of several processes. ``on_change`` is called with
+    ``jitter`` returns a number from 0 to 1; it spreads the probes of several processes. ``time_of_day`` returns seconds
+    since the epoch, for people: the clock of the reactor may begin at any time. ``on_change`` is called with
     the reason when the host is taken to be down, and with None at the first success, and when it answers again.
     """
 
@@ -57,7 +59,10 @@ class Health:
         reactor: IReactorTime,
         jitter: Callable[[], float],
         on_change: Callable[[str | None], None] = lambda _: None,
+        *,
+        time_of_day: Callable[[], float] = time.time,
     ) -> None:
+        self._time_of_day = time_of_day
         self._on_change = on_change
         self._route = route
         self._host = host
@@ -163,13 +168,18 @@ class Health:
         return UpstreamHealth(
             state=self.state,
             last_error=self._last_error,
-            last_success_at=_time(self._last_success),
-            last_failure_at=_time(self._last_failure),
+            last_success_at=self._time(self._last_success),
+            last_failure_at=self._time(self._last_failure),
             latency_s=self._latency_s,
             successes=self._successes,
             failures=self._failures,
-            limited_until=_time(self._limited_until) if limited else None,
+            limited_until=self._time(self._limited_until) if limited else None,
         )
+
+    def _time(self, seconds: float | None) -> datetime | None:
+        if seconds is None:
+            return None
+        return datetime.fromtimestamp(self._time_of_day() - self._reactor.seconds() + seconds, UTC)
 
     def _begin_again(self) -> None:
         if self._is_down:
@@ -196,7 +206,3 @@ class Health:
 
     def _count(self) -> str:
         return "once" if self._failures_in_row == 1 else f"{self._failures_in_row} times in a row"
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -120,8 +120,12 @@ def pause_before_retry(error: UpstreamFailed, tries: int, jitter: Callable[[], f
     return error.retry_after_s + jitter() if error.retry_after_s <= SHORT_S else None
 
 
-def read_retry_after(value: str | None, reactor: IReactorTime) -> float | None:
-    """Seconds in a Retry-After field (RFC 9110 section 10.2.3), at least 0; None if it is absent or malformed."""
+def read_retry_after(value: str | None, now_s: float) -> float | None:
+    """
+    Seconds in a Retry-After field (RFC 9110 section 10.2.3), at least 0; None if it is absent or malformed.
+
+    ``now_s`` is the time of day, in seconds since the epoch.
+    """
     if value is None:
         return None
     if value.isascii() and value.isdigit():
@@ -130,4 +134,4 @@ def read_retry_after(value: str | None, reactor: IReactorTime) -> float | None:
         at = parsedate_to_datetime(value)
     except ValueError:
         return None
-    return max((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - reactor.seconds(), 0.0)
+    return max((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now_s, 0.0)

@@ -6,11 +6,14 @@ import os
 import platform
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from twisted.internet.selectreactor import SelectReactor
 
-from pkgrepo.process.resources import usable_memory, usable_processors
+from pkgrepo.process.resources import usable_memory, usable_processors, use_steady_clock
 
 TRANSFER = """
 import resource
@@ -119,3 +122,20 @@ def test_groups_of_version_1_have_a_hierarchy_for_memory(tmp_path: Path) -> None
     (tmp_path / "memory" / "own").mkdir(parents=True)
     (tmp_path / "memory" / "own" / "memory.limit_in_bytes").write_text("12288\n")
     assert memory(tmp_path, "5:cpu,cpuacct:/own\n4:memory:/own\n") == 12288
+
+
+def test_timers_follow_the_steady_clock_and_not_the_time_of_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reactor(SelectReactor):
+        pass
+
+    reactor, calls = Reactor(), []
+    assert use_steady_clock(reactor)
+    for each in (-86_400, 0, 365 * 86_400):
+        reactor.callLater(60, calls.append, each)
+        monkeypatch.setattr(time, "time", partial(float.__add__, time.time(), float(each)))
+        reactor.runUntilCurrent()
+        assert (calls, 0 < reactor.timeout() <= 60) == ([], True)
+    reactor.__init__()  # as a forked worker does
+    assert reactor.seconds == time.monotonic
+    reactor.callLater(60, calls.append, 0)
+    assert not use_steady_clock(reactor), "it has timers by the other clock"

@@ -234,6 +234,25 @@ async def test_what_another_process_gets_meanwhile_stays_and_is_served(
     assert scene.up.count() == asked
 
 
+@each_kind
+async def test_what_is_of_a_time_before_the_clock_was_set_back_is_asked_again(scene: Scene) -> None:
+    await scene.build(stale_if_gone=0)
+    scene.behave(UNKNOWN)
+    scene.advance(365 * DAY_S)
+    assert await scene.get() == (404, False)
+    scene.advance(-365 * DAY_S)
+    scene.behave()
+    assert await scene.get() == (200, False)
+    asked = scene.up.count()
+    assert await scene.get() == (200, False)
+    assert scene.up.count() == asked, "it is fresh by the present clock"
+    scene.advance(365 * DAY_S)
+    assert await scene.get() == (200, False)
+    scene.advance(-365 * DAY_S)
+    scene.behave(UNKNOWN)
+    assert await scene.get() == (404, False)
+
+
 @pytest.mark.parametrize("server", ["tag"], indirect=True)
 async def test_a_tag_that_another_process_moves_meanwhile_stays_there(
     scene: Scene, monkeypatch: pytest.MonkeyPatch

@@ -25,7 +25,9 @@ def clock():
 
 @pytest.fixture
 def health(clock):
-    return Health("main", "mirror.example", clock, jitter=lambda: 0.5)  # pauses as long as the constants say
+    return Health(
+        "main", "mirror.example", clock, jitter=lambda: 0.5, time_of_day=clock.seconds
+    )  # pauses as long as the constants say
 
 
 def fail(health, times=1):
