@@ -42,7 +42,7 @@ from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetri
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.mirroring.mirrors import Mirrors
 from pkgrepo.mirroring.schedule import MirrorSchedule
-from pkgrepo.process.resources import CACHE_PART, usable_memory
+from pkgrepo.process.resources import CACHE_PART, PAGES_PART, usable_memory
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
@@ -56,6 +56,7 @@ from pkgrepo.repositories.upkeep.twins import TwinSchedule
 from pkgrepo.startup import provisioning
 from pkgrepo.startup.provisioning import check_key
 from pkgrepo.storage.catalog.blobs.uploads import release_all_leases
+from pkgrepo.storage.catalog.engine.connections import limit_page_caches
 from pkgrepo.storage.catalog.packages.deployments import release_interrupted
 from pkgrepo.storage.process_lock import ProcessLock
 from pkgrepo.web.app import WebApp
@@ -75,6 +76,7 @@ class Assembly:
     def __init__(self, config: Config, reactor: Any, peers: Peers | None = None) -> None:
         self.counted = b""
         self._peers = peers
+        self._processes = 1 if peers is None else config.server.workers or 1
         self.core = Core(config, reactor, peers)
         self._database_dir = self.core.lease_folder
         self._presence = ProcessLock(self._database_dir)
@@ -102,6 +104,7 @@ class Assembly:
         :raises PkgrepoError: something cannot be opened, or contradicts what is stored
         """
         core, config, reactor = self.core, self._config, self._reactor
+        limit_page_caches(usable_memory() // PAGES_PART // self._processes)
         await core.start()
         first = await self._enter()
         password = await provisioning.prepare(core, config)
@@ -282,11 +285,9 @@ class Assembly:
         }
         for each in core.formats.values():
             caches.update(each.caches)
-        processes = 1 if self._peers is None else config.server.workers or 1
         memory = config.server.cache_memory
-        share_memory(
-            caches.values(), None if memory is None else memory // processes, usable_memory() // CACHE_PART // processes
-        )
+        usable = usable_memory() // CACHE_PART // self._processes
+        share_memory(caches.values(), None if memory is None else memory // self._processes, usable)
         server_metrics = ServerMetrics(
             self.site,
             caches,

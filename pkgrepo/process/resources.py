@@ -26,6 +26,7 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
 CACHE_PART = 4  # caches take a quarter of the usable memory, unless a setting says how much
+PAGES_PART = 8  # pages of the database, which are also in the page cache of the kernel
 
 NEW_OBJECTS = 20_000  # before a collection; Python's 700 cost a tenth of the time of a cold install
 START_OBJECTS = 50_000  # the imports make 150,000, nearly all of which stay; fewer collections leave 6 MB of holes

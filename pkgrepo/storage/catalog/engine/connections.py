@@ -55,6 +55,15 @@ LOG_LIMIT = 64 * 1024 * 1024  # bytes to which a longer write-ahead log is trunc
 STATEMENTS = 400  # prepared statements cached by a connection; all statements of the program fit
 
 
+def limit_page_caches(memory: int) -> None:
+    """
+    Have SQLite reuse pages of its caches when this process has ``memory`` bytes of them and of others in use.
+
+    It bounds nothing that a statement needs (sqlite3_soft_heap_limit64).
+    """
+    apsw.soft_heap_limit(memory)
+
+
 def explain(error: apsw.Error | OSError) -> PkgrepoError:
     """Return the domain error for an error that prevented a commit or a read, with its cause."""
     explained = StorageFull(NAME) if isinstance(error, apsw.FullError) else StorageFailed(NAME)

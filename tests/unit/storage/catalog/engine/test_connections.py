@@ -5,6 +5,7 @@ from pkgrepo.storage.catalog.engine.connections import (
     CatalogUnusable,
     SqliteReader,
     check_library,
+    limit_page_caches,
     open_reader,
     open_writer,
 )
@@ -62,3 +63,22 @@ def test_queries_are_not_planned_again(tmp_path):
     for n in range(5):
         find_file(reader, 1, f"{n}")
     assert planned == []
+
+
+def test_page_caches_reuse_their_pages_when_memory_is_limited(tmp_path):
+    connection = open_writer(tmp_path / "x.db")
+    connection.execute("CREATE TABLE t (data BLOB)")
+    with connection:
+        connection.executemany("INSERT INTO t VALUES (randomblob(?))", [(100_000,)] * 200)
+    used = []
+    try:
+        for memory in (0, apsw.memory_used() // 4):  # no limit at first
+            limit_page_caches(memory)
+            connection.execute("SELECT sum(hex(data) > '8') FROM t").fetchall()
+            used.append(apsw.memory_used())
+            connection.close()
+            connection = open_writer(tmp_path / "x.db")
+    finally:
+        limit_page_caches(0)
+        connection.close()
+    assert used[1] < used[0] / 2
