@@ -41,11 +41,13 @@ from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.advisories import AdvisoryLoad, find_load
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.engine.schema import load_schema, schema_version
+from pkgrepo.storage.catalog.rows import scalar
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.server.storages import list_storages
 from pkgrepo.storage.secret_box import KEY_BYTES, SecretBox
 
 COLOURS = {OK: "green", WARNING: "yellow", PROBLEM: "red"}
+DAMAGED = "stop the server, restore a backup, or move the file away and run pkgrepo reindex"
 
 
 @define
@@ -132,8 +134,12 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
             stored.repositories = all_repositories(catalog)
             if stored.schema == known:  # older ones have no table of them
                 stored.advisories = find_load(catalog)
+            if config.database_path is not None and (damage := scalar(catalog, "PRAGMA quick_check(1)")) != "ok":
+                sentence = f"{config.database_path} is damaged: {str(damage).splitlines()[-1]}"
+                return [Finding("database", PROBLEM, sentence, DAMAGED)]
     except CatalogUnusable as error:
-        return [Finding("database", PROBLEM, str(error), "check database.url, the password and the rights")]
+        advice = DAMAGED if "malformed" in str(error) else "check database.url, the password and the rights"
+        return [Finding("database", PROBLEM, str(error), advice)]
     if stored.schema is not None and stored.schema > known:
         sentence = f"it was written by a newer version (schema {stored.schema}; this one knows {known})"
         return [Finding("database", PROBLEM, sentence, "install that version, or restore a copy from before")]

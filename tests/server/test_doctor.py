@@ -61,7 +61,21 @@ def test_upstreams_storages_and_the_database_are_checked(run_twistd: Any, tmp_pa
     assert (done.returncode, found["storage main"]["state"]) == (1, "problem")
     assert found["storage main"]["advice"]
 
-    connection = apsw.Connection(str(tmp_path / "data" / "pkgrepo.db"))
+    database = tmp_path / "data" / "pkgrepo.db"
+    connection = apsw.Connection(str(database))
+    connection.pragma("wal_checkpoint(TRUNCATE)")
+    page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'manifest_ref'").get
+    size = connection.pragma("page_size")
+    connection.close()
+    sound = database.read_bytes()
+    database.write_bytes(sound[: (page - 1) * size] + bytes([255]) * size + sound[page * size :])
+    done, found = run(tmp_path, "--offline")
+    assert (done.returncode, found["database"]["state"]) == (1, "problem")
+    assert "is damaged: Tree" in found["database"]["sentence"]
+    assert "restore a backup" in found["database"]["advice"]
+    database.write_bytes(sound)
+
+    connection = apsw.Connection(str(database))
     connection.pragma("user_version", 9999)
     connection.close()
     done, found = run(tmp_path, "--offline")

@@ -66,7 +66,7 @@ def python() -> Format:
         ecosystem=Ecosystem(
             name=names.ECOSYSTEM, package_key=normalise, sort=versions.bound_key, builds=versions.builds
         ),
-        layout=Layout(path=names.readable_path),
+        layout=Layout(path=names.readable_path, places_vary=True),  # by the spelling of a version in the name of a file
         resource=lambda repository, services: PythonSite(services, repository, caches).app.resource(),
         needs_no_credentials=lambda path: path.startswith(PYTHON_EXCHANGE),
         setup=snippets,

@@ -96,6 +96,21 @@ async def test_a_version_published_again_in_another_spelling_leaves_no_old_direc
     assert {place.split("/")[2] for place in world.shown() if place.count("/") > 2} == {"1.0"}
 
 
+async def test_files_whose_names_spell_their_version_in_another_way_belong_to_it(world):
+    await world.publish(*make_wheel("Demo", "1.0"))
+    await world.publish(*make_wheel("Demo", "1.0.0"))
+    await world.follow()
+    folders = {place.split("/")[2] for place in world.shown() if place.count("/") > 2}
+    assert folders == {"1.0", "1.0.0"}
+    assert (await world.verify()).problems == []
+    shown = world.shown()
+    assert (await world.verify(repair=True)).mended == 0
+    assert world.shown() == shown
+    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    await world.follow()
+    assert [place for place in world.shown() if place.count("/") > 1 and place.endswith(".whl")] == []
+
+
 async def test_events_may_be_handled_twice_and_late(world):
     await world.publish(*WHEEL)
     await remove(world)
