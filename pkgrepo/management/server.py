@@ -255,7 +255,7 @@ def _room(services: ManagementServices, name: str, free: int, total: int) -> Che
     least = low_water(total, services.low_water)
     if free >= least:
         return Check(name)
-    return Check(name, DEGRADED, f"only {free} bytes are free, {least} are kept free (data.low_water)")
+    return Check(name, DEGRADED, f"only {free} bytes, or inodes for them, are free; {least} are kept (data.low_water)")
 
 
 async def _layout(services: ManagementServices) -> Check:

@@ -77,7 +77,12 @@ def room(config: Config, subject: str, folder: Path) -> Finding:
         return Finding(subject, PROBLEM, sentence_of(error), "mount it, or correct its rights")
     sentence = f"{_gib(free)} of {_gib(total)} are free at {folder}"
     if free < low_water(total, config.data.low_water):
-        return Finding(subject, PROBLEM, sentence, "uploads are refused: add space, or remove what is not needed")
+        return Finding(
+            subject,
+            PROBLEM,
+            sentence,
+            "uploads are refused: add space (or inodes, see df -i), or remove what is not needed",
+        )
     if free < total // 10:
         return Finding(subject, WARNING, sentence, "add space, collect garbage, or limit the caches of proxies")
     return Finding(subject, OK, sentence)

@@ -32,9 +32,17 @@ KEPT_FREE = 1024**3  # bytes kept free for the catalog and for deletions; on a s
 
 
 def free_and_total(folder: Path) -> tuple[int, int]:
-    """Return the free and the total bytes of the file system of a folder. :raises OSError: they cannot be read"""
+    """
+    Return the free and the total bytes of the file system of a folder. :raises OSError: they cannot be read
+
+    Where it has hardly any room for files (inodes), its bytes are of no use: then as large a part of them counts as
+    free. Some file systems have no limit of files, and say 0.
+    """
     found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    if found.f_favail * 50 < found.f_files:
+        free = min(free, total * found.f_favail // found.f_files)
+    return free, total
 
 
 def low_water(total: int, configured: int | None = None) -> int:

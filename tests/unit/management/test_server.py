@@ -70,7 +70,7 @@ async def test_a_full_disk_degrades_the_server(make_stack: Any) -> None:
     reply = await full.call("GET", "/readyz", who="admin")
     assert (reply.status, reply.json["status"]) == (200, "degraded")
     for what in ("database", "storage main"):
-        assert "bytes are free" in reply.json["checks"][what]
+        assert "bytes, or inodes for them, are free" in reply.json["checks"][what]
     assert (await full.call("GET", "/readyz", who=None)).json == {"status": "degraded", "checks": None}
 
 
