@@ -16,7 +16,7 @@ from tests.support.images import digest_of, make_image, write_layout
 from tests.support.maven_clients import MavenBench
 from tests.support.npm_clients import NodeBench, Registry
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
-from tests.support.resident_maven import stop_all
+from tests.support.resident_java import stop_all
 from tests.support.s3_servers import s3_server
 from tests.support.server_process import ServerProcess
 

@@ -24,7 +24,7 @@ from tests.support.container_tools import Tools
 from tests.support.issuer import Issuer, issuer_lines, listening
 from tests.support.maven_clients import MavenBench
 from tests.support.python_index import PASSWORD, USER
-from tests.support.resident_maven import stop_all
+from tests.support.resident_java import stop_all
 from tests.support.server_process import ServerProcess, running
 from tests.support.timeouts import TIMEOUT_S
 

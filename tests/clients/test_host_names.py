@@ -23,7 +23,7 @@ from tests.support.images import make_image, write_layout
 from tests.support.maven_clients import MavenBench
 from tests.support.npm_clients import NodeBench, Registry
 from tests.support.python_index import PASSWORD, USER, PythonBench, pip_into
-from tests.support.resident_maven import stop_all
+from tests.support.resident_java import stop_all
 from tests.support.ruby_clients import NEWER, RubyBench
 from tests.support.server_process import ServerProcess, running
 from tests.support.timeouts import TIMEOUT_S

@@ -11,19 +11,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.client_programs import CLIENTS, program
+from tests.support.client_programs import CLIENTS, ROOT, program
 
 FOLDER = CLIENTS / "java" / "compiled"
+RESIDENT = ROOT / "tests" / "clients" / "java" / "Resident.java"  # the part of programs that run many commands
 # The first compiler only, since nothing runs for long; no warnings of the JVM in the output of a program.
 OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable")
 
 
 def compiled(source: Path, classes: Sequence[Path]) -> Path:
-    """Return the jar of a program, which is compiled with these archives unless it was before."""
-    jar = FOLDER / f"{source.stem}-{_digest(source.read_bytes())}.jar"
+    """
+    Return the jar of a program, which is compiled with these archives unless it was before.
+
+    It may use ``RESIDENT``.
+    """
+    jar = FOLDER / f"{source.stem}-{_digest(source.read_bytes() + RESIDENT.read_bytes())}.jar"
     if not jar.exists():
         with tempfile.TemporaryDirectory() as folder:
-            command = [program("javac"), "-nowarn", "-d", folder, "-cp", joined(classes), source]
+            places = ("-sourcepath", source.parent, "-cp", joined(classes))
+            command = [program("javac"), "-nowarn", "-d", folder, *places, source]
             subprocess.run(command, check=True, capture_output=True)
             with _new(jar) as path, zipfile.ZipFile(path, "w") as archive:
                 for each in Path(folder).rglob("*.class"):

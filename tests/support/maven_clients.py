@@ -18,7 +18,7 @@ from tests.support.client_programs import CLIENTS, ROOT, absent, client_environm
 from tests.support.http_client import HttpClient, Reply
 from tests.support.java_programs import OPTIONS, compiled, joined, shared_classes
 from tests.support.python_index import PASSWORD, USER
-from tests.support.resident_maven import resident_maven
+from tests.support.resident_java import ResidentProgram, resident_gradle, resident_maven
 
 ADMIN = (USER, PASSWORD)
 MAVENS = ("maven-3.8", "maven-3.9", "maven-4")  # the first is the machine's
@@ -155,10 +155,26 @@ class MavenBench:
     def _run(
         self, maven: str, arguments: Sequence[str | Path], *, cwd: Path | None = None, status: int | None = 0
     ) -> str:
+        return self._ask(resident_maven(maven_program(maven)), maven, arguments, cwd=cwd, status=status)
+
+    def gradle(self, *arguments: str, status: int | None = 0) -> str:
+        """Run tasks of the build script of this folder, see Gradle.java, and return the output."""
+        resident = resident_gradle(java_client("gradle"))
+        return self._ask(resident, "gradle", [self.home, *arguments], status=status)
+
+    def _ask(
+        self,
+        resident: ResidentProgram,
+        name: str,
+        arguments: Sequence[str | Path],
+        *,
+        cwd: Path | None = None,
+        status: int | None = 0,
+    ) -> str:
         words = [str(each) for each in arguments]
-        ended, output = resident_maven(maven_program(maven)).run(cwd or self.folder, words)
+        ended, output = resident.run(cwd or self.folder, words)
         if status is not None and ended != status:
-            pytest.fail(f"{maven} {' '.join(words)} exited with {ended}, not {status}:\n{output}")
+            pytest.fail(f"{name} {' '.join(words)} exited with {ended}, not {status}:\n{output}")
         return output
 
     @property

@@ -1,4 +1,7 @@
 import java.io.File;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -9,37 +12,56 @@ import org.gradle.api.tasks.compile.AbstractCompile;
 import org.gradle.testfixtures.ProjectBuilder;
 
 /**
- * Runs tasks of a build script in this process: Gradle [--refresh-dependencies] NAME TASK...
+ * Runs tasks of build scripts in this process, as Gradle's daemon does: Gradle ANSWERS; see Resident.
  *
- * <p>The script is build.gradle in the working directory, which is the project NAME. Gradle's own program needs a
- * distribution; this has the same code for resolving and publishing.
+ * <p>The arguments of a command are HOME [--refresh-dependencies] NAME TASK...; HOME is the user's home, the script is
+ * build.gradle in the working directory, which is the project NAME. Gradle's own program needs a distribution; this has
+ * the same code for resolving and publishing.
  */
 public final class Gradle {
+    private static PrintStream printed;
+
     private Gradle() {}
 
-    public static void main(String[] arguments) {
-        int status = 1;
+    public static void main(String[] arguments) throws IOException {
+        // Once, since Gradle keeps the stream that it finds.
+        System.setOut(
+                new PrintStream(
+                        new OutputStream() {
+                            @Override
+                            public void write(int value) {
+                                printed.write(value);
+                            }
+
+                            @Override
+                            public void write(byte[] values, int start, int size) {
+                                printed.write(values, start, size);
+                            }
+                        },
+                        true));
+        Resident.serve(Gradle::run, arguments[0]);
+    }
+
+    private static int run(String folder, String[] arguments, PrintStream out) {
+        printed = out;
         try {
-            run(arguments);
-            status = 0;
+            build(new File(folder), arguments);
+            return 0;
         } catch (Throwable failure) {
             for (Throwable each = failure; each != null; each = each.getCause()) {
                 System.out.println("* " + each.getMessage());
             }
-        } finally {
-            System.out.flush();
-            Runtime.getRuntime().halt(status); // its services keep threads
+            return 1;
         }
     }
 
-    private static void run(String[] arguments) {
-        boolean refresh = arguments[0].equals("--refresh-dependencies");
-        int first = refresh ? 1 : 0;
-        File folder = new File("").getAbsoluteFile();
+    private static void build(File folder, String[] arguments) {
+        boolean refresh = arguments[1].equals("--refresh-dependencies");
+        int first = refresh ? 2 : 1;
         Project project =
                 ProjectBuilder.builder()
                         .withProjectDir(folder)
-                        .withGradleUserHomeDir(new File(System.getProperty("user.home"), "gradle"))
+                        .withGradleUserHomeDir(new File(arguments[0], "gradle"))
                         .withName(arguments[first])
                         .build();
         project.getGradle().getStartParameter().setRefreshDependencies(refresh);

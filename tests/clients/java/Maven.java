@@ -1,15 +1,9 @@
-import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
-import java.io.EOFException;
-import java.io.FileOutputStream;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Properties;
 import java.util.Set;
@@ -17,13 +11,7 @@ import org.codehaus.plexus.classworlds.ClassWorld;
 import org.codehaus.plexus.classworlds.launcher.Launcher;
 import org.codehaus.plexus.classworlds.realm.ClassRealm;
 
-/**
- * Runs commands of one Maven, as its own program does in a process each: Maven HOME ANSWERS.
- *
- * <p>A request on the standard input is a number of strings, and these: the working directory and the arguments. Each is
- * answered in the file ANSWERS with the exit status, the size of what was printed, and that. Integers have 4 bytes,
- * strings are those of DataInput. Maven itself writes to the standard output now and then.
- */
+/** Runs commands of one Maven, as its own program does in a process each: Maven HOME ANSWERS; see Resident. */
 public final class Maven {
     private final Launcher launcher = new Launcher();
     private final Properties properties = new Properties();
@@ -42,46 +30,23 @@ public final class Maven {
 
     public static void main(String[] arguments) throws Exception {
         Maven maven = new Maven(Path.of(arguments[0]));
-        DataInputStream requests = new DataInputStream(System.in);
-        DataOutputStream answers = new DataOutputStream(new FileOutputStream(arguments[1]));
-        while (true) {
-            String[] command;
-            try {
-                command = new String[requests.readInt()];
-            } catch (EOFException end) {
-                System.exit(0);
-                return;
-            }
-            for (int each = 0; each < command.length; each++) {
-                command[each] = requests.readUTF();
-            }
-            ByteArrayOutputStream printed = new ByteArrayOutputStream();
-            int status = maven.run(command[0], Arrays.copyOfRange(command, 1, command.length), printed);
-            answers.writeInt(status);
-            answers.writeInt(printed.size());
-            printed.writeTo(answers);
-            answers.flush();
-        }
+        Resident.serve(maven::run, arguments[1]);
     }
 
-    private int run(String folder, String[] arguments, OutputStream printed) throws Exception {
+    private int run(String folder, String[] arguments, PrintStream printed) throws Exception {
         PrintStream out = System.out;
         PrintStream error = System.err;
         ClassWorld world = launcher.getWorld();
-        PrintStream both = new PrintStream(printed, true);
         Properties own = new Properties();
         own.putAll(properties);
         own.setProperty("user.dir", folder);
         own.setProperty("maven.multiModuleProjectDirectory", folder);
         System.setProperties(own);
-        System.setOut(both);
-        System.setErr(both);
+        System.setOut(printed);
+        System.setErr(printed);
         Thread.currentThread().setContextClassLoader(world.getClassRealm("plexus.core"));
         try {
-            return call(folder, arguments, both);
-        } catch (Exception failure) {
-            failure.printStackTrace(both);
-            return 1;
+            return call(folder, arguments, printed);
         } finally {
             System.setOut(out);
             System.setErr(error);

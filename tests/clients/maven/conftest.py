@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.configurations import PRIVATE, config, hosted
 from tests.support.maven_clients import ADMIN, MavenBench, MavenRepository
-from tests.support.resident_maven import stop_all
+from tests.support.resident_java import stop_all
 from tests.support.server_process import ServerProcess
 
 OpenRepository = Callable[[str], MavenRepository]

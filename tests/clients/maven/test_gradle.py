@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.clients.maven.conftest import MakeBench, OpenRepository
-from tests.support.client_programs import ROOT
 from tests.support.container_clients import ok
 from tests.support.http_client import HttpClient
-from tests.support.maven_clients import MAVENS, MavenBench, MavenRepository, java_client
+from tests.support.maven_clients import MAVENS, MavenBench, MavenRepository
 from tests.support.tcp_proxy import TcpProxy
 
-PROGRAM = ROOT / "tests" / "clients" / "java" / "Gradle.java"
 PUBLISH = "publishTeamPublicationToLabRepository"
 
 REPOSITORY = """maven {{
@@ -83,9 +81,7 @@ class Gradle:
 
     def _run(self, script: str, *arguments: str, status: int = 0) -> str:
         (self._bench.folder / "build.gradle").write_text(script)
-        classes = sorted(java_client("gradle").glob("*.jar"))
-        opened = ("--add-opens", "java.base/java.lang=ALL-UNNAMED")
-        return self._bench.java_program(PROGRAM, classes, *arguments, options=opened, status=status)
+        return self._bench.gradle(*arguments, status=status)
 
 
 CREDENTIALS = "credentials { username = 'admin'; password = 'correct horse battery' }"
