@@ -165,10 +165,12 @@ class Chromium:
             absent("axe-core is not installed (bin/test installs it)")
         if self.driver.execute_script("return window.axe === undefined"):
             self.driver.execute_script(script.read_text())
-        found: dict[str, Any] = self.driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+        found: list[dict[str, Any]] = self.driver.execute_async_script(
+            "axe.run({resultTypes: ['violations']}).then(({violations}) => arguments[arguments.length - 1](violations))"
+        )
         return [
             f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
-            for each in found["violations"]
+            for each in found
             if each["impact"] in SERIOUS
             for node in each["nodes"]
         ]

@@ -36,6 +36,7 @@ LARGEST_REQUEST = 128 * 1024  # bytes
 _STATUS = struct.Struct(">i")
 _PROGRAM = str(Path(sys.executable).with_name("pkgrepo"))
 _OF_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")  # beginnings of variables that are read at its start
+_OF_OTHERS = ("PYTHONPATH", "PYTHON_KEYRING_BACKEND")  # of forks and of other programs
 
 
 class ForkedProcess:
@@ -115,7 +116,7 @@ def run_pkgrepo(
     It is a fork, unless coverage is measured or variables for the interpreter differ from those of this process.
     """
     command, place = list(map(str, arguments)), folder or Path.cwd()
-    given = [each for each in environ if each.startswith(_OF_INTERPRETER) and each != "PYTHONPATH"]
+    given = [each for each in environ if each.startswith(_OF_INTERPRETER) and each not in _OF_OTHERS]
     if "coverage" in sys.modules or any(os.environ.get(each) != environ[each] for each in given):
         return subprocess.run(
             [_PROGRAM, *command],

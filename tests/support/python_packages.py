@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from tests.support.tarballs import make_tar_gz
 
 DATE = (2024, 1, 1, 0, 0, 0)
+PADDING = "padding.bin"
 
 Fields = Sequence[tuple[str, str]]
 
@@ -54,7 +55,7 @@ def make_wheel(
     escaped = escape(name)
     members = {
         f"{escaped}/__init__.py": f'__version__ = "{version}"\n'.encode(),
-        **_padding(f"{escaped}/padding.bin", pad),
+        **_padding(f"{escaped}/{PADDING}", pad),
         **(extra_files or {}),
     }
     if metadata is None:
@@ -87,7 +88,7 @@ def make_sdist(
         f"{stem}/PKG-INFO": metadata,
         f"{stem}/pyproject.toml": b'[build-system]\nrequires = ["setuptools"]\n',
         f"{stem}/{escape(name)}/__init__.py": b"",
-        **_padding(f"{stem}/padding.bin", pad),
+        **_padding(f"{stem}/{PADDING}", pad),
         **{f"{stem}/{path}": content for path, content in (extra_files or {}).items()},
     }
     return f"{stem}{ending}", make_zip(members) if ending == ".zip" else make_tar_gz(members)
@@ -109,12 +110,12 @@ def make_record(members: Mapping[str, bytes], record: str) -> bytes:
 
 
 def make_zip(members: Mapping[str, bytes]) -> bytes:
-    """Return a reproducible, deflated zip archive."""
+    """Return a reproducible zip archive; padding, which cannot be compressed, is stored."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in members.items():
             info = zipfile.ZipInfo(path, DATE)
-            info.compress_type = zipfile.ZIP_DEFLATED
+            info.compress_type = zipfile.ZIP_STORED if path.endswith(PADDING) else zipfile.ZIP_DEFLATED
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content)
     return target.getvalue()
