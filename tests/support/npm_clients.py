@@ -132,10 +132,10 @@ class NodeBench:
         command = dict.fromkeys(NPMS, ("install",)) | {"yarn-1": ("add", "--non-interactive")}
         return self.run(name, *command.get(name, ("add",)), *packages, cwd=place, status=status)
 
-    def required(self, place: Path, name: str) -> str:
-        """Return the value that an installed package exports: ``name@version``."""
-        command = [program("node"), "-e", f"process.stdout.write(require({json.dumps(name)}))"]
-        return run_client(command, environ=self.environ, folder=place).stdout
+    def required(self, place: Path, *names: str) -> str:
+        """Return the values that installed packages export, ``name@version``, with spaces between them."""
+        script = "process.stdout.write(process.argv.slice(1).map(name => require(name)).join(' '))"
+        return run_client([program("node"), "-e", script, "--", *names], environ=self.environ, folder=place).stdout
 
     def _place(self, title: str) -> Path:
         place = self.folder / title.replace("/", "-")
