@@ -109,5 +109,10 @@ def make_venv(folder: Path, *, environ: Mapping[str, str]) -> Path:
 
 
 def pip_into(python: Path) -> list[str | Path]:
-    """Return the first words of a command that runs the pinned pip on another environment."""
-    return [client("pip"), "--python", python]
+    """
+    Return the first words of a command that runs the pinned pip on another environment.
+
+    It is what ``pip --python`` starts, which takes a third of the processor time of an installation until then.
+    """
+    [runner] = client("pip").parents[1].glob("lib/python*/site-packages/pip/__pip-runner__.py")
+    return [python, runner]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.client_programs import client
+from tests.support.client_programs import client, pip_into
 from tests.support.configurations import config, hosted, proxy, virtual
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.python_packages import make_wheel
@@ -248,7 +248,7 @@ def test_corrupted_file_of_the_upstream_fails_the_install_and_is_not_kept(
         python = bench.venv()
         command = [client("uv"), "pip", "install", "--python", python, "--index-url", scene.index.simple, "root-lib"]
         if program == "pip":
-            command = [client("pip"), "--python", python, "install", "--retries", "0", "-i", scene.index.simple]
+            command = [*pip_into(python), "install", "--retries", "0", "-i", scene.index.simple]
             command.append("root-lib")
         assert bench.result(*command, UV_HTTP_RETRIES="0").returncode != 0
         scripted.behave()
@@ -265,7 +265,7 @@ def test_file_that_the_upstream_replaces_is_installed_again(
         with mirror(upstream.url) as scene:
             bench = scene.bench()
             python = bench.venv()
-            command = [client("pip"), "--python", python, "install", "--force-reinstall", "-i", scene.index.simple]
+            command = [*pip_into(python), "install", "--force-reinstall", "-i", scene.index.simple]
             if program == "uv":
                 command = [client("uv"), "pip", "install", "--python", python, "--reinstall", "--refresh"]
                 command += ["--index-url", scene.index.simple]
