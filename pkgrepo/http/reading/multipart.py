@@ -46,8 +46,13 @@ class Part:
     def __init__(self, form: _Form, segment: MultipartSegment) -> None:
         self.name: str = segment.name or ""
         self.filename: str | None = segment.filename
-        self.headers: dict[str, str] = {name.lower(): value for name, value in segment.headerlist}
+        self._segment = segment
         self._form = form
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields of the part, with names in lower case."""
+        return {name.lower(): value for name, value in self._segment.headerlist}
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._form.chunks_of(self)
@@ -61,7 +66,7 @@ class Part:
         limit = self._form.limits.text_bytes if limit is None else limit
         pieces: list[bytes] = []
         size = 0
-        async for chunk in self:
+        while (chunk := await self._form.read(self)) is not None:
             size += len(chunk)
             if size > limit:
                 raise Refusal(
@@ -111,12 +116,18 @@ class _Form:
                 return
 
     async def chunks_of(self, part: Part) -> AsyncIterator[bytes]:
-        while part is self._current:
-            event = await self._next()
-            if not isinstance(event, (bytes, bytearray)):
-                self._current = None
-                return
-            yield bytes(event)
+        while (chunk := await self.read(part)) is not None:
+            yield chunk
+
+    async def read(self, part: Part) -> bytes | None:
+        """The next bytes of a part, or None at its end."""
+        if part is not self._current:
+            return None
+        event = await self._next()
+        if isinstance(event, (bytes, bytearray)):
+            return bytes(event)
+        self._current = None
+        return None
 
     async def _next(self) -> object:
         """A segment, some of its bytes, None at its end, or _END."""

@@ -216,21 +216,26 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def _plan_version(self, top: str, package_key: str, version: str, snapshot: EntrySnapshot) -> Plan:
         directory = shorten(f"{top}/{version}")
+        present = {f"{directory}/{name}" for name in self._layout.names(directory)}
         sidecar = self._sidecar_of(directory, package_key, version)
-        recorded = self._recorded(sidecar)
+        recorded = self._recorded(sidecar) if sidecar in present else ()
         if snapshot.package is None or snapshot.version is None or snapshot.version.text != version:
             # Gone, or published again in another spelling, which has a directory of its own.
             outer = (*self._outer_places(package_key, version), *recorded)
-            return Plan(removals=self._other_places(directory, outer, frozenset()))
+            return Plan(removals=self._other_places(present, outer, frozenset()))
         entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in snapshot.files]
         documents = {sidecar: encode(VersionSidecar.of(snapshot.package, snapshot.version, entries))}
         links = tuple(
-            (entry.locator, entry.place) for entry in entries if not self._layout.is_linked(entry.locator, entry.place)
+            (entry.locator, entry.place)
+            for entry in entries
+            if (entry.place not in present and entry.place.rpartition("/")[0] == directory)
+            or not self._layout.is_linked(entry.locator, entry.place)
         )
         kept = frozenset({entry.place for entry in entries} | {sidecar})
         outer = (*self._outer_places(package_key, version), *recorded)
-        removals = self._other_places(directory, outer, kept)
-        return Plan(links=links, documents=self._changed(documents), removals=removals)
+        removals = self._other_places(present, outer, kept)
+        changed = self._changed(documents) if sidecar in present else tuple(documents.items())
+        return Plan(links=links, documents=changed, removals=removals)
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
         """Plan the removal of what belongs to no known package or version."""
@@ -276,8 +281,8 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
             return ()  # it is written anew; verify finds what is left
         return tuple(each.place for each in entries if each.place.startswith(f"{self._repository.folder}/"))
 
-    def _other_places(self, directory: str, outer: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
-        """What is at places of a version, in its directory or ``outer`` ones, and must not be there."""
+    def _other_places(self, present: Collection[str], outer: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
+        """What is at places of a version, ``present`` in its directory or ``outer`` ones, and must not be there."""
         stale = (place for place in outer if place not in kept and self._layout.is_file(place))
         # The sidecar, which records the others, goes last.
-        return (*dict.fromkeys(stale), *self._other_files(directory, kept))
+        return (*dict.fromkeys(stale), *sorted(place for place in present if place not in kept))

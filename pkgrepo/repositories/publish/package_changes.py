@@ -70,9 +70,9 @@ def if_active(command: Callable[..., T]) -> Callable[..., T]:
     def run(tx: Transaction, /, repository: Repository, *args: Any) -> T:
         if repository.type is RepositoryType.VIRTUAL:
             raise ReadOnly(f"repository {repository.path} is virtual: packages are in its members")
-        present = repositories.get_repository(tx, repository.id)
+        type_, active = repositories.get_state(tx, repository.id)
         # what was to be evicted from the cache of a proxy is content of a hosted repository now
-        if not present.active or present.type is not repository.type:
+        if not active or type_ is not repository.type:
             raise RepositoryInactive(repository.path)
         return command(tx, repository, *args)
 

@@ -161,13 +161,13 @@ def append_line(
 
     ``removal`` tells that the line says that something is gone.
     """
-    state = _ensure_list(tx, repository_id, began_ms)
-    _add(tx, repository_id, state.next_seq, package_key, line)
-    tx.send(
-        "UPDATE appended_list SET next_seq = next_seq + 1, removals = removals + ? WHERE repository_id = ?",
-        (int(removal), repository_id),
-    )
-    return _get(tx, repository_id)
+    state = _count_line(tx, repository_id, removal=removal)
+    if state is None:
+        _ensure_list(tx, repository_id, began_ms)
+        state = _count_line(tx, repository_id, removal=removal)
+        assert state is not None
+    _add(tx, repository_id, state.next_seq - 1, package_key, line)
+    return state
 
 
 def replace_lines(tx: Transaction, repository_id: int, lines: Iterable[tuple[str, bytes]], began_ms: int) -> None:
@@ -209,7 +209,15 @@ def _add(tx: Transaction, repository_id: int, seq: int, package_key: str, line: 
     )
 
 
-def _ensure_list(tx: Transaction, repository_id: int, began_ms: int) -> ListState:
+def _count_line(tx: Transaction, repository_id: int, *, removal: bool) -> ListState | None:
+    sql = """
+        UPDATE appended_list SET next_seq = next_seq + 1, removals = removals + ? WHERE repository_id = ?
+        RETURNING epoch, began_at, next_seq, removals
+    """
+    return find(tx, _state, sql, (int(removal), repository_id))
+
+
+def _ensure_list(tx: Transaction, repository_id: int, began_ms: int) -> None:
     tx.send(
         """
         INSERT INTO appended_list (repository_id, epoch, began_at, next_seq, removals) VALUES (?, 1, ?, 0, 0)
@@ -217,13 +225,6 @@ def _ensure_list(tx: Transaction, repository_id: int, began_ms: int) -> ListStat
         """,
         (repository_id, began_ms),
     )
-    return _get(tx, repository_id)
-
-
-def _get(r: Reader, repository_id: int) -> ListState:
-    state = find_list(r, repository_id)
-    assert state is not None
-    return state
 
 
 def _state(row: Row) -> ListState:

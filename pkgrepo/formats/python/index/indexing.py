@@ -50,10 +50,14 @@ def index_project(index: PackageIndex, change: Change) -> None:
         if change.added:
             _check_sdists(index.files_after(change))
         touched = change.added or ([] if change.removed else index.files(version))
+        new: list[tuple[str, Fragment]] = []
         for file in _distributions(touched):
             entry = file_entry(file, version)
-            index.put_fragment(JSON_PAGE, version.sort, entry.filename, pages.file_fragment_json(entry))
-            index.put_fragment(HTML_PAGE, version.sort, entry.filename, pages.file_fragment_html(entry))
+            new += (
+                (JSON_PAGE, Fragment(version.sort, entry.filename, pages.file_fragment_json(entry))),
+                (HTML_PAGE, Fragment(version.sort, entry.filename, pages.file_fragment_html(entry))),
+            )
+        index.put_fragments(new)
 
 
 def file_entry(file: File, version: Version) -> pages.FileEntry:

@@ -95,7 +95,7 @@ class UploadForm:
         values: dict[str, list[str]] = {}
         for field, value in fields:
             values.setdefault(field, []).append(value)
-        single = {field: _single(field, values.get(field, ())) for field in _SINGLE}
+        single = {field: _single(field, values[field]) if field in values else "" for field in _SINGLE}
         if single["protocol_version"] not in ("", "1"):
             raise Invalid(
                 f"protocol_version {single['protocol_version']!a} is not known, only 1 is", "protocol_version"
@@ -217,10 +217,10 @@ async def receive_form(
 
 
 def _single(field: str, values: Sequence[str]) -> str:
-    said = [value.strip() for value in values if value.strip()]
-    if len(set(said)) > 1:
+    said = {value.strip() for value in values} - {""}
+    if len(said) > 1:
         raise Invalid(f"the upload form gives {field} more than once", field)
-    return said[0] if said else ""
+    return said.pop() if said else ""
 
 
 def _digests(single: Mapping[str, str]) -> dict[str, str]:

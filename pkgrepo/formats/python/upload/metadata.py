@@ -18,7 +18,7 @@ from email.message import Message
 from email.parser import BytesHeaderParser
 from typing import Any
 
-from attrs import asdict, fields_dict, frozen
+from attrs import fields_dict, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -95,7 +95,8 @@ class CoreMetadata:
     warnings: tuple[str, ...] = ()
 
 
-_FIELDS = {name for name in fields_dict(CoreMetadata) if name != "warnings"}
+_ALL = tuple(fields_dict(CoreMetadata))
+_FIELDS = {name for name in _ALL if name != "warnings"}
 _REPEATED = {name for name, attribute in fields_dict(CoreMetadata).items() if attribute.default == ()} - {"warnings"}
 
 
@@ -139,11 +140,8 @@ def check_identity(metadata: CoreMetadata, filename: FileName, where: str) -> No
 
 def meta_json(metadata: CoreMetadata) -> dict[str, Any]:
     """The non-empty fields, as the catalog stores them with the version."""
-    return asdict(metadata, filter=lambda _, value: bool(value), value_serializer=_listed)
-
-
-def _listed(_owner: object, _attribute: object, value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    found = ((name, getattr(metadata, name)) for name in _ALL)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found if value}
 
 
 def _collect(message: Message, where: str, warnings: list[str]) -> dict[str, list[str]]:

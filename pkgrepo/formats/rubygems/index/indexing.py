@@ -50,23 +50,28 @@ def index_gem(index: PackageIndex, change: Change) -> None:
     if version is None:
         return
     before = index_documents.find_fragment(index.tx, index.package.id, INFO, _push_order(version), version.key)
-    line = None if change.last else _put_version(index, version)
+    line = None if change.last else _put_version(index, version, index.files_after(change))
     if line is None and before is not None:
         _remove_version(index, version)
     if line != before:
         _append(index, version, removal=line is None)
 
 
-def _put_version(index: PackageIndex, version: Version) -> bytes | None:
-    """Write the fragments of a live version, and return its line; None if it is not to be listed."""
-    gem = _gem(index.files(version))
+def _put_version(index: PackageIndex, version: Version, files: Sequence[File]) -> bytes | None:
+    """Write the fragments of a live version with these files; return its line, or None if it is not to be listed."""
+    gem = _gem(files)
     if gem is None or version.state is VersionState.YANKED:
         return None
     spec = spec_of(version.meta)
     line = info_line(spec, gem.sha256, version.published_at)
-    index.put_fragment(INFO, _push_order(version), version.key, line)
     kind = PRERELEASE if spec.prerelease else RELEASE
-    index.put_fragment(kind, version.sort, version.key, list_row(spec.name, spec.number, spec.platform))
+    row = list_row(spec.name, spec.number, spec.platform)
+    index.put_fragments(
+        [
+            (INFO, Fragment(_push_order(version), version.key, line)),
+            (kind, Fragment(version.sort, version.key, row)),
+        ]
+    )
     return line
 
 
@@ -121,7 +126,7 @@ def _compacted(tx: Transaction, repository: Repository) -> Iterator[tuple[str, b
         yield key, f"{key} {versions} {info_md5(lines)}".encode()
 
 
-def _gem(files: list[File]) -> File | None:
+def _gem(files: Sequence[File]) -> File | None:
     """The gem among the files of a version, unless it came from an upstream."""
     return next((each for each in files if each.role is None and each.origin is None), None)
 

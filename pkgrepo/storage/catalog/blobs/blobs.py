@@ -95,16 +95,18 @@ def claim_blobs(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now
             size, locator, stored, state, touched_ms = found.get(key, _ABSENT)
             known = load(stored)
             others = {**known, **_others(info)}
+            digests = {"sha256": info.sha256, **others}
             if state != "live":
-                info = evolve(info, digests={"sha256": info.sha256, **others})
+                if digests != info.digests:  # else the same object, so that callers see that nothing differs
+                    info = evolve(info, digests=digests)
                 added.append(info)
             else:
                 if others != known:
                     _set_digests(tx, storage_id, key, others, now_ms)
                 elif touched_ms < now_ms - TOUCH_MS:
                     touched.append(key)
-                held = BlobInfo(info.sha256, size, locator, {"sha256": info.sha256, **others})
-                info = info if held == info else held  # the same object, so that callers see that nothing differs
+                held = BlobInfo(info.sha256, size, locator, digests)
+                info = info if held == info else held
             claimed[info.sha256] = info
         _put(tx, storage_id, added, now_ms)
         _touch(tx, storage_id, touched, now_ms)

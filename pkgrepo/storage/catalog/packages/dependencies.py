@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from attrs import frozen
@@ -92,6 +93,9 @@ def spelling_of(name: str) -> str:
     return _SEPARATORS.sub("-", name.lower())[:LONGEST]
 
 
+_known_spelling: Final = lru_cache(4096)(spelling_of)  # of names of LONGEST characters at most
+
+
 def put_dependencies(tx: Transaction, package_id: int, meta: Mapping[str, Any], *, new: bool = False) -> None:
     """
     Bring the rows of a package up to date with the metadata of its highest live version, empty without one.
@@ -107,7 +111,7 @@ def put_dependencies(tx: Transaction, package_id: int, meta: Mapping[str, Any], 
     for some in batches(list(rows.items())):
         values: list[Value] = []
         for (name, kind), wanted in some:
-            values += (package_id, name, kind, spelling_of(name), wanted)
+            values += (package_id, name, kind, _known_spelling(name), wanted)
         tx.send(
             f"""
             INSERT INTO dependency (package_id, name, kind, spelling, wanted)

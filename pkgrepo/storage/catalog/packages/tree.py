@@ -134,11 +134,11 @@ def check_place(r: Reader, repository_id: int, path: str) -> None:
     """
     if file_or_folder(r, repository_id, path) is True:
         raise Conflict(f"{path} is a folder")
-    folder = path.rpartition("/")[0]
-    while folder:
-        if r.one("SELECT 1 FROM file WHERE repository_id = ? AND path = ?", (repository_id, folder)) is not None:
-            raise Conflict(f"{folder} is a file, so that nothing can be below it")
-        folder = folder.rpartition("/")[0]
+    names = path.split("/")
+    for some in batches(["/".join(names[:count]) for count in range(1, len(names))]):
+        sql = f"SELECT path FROM file WHERE repository_id = ? AND path IN ({placeholders(len(some))})"
+        for (file,) in r.all(sql, (repository_id, *some)):
+            raise Conflict(f"{file} is a file, so that nothing can be below it")
 
 
 def _folders(r: Reader, repository_id: int, prefix: str, after: str, limit: int) -> list[str]:

@@ -95,6 +95,17 @@ def get_repository(r: Reader, repository_id: int) -> Repository:
     return existing(_read_one(r, f"{_REPOSITORY} AND r.id = ?", (repository_id,)), "repository", str(repository_id))
 
 
+def get_state(r: Reader, repository_id: int) -> tuple[RepositoryType, bool]:
+    """
+    The type of a repository, and whether it is active; a companion is if its parent is.
+
+    :raises NotFound: there is no such repository
+    """
+    sql = "SELECT type, active, parent_id FROM repository WHERE id = ? AND deleted_at IS NULL"
+    type_, active, parent_id = existing(r.one(sql, (repository_id,)), "repository", str(repository_id))
+    return RepositoryType(type_), bool(active) if parent_id is None else get_state(r, parent_id)[1]
+
+
 def add_repository(
     tx: Transaction,
     *,
