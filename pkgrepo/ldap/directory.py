@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import Factory, field, frozen
@@ -33,13 +34,12 @@ from pkgrepo.errors import DirectoryUnavailable, IdentityRefused
 from pkgrepo.storage.catalog.people.linked_identities import LinkedIdentity, Person
 
 from .filters import Filter, either, equal, every
-from .messages import Entry, Unusable, bind, search
+from .messages import SIZE_LIMIT, SUCCESS, Entry, Unusable, bind, search
 from .servers import Connection, Servers
 
 log = Logger()
 
-SUCCESS: Final = 0
-SIZE_LIMIT: Final = 4
+INVALID_CREDENTIALS: Final = 49
 # Of a bind with a name and a password: the attribute or the constraints of the entry (account locked), no such entry,
 # no password in it, wrong, no rights, and an account that is switched off at servers of the 389 family.
 REFUSED: Final = frozenset({19, 32, 48, 49, 50, 53})
@@ -79,6 +79,11 @@ MOST_IN_FILTER: Final = 50  # groups whose own groups are searched at once
 MOST_ID: Final = 200  # bytes
 _NOTHING: Final = b"\0"  # a value that no attribute has
 _DISABLED: Final = 0x2  # ADS_UF_ACCOUNTDISABLE in userAccountControl of Active Directory
+# Of Active Directory: accountExpires counts 100 ns from 1601; these values mean never.
+_NEVER: Final = frozenset({0, 2**63 - 1})
+_BEFORE_EPOCH_S: Final = 11_644_473_600  # seconds from 1601 to 1970
+_LOCKED_FOR_GOOD: Final = "000001010000Z"  # pwdAccountLockedTime of OpenLDAP: until an admin unlocks the account
+_STATES: Final = ("userAccountControl", "accountExpires", "nsAccountLock", "pwdAccountLockedTime")
 
 
 @frozen(kw_only=True)
@@ -109,10 +114,18 @@ class OwnLogin:
 
 @implementer(IDirectory, IProvider)
 class Directory:
-    """The directory ``name`` of the settings."""
+    """The directory ``name`` of the settings. ``now_s`` returns seconds since the epoch."""
 
     def __init__(
-        self, name: str, servers: Servers, layout: Layout, own: OwnLogin, *, auto_create: bool, link_by_email: bool
+        self,
+        name: str,
+        servers: Servers,
+        layout: Layout,
+        own: OwnLogin,
+        *,
+        auto_create: bool,
+        link_by_email: bool,
+        now_s: Callable[[], float] = time.time,
     ) -> None:
         self.name = name
         self.issuer = f"ldap:{name}"
@@ -121,6 +134,7 @@ class Directory:
         self._servers = servers
         self._layout = layout
         self._own = own
+        self._now_s = now_s
 
     async def log_in(self, username: str, password: str) -> Person | None:
         """See L{IDirectory}."""
@@ -132,8 +146,11 @@ class Directory:
             if entry is None:
                 await self._bind_as_nobody(connection)
                 return None
-            is_right = await self._bind_as(connection, entry.dn, password)
-            return await self._person(connection, entry) if is_right and not _is_disabled(entry) else None
+            is_right = await self._bind_as(connection, entry, password)
+            if is_right and _is_disabled(entry, self._now_s()):
+                self._log_refusal(entry, "the account is disabled, or has expired")
+                return None
+            return await self._person(connection, entry) if is_right else None
 
         return await self._servers.use(ask)
 
@@ -150,7 +167,7 @@ class Directory:
                     # bind_dn has lost its rights, or the filter is wrong: then everybody would be gone
                     raise DirectoryUnavailable(self.name, "it shows nobody at all (user_base, user_filter, bind_dn)")
                 return None
-            if _is_disabled(entry):
+            if _is_disabled(entry, self._now_s()):
                 return None
             found = self._subject(entry)
             if found != linked.subject:
@@ -174,19 +191,19 @@ class Directory:
         """
         layout = self._layout
 
-        async def ask(connection: Connection) -> str:
+        async def ask(connection: Connection) -> Entry:
             people = await self._search(connection, layout.user_base, layout.user_filter.anybody(), 1, may_be_more=True)
             if not people:
                 raise DirectoryUnavailable(self.name, "it shows nobody (user_base, user_filter, rights of bind_dn)")
-            entry = people[0]
-            self._subject(entry)
-            if not entry.text(layout.username_attribute):
+            self._subject(people[0])
+            if not people[0].text(layout.username_attribute):
                 reason = f"entries of people have no {layout.username_attribute} (username_attribute)"
                 raise DirectoryUnavailable(self.name, reason)
-            groups = await self._groups(connection, entry)
-            return f"it answers, and shows people; the first one found is in {len(groups)} groups"
+            return people[0]
 
-        return await self._servers.use(ask)
+        entry = await self._servers.use(ask)  # which may end the connection, see L{Connection.ask}
+        groups = await self._servers.use(lambda connection: self._groups(connection, entry))
+        return f"it answers, and shows people; the first one found is in {len(groups)} groups"
 
     def close(self) -> None:
         """Abort all connections."""
@@ -234,7 +251,7 @@ class Directory:
                         seen.add(each.dn.lower())
                         new.append(each)
             names += [name for each in new if (name := printable_text(each.text(layout.group_attribute)))]
-            if not layout.nested_groups or not new or len(seen) > MOST_GROUPS:
+            if not layout.nested_groups or not new or len(seen) >= MOST_GROUPS:
                 break
             wanted = [layout.group_filter.fill(dn=each.dn, username=_NOTHING) for each in new]
         return names
@@ -262,8 +279,7 @@ class Directory:
             layout.email_attribute,
             layout.group_attribute,
             *([layout.id_attribute] if layout.id_attribute else IDS),
-            "userAccountControl",
-            "nsAccountLock",
+            *_STATES,
         ]
         limit = most + 1 if may_be_more else most
         operation = search(base, asked, list(dict.fromkeys(attributes)), limit)
@@ -285,20 +301,26 @@ class Directory:
             raise Unusable(_reason(result.code))  # and rest: repeated failures lock accounts at some servers
         connection.is_ours = True
 
-    async def _bind_as(self, connection: Connection, dn: bytes, password: str) -> bool:
+    async def _bind_as(self, connection: Connection, entry: Entry, password: str) -> bool:
         """Whether a password is that of an entry."""
-        if not dn:  # some servers take such a bind for an anonymous one, whatever the password is
+        if not entry.dn:  # some servers take such a bind for an anonymous one, whatever the password is
             raise Unusable("it shows an entry without a name")
         connection.is_ours = False
-        result = await connection.ask(bind(dn, password))
+        result = await connection.ask(bind(entry.dn, password))
         if result.code == SUCCESS:
             return True
         if result.code not in REFUSED:
             raise DirectoryUnavailable(self.name, _reason(result.code))
-        why = _DATA.search(result.text)
+        why, text = _DATA.search(result.text), printable_text(result.text)
         if why is not None and why[1] in _WHY:
-            log.info("the directory {name} refuses a login: {why}", name=self.name, why=_WHY[why[1]])
+            self._log_refusal(entry, _WHY[why[1]])
+        elif text or result.code != INVALID_CREDENTIALS:
+            self._log_refusal(entry, f"{text or 'no reason is given'} (LDAP result {result.code})")
         return False
+
+    def _log_refusal(self, entry: Entry, why: str) -> None:
+        user = printable_text(entry.text(self._layout.username_attribute))
+        log.info("the directory {name} refuses the login of {user}: {why}", name=self.name, user=user, why=why)
 
     async def _bind_as_nobody(self, connection: Connection) -> None:
         """A bind that fails, so that a name that is not there takes as long as a wrong password."""
@@ -311,9 +333,15 @@ def _reason(code: int) -> str:
     return f"{REASONS.get(code, 'it answers with an error')} (LDAP result {code})"
 
 
-def _is_disabled(entry: Entry) -> bool:
-    """Whether the account is switched off, at Active Directory and servers of the 389 family."""
-    control = entry.text("userAccountControl")
-    if control.isascii() and control.isdigit() and len(control) < 12 and int(control) & _DISABLED:
+def _is_disabled(entry: Entry, now_s: float) -> bool:
+    """Whether the account is switched off or has expired: Active Directory, the 389 family, OpenLDAP."""
+    control, expires = _number(entry, "userAccountControl"), _number(entry, "accountExpires")
+    if control & _DISABLED or (expires not in _NEVER and expires / 1e7 - _BEFORE_EPOCH_S <= now_s):
         return True
-    return entry.text("nsAccountLock").lower() == "true"
+    return entry.text("nsAccountLock").lower() == "true" or entry.text("pwdAccountLockedTime") == _LOCKED_FOR_GOOD
+
+
+def _number(entry: Entry, attribute: str) -> int:
+    """The number in an attribute; 0 if there is none."""
+    text = entry.text(attribute)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

@@ -13,6 +13,8 @@ from typing import Any, Final
 from attrs import frozen
 from ldaptor.protocols import pureber, pureldap
 
+SUCCESS: Final = 0
+SIZE_LIMIT: Final = 4  # the result of a search that found more than it was asked for
 MOST_MESSAGE: Final = 64 * 1024  # bytes; entries have only the few attributes that were asked for
 MOST_ELEMENTS: Final = 2000  # of a message; the decoder takes some 10 ms for as many in 64 KiB
 DEEPEST: Final = 8

@@ -136,6 +136,8 @@ class Connection(Protocol):
         """
         The result of an operation. The entries that a search finds, ``most`` of them, are in ``take_entries``.
 
+        A server that sends more, as Samba does whatever the limit of a search is, has its connection ended then.
+
         :raises Unusable, TimedOut: no usable answer came; :raises ConnectionClosed, SSL.Error: the connection ended
         """
         if self._ended is not None:
@@ -192,8 +194,16 @@ class Connection(Protocol):
             self._references += 1
         else:
             self._entries.append(response)
-        if len(self._entries) > self._most or self._references > MOST_REFERENCES:
-            raise Unusable("it finds more than it was asked for")
+        if len(self._entries) <= self._most and self._references <= MOST_REFERENCES:
+            return
+        excess = Unusable("it finds more than it was asked for")
+        if not self._most or self._references > MOST_REFERENCES:
+            raise excess
+        self._entries.pop()
+        waiting, self._waiting, self.has_answered = self._waiting, None, True
+        self._end(excess)
+        waiting.callback(Result(messages.SIZE_LIMIT, ""))
+        raise excess
 
     def _end(self, error: BaseException) -> None:
         reason = self._ended = self._ended or error

@@ -102,6 +102,10 @@ class SignOn:
         """The names of the providers."""
         return list(self._providers)
 
+    def name_of(self, issuer: str) -> str:
+        """The name of the provider with this issuer; the issuer itself if the settings name it no more."""
+        return next((each.name for each in self._providers.values() if each.issuer.url == issuer), issuer)
+
     def sources(self) -> list[OidcSource]:
         """The providers as those that the daily check asks."""
         return [OidcSource(self, each) for each in self._providers.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from datetime import UTC, datetime
 
 import pytest
 import pytest_twisted
@@ -20,6 +21,7 @@ from pkgrepo.ldap.filters import Filter
 from pkgrepo.ldap.messages import MOST_MESSAGE
 from pkgrepo.ldap.servers import LONGEST_REST_S, REST_S, Address, Servers, Way
 from pkgrepo.outbound.tls import make_policy
+from pkgrepo.storage.catalog.people.linked_identities import LinkedIdentity
 from tests.support.catalog import MemoryCatalog
 
 pytestmark = [pytest.mark.faults]
@@ -131,8 +133,9 @@ FAULTS = {
     "breaks off in a message": ([[OK], message(2, entry())[:-4]], "it did not answer within"),
     "http": ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], "it does not answer in LDAP"),
     "huge": ([[OK], b"\x30\x84\x3f\xff\xff\xff" + bytes(1000)], f"more than {MOST_MESSAGE} bytes"),
-    "too many entries": ([[OK], [entry(), entry("bob"), entry("cid"), DONE]], "more than it was asked for"),
-    "endless entries": ([[OK], message(2, entry()) * 1000], "more than it was asked for"),
+    "too many entries": ([[OK], [entry(), entry("bob"), entry("cid"), DONE]], "several entries have this name"),
+    "endless entries": ([[OK], message(2, entry()) * 1000], "several entries have this name"),
+    "entries for a login": ([[entry(), OK]], "more than it was asked for"),
     "endless references": (
         [[OK], message(2, pureldap.LDAPSearchResultReference([pureldap.LDAPString(b"ldap://x")])) * 1000],
         "more than it was asked for",
@@ -167,6 +170,18 @@ async def test_a_fault_is_no_wrong_password_and_no_right_one(open_peer, fault):
     assert reason in str(refused.value)
     if fault not in ("refers the password", "busy", "no groups", "says twice"):
         assert b"words" not in peer.received, "the password goes nowhere before the entry is found"
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_server_that_keeps_to_no_limit_can_be_checked_and_says_who_is_gone(open_peer):
+    # Samba 4.17 sends all that it finds
+    crowd = [*(entry(f"p{number}") for number in range(300)), DONE]
+    peer, directory = open_peer([OK], [DONE], crowd)
+    now = datetime.now(UTC)
+    assert await directory.ask(LinkedIdentity(1, "ldap:corp", "entryUUID=2", 7, {}, "directory", now, now)) is None
+    peer.script = [[OK], crowd]
+    assert "it answers, and shows people" in await directory.check()
+    assert len(peer.connections) == 3, "those that have sent too much are not used again"
 
 
 @pytest_twisted.ensureDeferred

@@ -149,6 +149,14 @@ def test_the_first_login_makes_an_account_and_later_ones_find_it(scene: Scene) -
     assert "Log in with main" in scene.browser().get("/ui/login").text
 
 
+def test_the_account_says_where_its_person_logs_in(scene: Scene) -> None:
+    browser = scene.log_in(person("lea"))
+    page = browser.get("/ui/account").text
+    assert "You log in at main, where your password and your second factor are." in page
+    assert "Present password" not in page
+    assert "Your password alone logs you in" not in page
+
+
 def test_groups_and_the_admin_flag_are_those_of_the_last_login(scene: Scene) -> None:
     def members(group: str) -> list[str]:
         return [each["username"] for each in scene.api.ask("GET", f"/groups/{group}/members").json["items"]]

@@ -22,7 +22,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import Password
-from pkgrepo.model import UserKind
+from pkgrepo.model import User, UserKind
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people.linked_identities import has_linked
 from pkgrepo.storage.catalog.people.one_time_links import USED, add_link, find_link_user, remove_link, use_link
@@ -75,9 +75,7 @@ async def make_link(call: Call, body: LinkAsked, id: str) -> LinkRecord:
         raise Conflict(f"{user.username} is a service: it has tokens and no password")
     if not user.active:
         raise Conflict(f"{user.username} is switched off")
-    has_password, elsewhere = await call.catalog.look(_ways_in, user.id)
-    if elsewhere and not has_password:
-        raise Conflict(f"{user.username} logs in at a provider, and has no password here")
+    has_password = await check_logs_in_here(call, user)
     secret = secrets.token_urlsafe(32)
     expires_ms = call.now_ms + int(timedelta(hours=body.hours).total_seconds() * 1000)
     entry = call.entry(user.username, {"hours": body.hours})
@@ -114,6 +112,18 @@ async def choose_password(call: Call, body: LinkUse) -> LinkUsed:
     new = await call.services.passwords.hash(body.password)
     await call.write(call.entry(user.username, {"by": "one-time link"}), use_link, hashed, new, now_ms=call.now_ms)
     return LinkUsed(username=user.username)
+
+
+async def check_logs_in_here(call: Call, user: User) -> bool:
+    """
+    Whether a user has a password here.
+
+    :raises Conflict: there is none, because the user logs in at a provider
+    """
+    has_password, elsewhere = await call.catalog.look(_ways_in, user.id)
+    if elsewhere and not has_password:
+        raise Conflict(f"{user.username} logs in at a provider, and has no password here")
+    return has_password
 
 
 def _ways_in(r: Reader, user_id: int) -> tuple[bool, bool]:

@@ -27,6 +27,7 @@ from pkgrepo.model import Owner, SubjectKind, User, UserKind
 from pkgrepo.storage.catalog.people import logins, users
 from pkgrepo.storage.catalog.server.quotas import QuotaKind
 
+from .links import check_logs_in_here
 from .schema import NameTaken, NewUser, OwnerGiven, PasswordSet, StatusChange, UserChange, UserRecord
 
 MOST_DAYS: Final = 36_500
@@ -188,12 +189,15 @@ async def set_password(call: Call, body: PasswordSet, id: str) -> None:
     """
     A null password removes it. Bearer tokens and login tokens are revoked, other access tokens stay valid.
 
-    Only admins may do this for admins and system managers. Bearer tokens are refused (403).
+    Only admins may do this for admins and system managers, and give a first password to people who log in at a provider
+    (409): with it they log in also when the provider knows them no more. Bearer tokens are refused (403).
     """
     check_no_bearer(call.identity)
     user = await find_manageable(call, id)
     if user.kind is UserKind.SERVICE and body.password is not None:
         raise Conflict(f"{user.username} is a service: it has tokens and no password")
+    if body.password is not None and not call.identity.admin:
+        await check_logs_in_here(call, user)
     hashed = await _hash(call, body.password, user.username)
     await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
 

@@ -1,4 +1,7 @@
-"""Logins at identity providers (single sign-on), as a browser does them, and logouts that a provider orders."""
+"""
+Logins at identity providers (single sign-on), as a browser does them, logouts that a provider orders, and at which of
+them a user logs in.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,19 @@ from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import IdentityRefused
 from pkgrepo.gateway.callers.browsers import cookie_field, login_cookie, login_cookie_field
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
-from pkgrepo.management.api.access_rules import PUBLIC
+from pkgrepo.interfaces import Reader
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.users.permissions import find_user
 from pkgrepo.oidc.sign_on import PATIENCE_S
+from pkgrepo.storage.catalog.people.linked_identities import issuers_of
+from pkgrepo.storage.catalog.people.users import password_hash
 
 FORM_LIMIT: Final = 64 * 1024  # bytes
 MOST_TARGET: Final = 1000  # characters of a page's path
+LDAP: Final = "ldap:"  # before the names of directories, in what their links are stored under
 MOST_CLIENT: Final = 200  # characters of a User-Agent
 
 table = Table("account")
@@ -51,6 +59,14 @@ class SignOnAnswer(Body):
     error_description: str = ""
 
 
+class LoginMethods(Record):
+    """How a user logs in: with a password of this server, at identity providers, with the password of directories."""
+
+    password: bool
+    providers: list[str]
+    directories: list[str]
+
+
 class SignOnEnded(Record):
     """A session that has begun: changes must repeat csrf in the field X-CSRF; next is the page to show."""
 
@@ -63,6 +79,19 @@ class SignOnEnded(Record):
 async def list_providers(call: Call) -> list[ProviderRecord]:
     """Those of the setting auth.oidc."""
     return [ProviderRecord(name=each) for each in call.services.sign_on.names]
+
+
+@table.get("/user/me/login-methods", ACCOUNT_HOLDERS, "Show how the caller logs in")
+async def show_own_methods(call: Call) -> LoginMethods:
+    """Providers and directories are those at which the caller has logged in before."""
+    assert call.identity.user_id is not None
+    return await _methods(call, call.identity.user_id)
+
+
+@table.get("/users/<id>/login-methods", USER_MANAGERS, "Show how a user logs in")
+async def show_methods(call: Call, id: str) -> LoginMethods:
+    """Providers and directories are those at which the user has logged in before."""
+    return await _methods(call, (await find_user(call, id)).id)
 
 
 @table.post(
@@ -124,6 +153,17 @@ async def log_out_by_provider(call: Call, provider: str) -> None:
     except IdentityRefused as error:  # section 2.8
         raise Refusal(400, str(error), "identity_refused") from None
     call.audited = True  # in the same transaction
+
+
+async def _methods(call: Call, user_id: int) -> LoginMethods:
+    has_password, issuers = await call.catalog.look(_ways_in, user_id)
+    directories = [each.removeprefix(LDAP) for each in issuers if each.startswith(LDAP)]
+    providers = [call.services.sign_on.name_of(each) for each in issuers if not each.startswith(LDAP)]
+    return LoginMethods(password=has_password, providers=sorted(providers), directories=sorted(directories))
+
+
+def _ways_in(r: Reader, user_id: int) -> tuple[bool, list[str]]:
+    return bool(password_hash(r, user_id)), issuers_of(r, user_id)
 
 
 def _redirect_uri(call: Call, provider: str) -> str:

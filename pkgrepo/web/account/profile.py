@@ -94,6 +94,7 @@ async def _account_page(visit: Visit, error: str = "") -> Response:
         permissions=await visit.api("GET", "/user/me/permissions"),
         sessions=await visit.api("GET", "/user/sessions"),
         passkeys=await visit.api("GET", "/user/passkeys"),
+        methods=await visit.api("GET", "/user/me/login-methods"),
         error=error,
     )
 

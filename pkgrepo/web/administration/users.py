@@ -182,6 +182,7 @@ async def _user(visit: Visit, id: str, error: str = "", link: Any = None) -> Res
         user=await visit.api("GET", "/users/<id>", {"id": id}),
         permissions=await visit.api("GET", "/users/<id>/permissions", {"id": id}),
         sessions=await _sessions(visit, id),
+        methods=await visit.api("GET", "/users/<id>/login-methods", {"id": id}),
         scopes=await visit.api("GET", "/info/scopes"),
         repositories=(await visit.api("GET", "/repository", query={"limit": MOST_LISTED})).items,
         error=error,

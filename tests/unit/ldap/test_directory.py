@@ -19,6 +19,7 @@ from pkgrepo.ldap.messages import Entry, Result, Unusable
 from pkgrepo.storage.catalog.people.linked_identities import LinkedIdentity
 
 DN = b"CN=Ann,OU=People,DC=corp"
+NOW_S = 1_795_788_000  # 2026-11-27
 GUID = bytes(range(0xF0, 0x100))
 LAYOUT = Layout(
     user_base="OU=People,DC=corp",
@@ -82,6 +83,7 @@ def directory(connection, **layout):
         OwnLogin(dn="cn=us", password="ours"),
         auto_create=True,
         link_by_email=False,
+        now_s=lambda: NOW_S,
     )
 
 
@@ -109,7 +111,14 @@ async def test_a_person_of_active_directory_is_known_by_the_guid():
 
 
 @pytest.mark.parametrize(
-    "attributes", [{"userAccountControl": b"514"}, {"nsAccountLock": b"TRUE"}, {"userAccountControl": b"66050"}]
+    "attributes",
+    [
+        {"userAccountControl": b"514"},
+        {"nsAccountLock": b"TRUE"},
+        {"userAccountControl": b"66050"},
+        {"accountExpires": b"134400384000000000"},  # 100 ns from 1601: 2026-11-25
+        {"pwdAccountLockedTime": b"000001010000Z"},
+    ],
 )
 async def test_an_account_that_is_disabled_there_is_gone(attributes):
     connection = StubConnection(**attributes)
@@ -120,6 +129,51 @@ async def test_an_account_that_is_disabled_there_is_gone(attributes):
 @pytest.mark.parametrize("control", [b"512", b"x", "²".encode(), b"9" * 50])
 async def test_other_values_disable_nobody(control):
     assert await directory(StubConnection(userAccountControl=control)).log_in("ann", "words")
+
+
+@pytest.mark.parametrize("expires", [b"0", b"9223372036854775807", b"134500000000000000", b"-1", b"x", b"9" * 50])
+async def test_an_account_that_has_not_expired_is_there(expires):
+    assert await directory(StubConnection(accountExpires=expires)).log_in("ann", "words")
+
+
+async def test_a_lock_for_a_time_is_no_leaving():
+    connection = StubConnection(pwdAccountLockedTime=b"20261127120000Z")
+    assert await directory(connection).ask(linked(f"objectGUID:{GUID.hex()}"))
+
+
+@pytest.mark.parametrize(
+    ("refusal", "why"),
+    [
+        (Result(53, "Account inactivated."), "Account inactivated. (LDAP result 53)"),
+        (Result(49, "password expired!"), "password expired! (LDAP result 49)"),
+        (Result(19, ""), "no reason is given (LDAP result 19)"),
+        (Result(49, "80090308: LdapErr: x, comment: y, data 701, v2580"), "the account has expired"),
+    ],
+)
+async def test_the_log_says_who_is_refused_and_why(refusal, why):
+    connection = StubConnection()
+    connection.refusal = refusal
+    [event] = await refusals(connection)
+    assert (event["user"], event["why"]) == ("ann", why)
+    connection.refusal = Result(49, "")
+    assert await refusals(connection) == [], "a wrong password is logged where the name was typed"
+
+
+async def test_the_log_says_who_is_disabled():
+    connection = StubConnection(userAccountControl=b"514")
+    [event] = await refusals(connection, "words")
+    assert event["user"] == "ann"
+
+
+async def refusals(connection, password="guess"):
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    try:
+        assert await directory(connection).log_in("ann", password) is None
+    finally:
+        globalLogPublisher.removeObserver(events.append)
+    assert password not in str(events)
+    return [each for each in events if "why" in each]
 
 
 async def test_an_entry_without_an_id_logs_nobody_in():
@@ -160,20 +214,6 @@ async def test_a_name_that_is_not_there_costs_a_bind_without_the_password():
     own, _, decoy = connection.asked
     assert (own.dn, decoy.dn[:3]) == ("cn=us", "cn=")
     assert decoy.auth not in ("", "words")
-
-
-async def test_why_active_directory_refuses_is_logged_without_name_and_password():
-    connection = StubConnection()
-    connection.refusal = Result(49, "80090308: LdapErr: DSID-0C09044E, comment: AcceptSecurityContext, data 773, v2580")
-    events = []
-    globalLogPublisher.addObserver(events.append)
-    try:
-        assert await directory(connection).log_in("ann", "guess") is None
-    finally:
-        globalLogPublisher.removeObserver(events.append)
-    [event] = [each for each in events if "why" in each]
-    assert event["why"] == "the password must be changed first"
-    assert "guess" not in str(event)
 
 
 async def test_the_connection_of_a_person_is_no_longer_ours():

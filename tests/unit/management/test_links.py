@@ -103,3 +103,15 @@ async def test_people_of_a_provider_get_no_password_beside_it(stack: Stack) -> N
     catalog, now_ms = stack.assembly.core.catalog, stack.assembly.core.clock.now_ms()
     await catalog.write(ensure_linked, person, auto_create=True, link_by_email=False, refresh="", now_ms=now_ms)
     assert (await stack.api("POST", "/users/ida/password-link", {})).status == 409
+    await stack.ok("POST", "/users", {"username": "uma", "password": NEW, "user_manager": True})
+    stack.set_password("uma", NEW)
+    given = {"password": NEW}
+    assert (await stack.api("PUT", "/users/ida/password", given, who="uma")).status == 409
+    assert (await stack.api("PUT", "/users/ida/password", {"password": None}, who="uma")).status == 204
+    methods = {"password": False, "providers": ["https://login.example"], "directories": []}
+    assert await stack.ok("GET", "/users/ida/login-methods", who="uma") == methods
+    assert (await stack.api("PUT", "/users/ida/password", given)).status == 204, "an admin has decided so"
+    assert (await stack.api("PUT", "/users/ida/password", given, who="uma")).status == 204, "it is one of many now"
+    stack.set_password("ida", NEW)
+    assert await stack.ok("GET", "/user/me/login-methods", who="ida") == methods | {"password": True}
+    assert (await stack.api("GET", "/users/uma/login-methods", who="ida")).status == 403

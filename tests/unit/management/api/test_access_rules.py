@@ -189,6 +189,8 @@ ROUTE_ACCESS = {
     "GET /users/<id>/quota": USER_MANAGERS,
     "PATCH /users/<id>/quota": SYSTEM_MANAGERS,
     "GET /user/me/quota": ACCOUNT_HOLDERS,
+    "GET /user/me/login-methods": ACCOUNT_HOLDERS,
+    "GET /users/<id>/login-methods": USER_MANAGERS,
     "GET /user/login/oidc": PUBLIC,
     "POST /user/login/oidc/<provider>": PUBLIC,
     "POST /user/login/oidc/<provider>/callback": PUBLIC,
