@@ -37,6 +37,7 @@ PROBLEM: Final = "problem"
 
 SERVER_MEMORY: Final = 90 * 2**20  # bytes of one idle process, or of what a master shares with its workers
 WORKER_MEMORY: Final = 30 * 2**20  # bytes that each of several idle workers adds
+CACHES: Final = 1344 * 2**20  # bytes that are of use to the caches of one process
 DESCRIPTORS: Final = 4096  # fewer are enough for a few hundred clients only
 EXPIRES_SOON: Final = timedelta(days=14)
 FUTURE_S: Final = 120  # seconds that a file may be newer than the clock
@@ -152,7 +153,7 @@ def _memory(config: Config) -> Finding:
     workers = config.server.workers or usable_processors()
     needed = SERVER_MEMORY + (WORKER_MEMORY * workers if workers > 1 else 0)
     memory = usable_memory()
-    caches = config.server.cache_memory or memory // CACHE_PART
+    caches = config.server.cache_memory or min(memory // CACHE_PART, workers * CACHES)
     users = f"{workers} workers take" if workers > 1 else "one worker takes"
     sentence = f"{_gib(memory)}, of which {users} {_gib(needed)} when idle, and caches up to {_gib(caches)} more"
     if memory < 2 * needed:

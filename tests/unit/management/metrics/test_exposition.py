@@ -18,8 +18,10 @@ import yaml
 from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
+from pkgrepo import assembly
 from pkgrepo.errors import StorageFailed
 from pkgrepo.repositories.upkeep.twins import TwinPlan, TwinState, put_state
+from pkgrepo.startup.host_checks import CACHES
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import layout_pending
 from pkgrepo.storage.catalog.server.layout_pending import Entry
@@ -111,6 +113,14 @@ async def test_reads_from_the_response_cache_are_counted_separately(stack: Stack
 async def small(make_stack: Any) -> Any:
     """A server whose caches may take 8 MiB together."""
     yield await make_stack(server__cache_memory=8 * 1024 * 1024)
+
+
+async def test_caches_take_what_is_of_use_to_them_where_there_is_much_memory(
+    make_stack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembly, "usable_memory", lambda: 2**40)
+    found = await read_metrics(await make_stack())
+    assert sum(value for (name, _), value in found.items() if name == "pkgrepo_cache_limit_bytes") == CACHES
 
 
 async def test_all_caches_together_take_the_memory_that_is_set(small: Stack) -> None:
