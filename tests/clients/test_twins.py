@@ -255,6 +255,14 @@ def test_changed_and_missing_objects_are_found_and_replaced(twins: Twins) -> Non
         twins.export_to(s3, "py", "--no-addresses", "--renew")
         assert "files are sound" in twins.on_bucket(s3, "twin", "verify", f"s3://{BUCKET}/py")
         assert wheel.read_bytes() == whole
+        lock = s3.objects / "py" / ".twin" / "lock"
+        assert not lock.exists()
+        assert s3._put(f"{BUCKET}/py/.twin/lock", b"builder, process 12, 0123456789abcdef") == 200
+        refused = twins.export_to(s3, "py", "--no-addresses", status=5)
+        assert "another process (builder, process 12) writes the twin" in refused
+        os.utime(lock, (1, 1))  # it was killed long ago
+        assert "0 were written" in twins.export_to(s3, "py", "--no-addresses")
+        assert not lock.exists()
 
 
 def test_objects_have_the_types_of_the_server(twins: Twins, bucket: S3Server) -> None:

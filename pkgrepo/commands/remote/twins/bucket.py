@@ -4,19 +4,29 @@ The twin in a bucket.
 An object is replaced at once, and one whose bytes stay the same is not written. While a round writes there is an object
 ``.twin/begun``: where a killed round has left one, only what is older counts as known. Bytes pass through temporary
 files.
+
+One process writes a twin at a time: it has made ``.twin/lock``, and writes that again while it lives. Of a killed one
+the lock is free after ``LOCK_S``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import secrets
+import socket
 import tempfile
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Self
 
+from twisted.internet.defer import Deferred
+from twisted.internet.task import LoopingCall
+
 from pkgrepo.commands.remote.transfers.files import Draft
-from pkgrepo.errors import BlobMissing, Conflict, DigestMismatch, Invalid
+from pkgrepo.errors import BlobMissing, Conflict, DigestMismatch, Invalid, StorageFailed
 from pkgrepo.repositories.backup.place import Destination
 from pkgrepo.storage.blobs.s3.bucket import Bucket, BucketFailed
 from pkgrepo.storage.blobs.s3.parts import PART, PartSender
@@ -40,6 +50,9 @@ from .lists import (
 
 _NO_ADDRESS: Final = re.compile(r"answered (400|409)\b")  # to an object that is a folder as well
 BEGUN: Final = f"{STATE}/begun"
+LOCK: Final = f"{STATE}/lock"
+LOCK_S: Final = 600  # since it was written last; the clocks of this machine and the store may differ by minutes
+RENEW_S: Final = 60
 TEXT: Final = "text/plain; charset=utf-8"
 
 
@@ -66,15 +79,17 @@ class BucketTwin:
         """
         Open the bucket, and read what is there; with ``renew`` all of it is written again.
 
-        :raises Conflict: it has other things, or cannot be used; :raises Invalid: its list is damaged, or its address
-        :raises StorageFailed: it does not answer
+        :raises Conflict: it has other things, or cannot be used, or another process writes it
+        :raises Invalid: its list is damaged, or its address; :raises StorageFailed: it does not answer
         """
         place = await _Place.open(reactor, destination)
+        found = cls(place, repository, has_addresses=has_addresses)
         try:
-            found = cls(place, repository, has_addresses=has_addresses)
+            await found._check()
+            await place.lock(reactor)
             await found._read(renew=renew)
         except BaseException:
-            await place.close()
+            await found.close()
             raise
         return found
 
@@ -118,10 +133,11 @@ class BucketTwin:
 
     async def publish(self, files: Mapping[str, Listed], digest: str, signed: Mapping[str, Any]) -> int:
         """See L{Twin}."""
+        await self._place.check_lock()
         manifest = render_manifest(self._repository, digest, len(files), signed)
         await self._write(MANIFEST, manifest, "application/json")
         removed = 0
-        kept = {MANIFEST, list_path(digest)}
+        kept = {MANIFEST, LOCK, list_path(digest)}
         async for each in self._place.bucket.iterate(""):
             if each.key not in files and each.key not in kept:
                 await self._place.bucket.delete(each.key)
@@ -140,19 +156,26 @@ class BucketTwin:
         self._folder.cleanup()
         await self._place.close()
 
-    async def _read(self, *, renew: bool) -> None:
-        """Read what is there, and note which files of the last list are."""
+    async def _check(self) -> Manifest | None:
+        """The manifest of this twin; None: it is new. :raises Conflict: there are other things"""
         place = self._place
         manifest = read_manifest(await place.read(MANIFEST), place.address)
+        if manifest is None:
+            begun = await place.bucket.stat(BEGUN)
+            if begun is None and any(each.key != LOCK for each in await place.bucket.list_page("", limit=2)):
+                raise Conflict(f"{place.address} holds other things already; a twin begins at an empty prefix")
+            await place.check_outside()
+        elif manifest.repository != self._repository:
+            raise Conflict(f"{place.address} is the twin of {manifest.repository}")
+        return manifest
+
+    async def _read(self, *, renew: bool) -> None:
+        """Note which files of the last list are there."""
+        place, manifest = self._place, await self._check()
         begun = await place.bucket.stat(BEGUN)
         self._begun = begun is not None
         if manifest is None:
-            if begun is None and await place.bucket.list_page("", limit=1):
-                raise Conflict(f"{place.address} holds other things already; a twin begins at an empty prefix")
-            await place.check_outside()
             return
-        if manifest.repository != self._repository:
-            raise Conflict(f"{place.address} is the twin of {manifest.repository}")
         listed = {} if renew else await place.read_list(manifest)
         async for each in place.bucket.iterate(""):
             found = listed.get(each.key)
@@ -205,6 +228,8 @@ class _Place:
         self._requests = requests
         self._prefix = prefix
         self._pools = pools
+        self._lock = b""
+        self._renewal: LoopingCall | None = None
 
     @classmethod
     async def open(cls, reactor: Any, destination: Destination) -> _Place:
@@ -218,6 +243,42 @@ class _Place:
             await pools.stop()
             raise
         return cls(destination.address.rstrip("/"), requests, where.prefix, pools)
+
+    async def lock(self, reactor: Any) -> None:
+        """
+        Be the only process that writes the twin, until ``close``.
+
+        :raises Conflict: another one writes it, or was killed less than ``LOCK_S`` ago
+        """
+        owner = f"{socket.gethostname()}, process {os.getpid()}"
+        mine = f"{owner}, {secrets.token_hex(8)}".encode()
+        alone = Bucket(self._requests, prefix=self._prefix, storage=self.address)  # writes only what is not there
+        found = await self.bucket.stat(LOCK)
+        if found is not None and found[1] < datetime.now(UTC) - timedelta(seconds=LOCK_S):
+            await self.bucket.delete(LOCK)
+        await alone.put(LOCK, digest_body(mine), TEXT)
+        # Where the store has no conditional writes, and where two have removed an old one, the last one has it.
+        self._lock = mine
+        await self.check_lock()
+        self._renewal = LoopingCall(lambda: Deferred.fromCoroutine(self._renew(mine)))
+        self._renewal.clock = reactor
+        self._renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # ``check_lock`` tells
+
+    async def _renew(self, mine: bytes) -> None:
+        await self.check_lock()
+        await self.bucket.put(LOCK, digest_body(mine), TEXT)
+
+    async def check_lock(self) -> None:
+        """:raises Conflict: another process writes the twin"""
+        found = await self.read(LOCK)
+        if found == self._lock:
+            return
+        self._lock = b""
+        who = "" if found is None else f" ({found.decode('utf-8', 'replace').rpartition(', ')[0][:200]})"
+        raise Conflict(
+            f"another process{who} writes the twin in {self.address} now: try again when it has ended, or "
+            f"{LOCK_S // 60} minutes after it was killed"
+        )
 
     async def check_outside(self) -> None:
         """:raises Conflict: it lies in another twin, which would remove what its own list has not"""
@@ -268,9 +329,17 @@ class _Place:
             raise
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._requests.stop()
-        await self._pools.stop()
+        """Let other processes write the twin, and close the connections."""
+        try:
+            if self._renewal is not None and self._renewal.running:
+                self._renewal.stop()
+            if self._lock and await self.read(LOCK) == self._lock:
+                await self.bucket.delete(LOCK)
+        except StorageFailed:
+            pass  # it ends by itself
+        finally:
+            await self._requests.stop()
+            await self._pools.stop()
 
 
 def _parents(prefix: str) -> list[list[str]]:
