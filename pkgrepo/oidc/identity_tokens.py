@@ -34,6 +34,7 @@ RSA_BITS: Final = range(2048, 8193)  # RFC 7518 section 3.3; verifying with long
 _RSA: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 _EC: Final = {"secp256r1": frozenset({"ES256"}), "secp384r1": frozenset({"ES384"}), "secp521r1": frozenset({"ES512"})}
 _EDWARDS: Final = frozenset({"EdDSA"})
+_KNOWN: Final = _RSA.union(_EDWARDS, *_EC.values())
 IDENTITY: Final = ("", "jwt")  # an access token (at+jwt) or a logout token (logout+jwt) is no identity token
 NEEDED: Final = ("sub", "exp")  # claims of an identity token, beside iss, aud and iat
 _TEXT: Final = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
@@ -177,6 +178,8 @@ def verify(
             raise IdentityRefused(f"the identity token is not valid: {error}") from None
         _check_times(claims, now_s)
         return _verified(token, claims)
+    if token.algorithm not in _KNOWN:
+        raise IdentityRefused(f"the identity token is signed with {token.algorithm[:20]!r}, which is not accepted here")
     raise IdentityRefused("no key of the issuer has signed the identity token")
 
 

@@ -106,9 +106,15 @@ async def ask_userinfo(
         return {}
     fields = {"authorization": f"Bearer {access}"}
     document = await documents.get(provider.name, check_address(provider.name, url), fields)
+    if document.status >= 500:
+        raise IssuerUnavailable(provider.name, f"it answers {document.status} for the person (userinfo)")
+    if document.status != 200:
+        raise IdentityRefused(f"the provider answers {document.status} when it is asked for the person (userinfo)")
     value = _object(document)
-    if document.status != 200 or value.get("sub") != subject:
-        raise IdentityRefused("what the provider tells of the person is about another one, or cannot be read")
+    if "sub" not in value:  # such as a signed token, OpenID Connect Core 1.0 section 5.3.2
+        raise IdentityRefused("what the provider tells of the person (userinfo) is no JSON object with the claim sub")
+    if value["sub"] != subject:
+        raise IdentityRefused("what the provider tells of the person (userinfo) is about another one")
     return value
 
 

@@ -1,5 +1,7 @@
 """Accounts of people who log in elsewhere, on every engine of the catalog."""
 
+from attrs import evolve
+
 from pkgrepo.auth.external_accounts import CHECKED_S, DailyCheck, Known
 from pkgrepo.model import TokenKind
 from pkgrepo.storage.catalog.people.groups import add_group, is_member
@@ -13,7 +15,7 @@ from pkgrepo.storage.catalog.people.linked_identities import (
 from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
 from pkgrepo.storage.catalog.people.passkeys import add_passkey, list_passkeys
 from pkgrepo.storage.catalog.people.tokens import add_token, find_token
-from pkgrepo.storage.catalog.people.users import add_user, get_user, set_password
+from pkgrepo.storage.catalog.people.users import add_user, get_user, set_password, update_user
 
 ISSUER = "ldap:corp"
 NOW_MS = 1_800_000_000_000
@@ -61,6 +63,25 @@ async def test_a_login_that_changes_nothing_is_recognised(catalog):
     assert not user.admin
     assert not await catalog.look(is_member, crew.id, user.id)
     assert await catalog.look(issuers_of, user.id) == [ISSUER]
+
+
+async def test_name_and_address_follow_the_provider_when_they_change_there(catalog):
+    ann = make_person("ann")
+    user, _ = await log_in(catalog, ann)
+    await catalog.write(update_user, user.id, name="Annie", now_ms=NOW_MS)
+    assert (await log_in(catalog, ann))[0].name == "Annie", "what was changed here stays"
+    married = evolve(ann, name="Ann Bo", email="ann.bo@corp.example")
+    assert await catalog.look(find_settled, married, NOW_MS - 1) is None
+    user, _ = await log_in(catalog, married)
+    assert (user.username, user.name, user.email) == ("ann", "Ann Bo", "ann.bo@corp.example")
+    assert await catalog.look(find_settled, married, NOW_MS - 1) is not None
+    user, _ = await log_in(catalog, evolve(married, name="", email=""))
+    assert (user.name, user.email) == ("Ann Bo", "ann.bo@corp.example"), "nothing was told"
+    other = evolve(make_person("other"), email="ann@corp.example")
+    found, _ = await catalog.write(
+        ensure_linked, other, auto_create=True, link_by_email=True, refresh="directory", now_ms=NOW_MS
+    )
+    assert found.id != user.id, "who has the former address of another person is not that person"
 
 
 async def test_who_has_left_loses_sessions_tokens_and_groups_once(catalog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+import jwt
 import pytest
 import requests
 from attrs import frozen
@@ -182,6 +184,34 @@ def test_groups_have_the_names_of_the_settings_and_paths_of_one_part_are_names(s
     assert groups("IT Staff") == (["crew"], False)
     assert groups("/other", "/chiefs") == (["other"], True), "as Keycloak sends them"
     assert groups("/ship/other", "/ship/chiefs", "it staff") == ([], False)
+
+
+def test_a_refusal_says_what_cannot_be_read(scene: Scene) -> None:
+    def refused(answer: tuple[int, bytes], **claims: Any) -> str:
+        browser = scene.browser()
+        sent = scene.issuer.approve(scene.begin(browser), person("ned"), **claims)
+        scene.issuer.answer = lambda path: answer if path == "/me" else None
+        try:
+            page = scene.end(browser, sent)
+        finally:
+            scene.issuer.answer = lambda _path: None
+        assert page.status_code == (503 if answer[0] == 503 else 403)
+        return page.text
+
+    assert "(userinfo) is no JSON object" in refused((200, b"e30.e30.c2ln")), "a signed one"
+    assert "(userinfo) is about another one" in refused((200, b'{"sub": "id-eve"}'))
+    assert "answers 401 when it is asked for the person" in refused((401, b"{}"))
+    assert "answers 503 for the person" in refused((503, b"{}"))
+    claims = {**dict.fromkeys(scene.issuer.claims), "aud": CLIENT, "iss": scene.issuer.url}
+    secret = jwt.encode({key: value for key, value in claims.items() if value}, "k" * 32, "HS256")
+    browser = scene.browser()
+    sent = scene.issuer.approve(scene.begin(browser), person("ned"))
+    tokens = json.dumps({"id_token": secret, "access_token": "a"}).encode()
+    scene.issuer.answer = lambda path: (200, tokens) if path == "/tokens" else None
+    try:
+        assert "is signed with &#39;HS256&#39;, which is not accepted" in scene.end(browser, sent).text
+    finally:
+        scene.issuer.answer = lambda _path: None
 
 
 def test_a_refusal_says_what_the_provider_says(scene: Scene) -> None:

@@ -5,7 +5,8 @@ A link is made once, by issuer and subject, which a provider never gives to anot
 section 5.7). Names and e-mail addresses are only looked at when there is no link yet.
 
 ``given`` is what logins gave the user: the ids of groups, and whether the admin flag. It is taken away again when the
-claims give it no longer; what was given to the user otherwise stays.
+claims give it no longer; what was given to the user otherwise stays. It also has the name and the address that the
+provider told last: those of the user follow when they change there, and what was changed here stays until then.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def find_settled(r: Reader, person: Person, since_ms: int) -> User | None:
         return None
     user = get_user(r, linked.user_id)
     plan = _plan(r, linked, user, person)
-    is_settled = not plan.join and not plan.leave and plan.admin == user.admin and plan.given == linked.given
+    is_settled = not (plan.join or plan.leave) and plan.admin == user.admin and plan.given == linked.given
     return user if user.active and is_settled else None
 
 
@@ -145,6 +146,9 @@ def apply_claims(tx: Transaction, linked: LinkedIdentity, person: Person, *, now
     for group_id in plan.leave:
         remove_group_member(tx, group_id, user.id)
     given = plan.given
+    if plan.news:
+        name, email = (plan.news.get(key, getattr(user, key)) for key in ("name", "email"))
+        update_user(tx, user.id, now_ms=now_ms, name=name, email=email)
     if plan.admin != user.admin:
         try:
             update_user(tx, user.id, now_ms=now_ms, admin=plan.admin)
@@ -156,11 +160,12 @@ def apply_claims(tx: Transaction, linked: LinkedIdentity, person: Person, *, now
 
 @frozen
 class _Plan:
-    """What claims change: groups to join and to leave (ids), the flag, and what they give from now on."""
+    """What claims change: groups to join and to leave (ids), the flag, name and address, and what they give then."""
 
     join: Collection[int]
     leave: Collection[int]
     admin: bool
+    news: Mapping[str, str]
     given: Mapping[str, Any]
 
 
@@ -173,8 +178,11 @@ def _plan(r: Reader, linked: LinkedIdentity, user: User, person: Person) -> _Pla
         admin = made_admin = True
     elif person.admin is False and user.admin and made_admin:
         admin = made_admin = False
-    given = {"groups": sorted((groups - member_of) | (groups & before)), "admin": made_admin}
-    return _Plan(groups - member_of, (before - groups) & member_of, admin, given)
+    told = {key: text for key, text in (("name", person.name), ("email", person.email)) if text}
+    news = {key: text for key, text in told.items() if linked.given.get(key, text) != text}
+    kept = {key: linked.given[key] for key in ("name", "email") if key in linked.given}
+    given = {**kept, **told, "groups": sorted((groups - member_of) | (groups & before)), "admin": made_admin}
+    return _Plan(groups - member_of, (before - groups) & member_of, admin, news, given)
 
 
 def note_checked(tx: Transaction, linked: LinkedIdentity, *, refresh: str, now_ms: int) -> None:
