@@ -26,10 +26,10 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
-from tests.support.quick_starts import compile_routes, quicken
+from tests.support.quick_starts import compile_routes, make_catalog, quicken
 from tests.support.timeouts import TIMEOUT_S
 
 LARGEST_REQUEST = 128 * 1024  # bytes
@@ -182,6 +182,8 @@ def main() -> None:
     _import_programs()
     quicken()
     compile_routes()
+    with TemporaryDirectory() as folder:
+        make_catalog(Path(folder))
     if sys.argv[2:]:
         from tests.support.patched_twistd import patch
 
