@@ -1,0 +1,68 @@
+"""
+Ends tests at their time limit also while they wait in the reactor.
+
+pytest-timeout raises in the code that runs when the time is over. While a test waits for a Deferred, that is the
+reactor, which logs what is raised and goes on: the test would wait for ever.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import greenlet
+import pytest
+import pytest_timeout
+import pytest_twisted
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+_waiting: list[greenlet.greenlet] = []  # at most one: that of pytest, while the reactor has the thread
+
+
+def limit_waits() -> None:
+    """Apply this to the tests of this process."""
+    pytest_twisted.blockon_default = _wait_for
+    if pytest_timeout.timeout_sigalrm is _fail:
+        pytest_timeout.timeout_sigalrm = _fail_where_it_waits
+
+
+_fail = pytest_timeout.timeout_sigalrm
+
+
+def _fail_where_it_waits(item: pytest.Item, settings: Any) -> None:
+    """Handle the signal of the time limit; the same limit begins for what the test's fixtures do at the end."""
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    try:
+        _fail(item, settings)
+    except pytest.fail.Exception as failed:
+        if not _waiting or greenlet.getcurrent() is _waiting[-1]:
+            raise
+        _waiting[-1].throw(failed)  # the reactor goes on from here at the next wait
+
+
+def _wait_for(result: Deferred[Any]) -> Any:
+    """Run the reactor until there is a result, as pytest-twisted does; a wait that was ended ignores it."""
+    current, reactor, found = greenlet.getcurrent(), pytest_twisted._instances.gr_twisted, []
+
+    def fire(value: object) -> None:
+        found.append(value)
+        if ended or current is greenlet.getcurrent():
+            return
+        current.switch(found)
+
+    ended = False
+    result.addCallbacks(fire, fire)
+    if not found:
+        _waiting.append(current)
+        try:
+            given = reactor.switch()
+        finally:
+            ended = True
+            _waiting.pop()
+        if given is not found:
+            raise RuntimeError("the reactor was stopped, by a signal such as SIGTERM or by a test")
+    [value] = found
+    if isinstance(value, Failure):
+        value.raiseException()
+    return value

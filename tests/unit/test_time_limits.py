@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.server_process import ROOT
+from tests.support.timeouts import TIMEOUT_S
+
+TESTS = """
+import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+
+from tests.support.time_limits import limit_waits
+
+limit_waits()
+late = Deferred()
+
+@pytest_twisted.async_yield_fixture
+async def stuck():
+    yield
+    await Deferred()
+
+@pytest.mark.timeout(1)
+@pytest_twisted.ensureDeferred
+async def test_waits():
+    await late
+
+@pytest_twisted.ensureDeferred
+async def test_next():
+    late.callback(None)  # its test is over
+    await deferLater(reactor, 0, str)
+
+@pytest.mark.timeout(1)
+def test_at_the_end(stuck):
+    pass
+
+@pytest_twisted.ensureDeferred
+async def test_last():
+    reactor.callLater(0, reactor.stop)
+    await Deferred()
+"""
+
+
+def test_a_test_that_waits_in_the_reactor_ends_at_its_time_limit_and_the_next_ones_run(tmp_path: Path) -> None:
+    (tmp_path / "test_waits.py").write_text(TESTS)
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    summary = result.stdout.partition("short test summary info")[2]
+    assert "FAILED test_waits.py::test_waits - Failed: Timeout (>1.0s)" in summary, result.stdout
+    assert "PASSED test_waits.py::test_next" in summary, result.stdout
+    assert "ERROR test_waits.py::test_at_the_end - Failed: Timeout (>1.0s)" in summary, result.stdout
+    assert "FAILED test_waits.py::test_last - RuntimeError: the reactor was stopped" in summary, result.stdout
