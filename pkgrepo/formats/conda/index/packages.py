@@ -115,15 +115,16 @@ def index_package(index: PackageIndex, change: Change) -> None:
             _remove(index, version, file.path)
         for file in index.files(version) if whole else change.added:
             if shown:
-                _put(index, version, file)
+                _put(index, version, file, new=change.files is not None)
             else:
                 _remove(index, version, file.path)
     if not change.last:
-        _put_about(index)
+        _put_about(index, version)
         _put_derived(index, change)
 
 
-def _put(index: PackageIndex, version: Version, file: File) -> None:
+def _put(index: PackageIndex, version: Version, file: File, *, new: bool) -> None:
+    """Set the fragments of a file; a ``new`` version has none yet."""
     attrs = file.attrs
     subdir = file.path.partition("/")[0]
     record = record_of(attrs["index"], subdir, {**file.digests, "sha256": file.sha256}, file.size)
@@ -133,7 +134,7 @@ def _put(index: PackageIndex, version: Version, file: File) -> None:
     exports = attrs.get("run_exports")
     if exports:
         index.put_fragment(EXPORTS, version.sort, file.path, _encode(exports))
-    else:
+    elif not new:
         index.remove_fragment(EXPORTS, version.sort, file.path)
 
 
@@ -151,10 +152,9 @@ def _put_derived(index: PackageIndex, change: Change) -> None:
         packages.set_derived(index.tx, index.package.id, any(DERIVED in each.attrs for each in left))
 
 
-def _put_about(index: PackageIndex) -> None:
+def _put_about(index: PackageIndex, changed: Version | None) -> None:
     """What the highest version says of the package."""
-    keys = versions.newest_keys(index.tx, index.package.id, VersionState.LIVE, 1)
-    version = versions.find_version(index.tx, index.package.id, keys[0]) if keys else None
+    version = versions.highest_live(index.tx, index.package.id, changed)
     if version is None:
         index.remove_fragment(ABOUT, b"", "")
     else:

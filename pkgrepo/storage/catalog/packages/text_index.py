@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Version, VersionState
+from pkgrepo.model import Version
 from pkgrepo.storage.catalog.packages import versions
 from pkgrepo.storage.catalog.packages.dependencies import put_dependencies
 from pkgrepo.storage.catalog.rows import (
@@ -91,7 +91,7 @@ def put_about(tx: Transaction, package_id: int, name: str, known: Version | None
     ``known`` is the version that was changed, if it was one. It is the only version of a ``new`` package, which has
     neither yet.
     """
-    found = known if new else _described_by(tx, package_id, known)
+    found = known if new else versions.highest_live(tx, package_id, known)
     meta: Mapping[str, Any] = {} if found is None else found.meta
     put_dependencies(tx, package_id, meta, new=new)
     text = about_text(name, meta)
@@ -105,14 +105,6 @@ def put_about(tx: Transaction, package_id: int, name: str, known: Version | None
         """,
         (package_id, text, _line(summary_of(meta)), _line(license_of(meta))),
     )
-
-
-def _described_by(r: Reader, package_id: int, known: Version | None) -> Version | None:
-    """The highest live version of a package, which may be ``known``."""
-    keys = versions.newest_keys(r, package_id, VersionState.LIVE, 1)
-    if known is not None and keys == [known.key]:
-        return known
-    return versions.find_version(r, package_id, keys[0]) if keys else None
 
 
 def _line(text: str) -> str:

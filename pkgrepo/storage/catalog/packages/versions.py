@@ -67,6 +67,14 @@ def newest_keys(r: Reader, package_id: int, state: VersionState, limit: int) -> 
     )
 
 
+def highest_live(r: Reader, package_id: int, known: Version | None) -> Version | None:
+    """The highest live version of a package, which may be ``known``, as it is now; it is not read again then."""
+    keys = newest_keys(r, package_id, VersionState.LIVE, 1)
+    if known is not None and keys == [known.key]:
+        return known
+    return find_version(r, package_id, keys[0]) if keys else None
+
+
 def first_publisher(r: Reader, package_id: int) -> str:
     """The name of the publisher of the version that was published first; empty if there is none."""
     return (
