@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 import click
 
 from pkgrepo.commands.offline import Unsound, run_on_existing
+from pkgrepo.commands.plans import print_plan
 from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.people.preview import preview_people
 from pkgrepo.commands.remote.printer import Printer
@@ -189,6 +190,7 @@ def _find(core: Core, path: str) -> Repository:
 
 
 import_group.add_command(preview_people)
+import_group.add_command(print_plan)
 for _name, _kind in KINDS.items():
     if not _kind.files:
         _add_command(_name, _kind.about)

@@ -1,0 +1,178 @@
+"""
+The repositories of Nexus and Artifactory as a file that is applied here.
+
+Both are stubs, which answer as their documentation says; addresses of upstreams are those of nobody.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Program
+from tests.support.imports import stub
+
+pytestmark = pytest.mark.server
+
+SECRET = "Basic " + base64.b64encode(b"ann:s3cret").decode()
+UPSTREAM = "http://127.0.0.1:9"
+LISTED = "/service/rest/v1/repositorySettings"
+
+
+def hosted(name: str, format_: str, policy: str = "ALLOW_ONCE", **more: Any) -> dict[str, Any]:
+    storage = {"blobStoreName": "default", "strictContentTypeValidation": True, "writePolicy": policy}
+    return {"name": name, "format": format_, "type": "hosted", "online": True, "storage": storage, **more}
+
+
+def proxy(name: str, format_: str, url: str = UPSTREAM, **more: Any) -> dict[str, Any]:
+    remote = {"remoteUrl": url, "contentMaxAge": 1440, "metadataMaxAge": 1440}
+    return {"name": name, "format": format_, "type": "proxy", "online": True, "proxy": remote, **more}
+
+
+def group(name: str, format_: str, *members: str, **more: Any) -> dict[str, Any]:
+    inner = {"memberNames": list(members), **more}
+    return {"name": name, "format": format_, "type": "group", "online": True, "group": inner}
+
+
+NEXUS = [
+    group("all-npm", "npm", "npm-group", "npm-proxy"),  # before its members
+    group("npm-group", "npm", "npm-team", "raw-files", writableMember="npm-team"),
+    hosted("releases", "maven2", maven={"versionPolicy": "RELEASE"}, cleanup={"policyNames": ["old-builds"]}),
+    hosted("snapshots", "maven2", "ALLOW", maven={"versionPolicy": "SNAPSHOT"}),
+    hosted("npm-team", "npm"),
+    proxy("npm-proxy", "npm", httpClient={"authentication": {"type": "username", "username": "x"}}),
+    proxy("py-proxy", "pypi", routingRuleName="no-internal"),
+    hosted("py-old", "pypi", "DENY"),
+    hosted("images", "docker", "ALLOW", docker={"httpPort": 8082, "httpsPort": None}),
+    hosted("hidden-images", "docker", docker={"httpPort": None, "httpsPort": None}),
+    hosted("raw-files", "raw"),
+    group("empty", "nuget"),
+    {**hosted("off", "rubygems"), "online": False},
+]
+
+
+@pytest.fixture(scope="module")
+def moved(admin: Program, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A storage for what is planned."""
+    admin("storage", "create", "moved", "--path", tmp_path_factory.mktemp("moved") / "storage")
+    return "moved"
+
+
+def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
+    admin: Program, moved: str, tmp_path: Path
+) -> None:
+    password = tmp_path / "password"
+    password.write_text("s3cret\n")
+    with stub({LISTED: NEXUS}, secret=SECRET) as url:
+        given = ("import", "plan", "nexus", url, "--username", "ann", "--password-file", password, "--storage", moved)
+        made = admin.run(*given)
+        assert made.returncode == 0, made
+        assert "s3cret" not in made.stdout + made.stderr
+        assert "401" in admin.refused(4, "import", "plan", "nexus", url)
+        assert "404" in admin.refused(3, *given[:3], f"{url}/nexus", *given[4:])
+    names = [each["name"] for each in json.loads(made.stdout)["repositories"]]
+    assert names.index("npm-team") < names.index("npm-group") < names.index("all-npm")
+    assert sorted(names) == sorted(
+        {each["name"] for each in NEXUS} - {"raw-files", "empty"}  # formats that are not served
+    )
+    file = tmp_path / "plan.json"
+    file.write_text(made.stdout)
+    assert admin("repo", "apply", "-f", file).splitlines()[-1] == f"{len(names)} created, 0 changed, 0 unchanged"
+    assert admin("repo", "apply", "-f", file).splitlines()[-1] == f"0 created, 0 changed, {len(names)} unchanged"
+
+    def config(name: str) -> Any:
+        return admin.json("repo", "show", f"{moved}/{name}")["config"]
+
+    assert config("npm-group")["members"] == [f"{moved}/npm-team"]
+    assert config("npm-group")["publish_to"] == f"{moved}/npm-team"
+    assert config("all-npm")["members"] == [f"{moved}/npm-group", f"{moved}/npm-proxy"]
+    assert [each["url"] for each in config("py-proxy")["proxy"]["routes"]] == [f"{UPSTREAM}/simple/"]
+    rules = config("releases")["push_rules"]
+    assert (rules["push_policy"], rules["allow_overwrite"]) == ("RELEASES", False)
+    assert config("snapshots")["push_rules"]["push_policy"] == "SNAPSHOTS"
+    assert config("images")["push_rules"]["allow_tag_overwrite"] is True
+    assert admin.json("repo", "show", f"{moved}/off")["active"] is False
+    assert admin.json("repo", "show", f"{moved}/releases")["visibility"] == "private"
+
+    rest = made.stderr.splitlines()
+    assert f"pkgrepo import nexus {url} --repository releases --into {moved}/releases --username ann" in rest
+    assert f"pkgrepo import container http://127.0.0.1:8082 --into {moved}/images --username ann" in rest
+    assert not any("import" in line and "proxy" in line for line in rest)
+    assert f'"/repository/npm-group/" = "{moved}/npm-group"' in rest
+    assert f'"127.0.0.1:8082" = "{moved}/images"' in rest
+    left = [line for line in rest if line.startswith("# ")]
+    for part in ("raw-files is left out", "empty is left out", "npm-group: its member raw-files", "old-builds"):
+        assert any(part in line for line in left), (part, left)
+    for part in ("npm-proxy: its upstream wants credentials", "no-internal", "py-old is read-only", "no connector"):
+        assert any(part in line for line in left), (part, left)
+
+
+ARTIFACTORY = {
+    "libs-local": {"rclass": "local", "packageType": "maven", "handleReleases": True, "handleSnapshots": False},
+    "py-remote": {
+        "rclass": "remote",
+        "packageType": "pypi",
+        "url": f"{UPSTREAM}/files",
+        "pyPIRegistryUrl": f"{UPSTREAM}/index",
+        "username": "team",
+        "description": "the index",
+    },
+    "py-local": {"rclass": "local", "packageType": "pypi"},
+    "py-all": {
+        "rclass": "virtual",
+        "packageType": "pypi",
+        "repositories": ["py-local", "py-remote"],
+        "defaultDeploymentRepo": "py-local",
+    },
+    "oci-local": {"rclass": "federated", "packageType": "docker", "blackedOut": True},
+    "helm-local": {"rclass": "local", "packageType": "helm"},
+    "no-url": {"rclass": "remote", "packageType": "npm"},
+}
+
+
+def test_repositories_of_artifactory_are_made_here(admin: Program, moved: str, tmp_path: Path) -> None:
+    answers: dict[str, Any] = {f"/art/api/repositories/{key}": {"key": key, **raw} for key, raw in ARTIFACTORY.items()}
+    answers["/art/api/repositories"] = [{"key": key, "type": "LOCAL"} for key in ARTIFACTORY]
+    with stub(answers) as url:
+        made = admin.run("import", "plan", "artifactory", f"{url}/art/", "--storage", moved, "--visibility", "public")
+    assert made.returncode == 0, made
+    plan = {each["name"]: each for each in json.loads(made.stdout)["repositories"]}
+    assert list(plan) == ["libs-local", "py-local", "oci-local", "py-remote", "py-all"]
+    file = tmp_path / "plan.json"
+    file.write_text(made.stdout)
+    assert admin("repo", "apply", "-f", file).splitlines()[-1] == "5 created, 0 changed, 0 unchanged"
+    shown = admin.json("repo", "show", f"{moved}/py-all")
+    assert shown["visibility"] == "public"
+    assert shown["config"]["members"] == [f"{moved}/py-local", f"{moved}/py-remote"]
+    assert shown["config"]["publish_to"] == f"{moved}/py-local"
+    assert plan["py-remote"]["config"]["proxy"]["routes"] == [{"url": f"{UPSTREAM}/index/simple/"}]
+    assert plan["py-remote"]["description"] == "the index"
+    assert plan["libs-local"]["config"]["push_rules"]["push_policy"] == "RELEASES"
+    assert plan["oci-local"]["active"] is False
+    rest = made.stderr.splitlines()
+    assert f"pkgrepo import artifactory {url}/art --repository py-local --into {moved}/py-local" in rest
+    assert f'"/art/api/pypi/py-all/" = "{moved}/py-all"' in rest
+    assert f'"/art/libs-local/" = "{moved}/libs-local"' in rest
+    assert f'"/v2/oci-local/" = "{moved}/oci-local"' in rest
+    for part in ("helm-local is left out", "no-url is left out", "py-remote: its upstream wants credentials"):
+        assert any(part in line for line in rest), (part, rest)
+
+
+@pytest.mark.parametrize(
+    "answer", [{"items": []}, [1], [{"format": "npm"}], "no"], ids=["object", "number", "no-name", "text"]
+)
+def test_what_is_no_list_of_repositories_is_refused(admin: Program, answer: Any) -> None:
+    with stub({LISTED: answer}) as url:
+        assert "repositor" in admin.refused(2, "import", "plan", "nexus", url)
+
+
+def test_groups_that_contain_each_other_end(admin: Program) -> None:
+    listed = [group("a", "npm", "b", "c"), group("b", "npm", "a"), hosted("c", "npm")]
+    with stub({LISTED: listed}) as url:
+        made = admin.run("import", "plan", "nexus", url)
+    assert [each["name"] for each in json.loads(made.stdout)["repositories"]] == ["c", "a"]
+    assert "b is left out: it has no members" in made.stderr
