@@ -17,9 +17,9 @@ that cannot be had does not stop the others; what the server itself cannot do en
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import Factory, define, frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
@@ -39,6 +39,7 @@ from pkgrepo.errors import (
     StorageFull,
     UpstreamMismatch,
 )
+from pkgrepo.formats.maven.upload.pom import POM_SIZE
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.package_files import find_package_file
 from pkgrepo.gateway.services import Services
@@ -46,6 +47,7 @@ from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.mirroring.locks.wanted import Lock, Wanted, differs
 from pkgrepo.mirroring.paths import METADATA, Place, common_questions, document_keys, find_places
+from pkgrepo.mirroring.poms import NeededPoms
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import Want
@@ -55,10 +57,12 @@ from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.packages import files, release_batches
 
+T = TypeVar("T")
 log = Logger()
 
 PACKAGES: Final = 6  # at a time
 FILES: Final = 4  # of a package at a time
+POM: Final = ".pom"
 LISTED: Final = 1000  # problems that the result of the job lists; all are counted
 LONGEST_REASON: Final = 500
 
@@ -139,14 +143,10 @@ class MirrorRun:
         progress.begin("files", sum(map(len, by_name.values())))
         await self._keep_common(lock.wanted)
         work = self._take_images if self._format.keep_image is not None else self._take_package
-        names = iter(by_name.items())
-
-        async def worker() -> None:
-            for name, wanted in names:
-                await work(name, wanted, progress)
-
-        await _all([worker() for _ in range(PACKAGES)])
+        await self._take_all(by_name, work, progress)
         await self._services.proxy.settle()
+        if self._format.name == "maven":
+            await self._take_needed_poms(lock.wanted, progress)
         sizes = await self._services.catalog.scan(_sizes, self._members, [*self._arrived])
         report.size += sum(sizes.values())
         for path, (name, label) in self._arrived.items():
@@ -157,6 +157,36 @@ class MirrorRun:
                 )
         progress.end()
         return report.to_json()
+
+    async def _take_all(
+        self,
+        by_name: Mapping[str, Sequence[Wanted]],
+        work: Callable[[str, Sequence[Wanted], Progress], Awaitable[None]],
+        progress: Progress,
+    ) -> None:
+        names = iter(by_name.items())
+
+        async def worker() -> None:
+            for name, wanted in names:
+                await work(name, wanted, progress)
+
+        await _all([worker() for _ in range(PACKAGES)])
+
+    async def _take_needed_poms(self, wanted: Sequence[Wanted], progress: Progress) -> None:
+        """Fetch the parents and imports of the POMs that were fetched, until there are no more."""
+        needed, poms = NeededPoms(), [each for each in wanted if each.file.endswith(POM)]
+        while poms:
+            for some in _batches(poms, FILES):
+                await together(self._add_pom(needed, each.file) for each in some)
+            poms = await self._services.pools.cpu(needed.needed)
+            await self._take_all({each.file: [each] for each in poms}, self._take_package, progress)
+            await self._services.proxy.settle()
+
+    async def _add_pom(self, needed: NeededPoms, path: str) -> None:
+        file = await self._services.catalog.look(_find_kept, self._members, path)
+        if file is not None and file.size <= POM_SIZE:
+            chunks = self._services.files.chunks(file.storage_id, file.locator, file.size)
+            await self._services.pools.cpu(needed.add, path, b"".join([each async for each in chunks]))
 
     async def _keep_common(self, wanted: Sequence[Wanted]) -> None:
         """Have the documents kept that clients read whatever they want."""
@@ -311,13 +341,18 @@ async def _all(works: Iterable[Any]) -> None:
         raise
 
 
-def _batches(places: Sequence[Place], count: int) -> Iterator[Sequence[Place]]:
+def _batches(places: Sequence[T], count: int) -> Iterator[Sequence[T]]:
     for at in range(0, len(places), count):
         yield places[at : at + count]
 
 
 def _is_kept(r: Reader, repository_ids: Sequence[int], path: str) -> bool:
-    return any(files.find_file(r, each, path) is not None for each in repository_ids)
+    return _find_kept(r, repository_ids, path) is not None
+
+
+def _find_kept(r: Reader, repository_ids: Sequence[int], path: str) -> File | None:
+    found = (files.find_file(r, each, path) for each in repository_ids)
+    return next((each for each in found if each is not None), None)
 
 
 def _sizes(r: Reader, repository_ids: Sequence[int], paths: Sequence[str]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from pkgrepo.mirroring.engine import MirrorRun, _Fetched
 from pkgrepo.mirroring.locks.wanted import Lock, Wanted
 from pkgrepo.mirroring.paths import Place
 
-KEPT, LOST = "a/b/1/b-1.jar", "a/b/1/b-1.pom"
+KEPT, LOST = "a/b/1/b-1.jar", "a/b/1/b-1-sources.jar"
 
 
 async def test_what_came_and_could_not_be_recorded_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,9 +36,9 @@ async def test_what_came_and_could_not_be_recorded_is_missing(monkeypatch: pytes
         catalog=SimpleNamespace(scan=scan),
     )
     repository: Any = SimpleNamespace(format="maven")
-    format_: Any = SimpleNamespace(keep_image=None)
+    format_: Any = SimpleNamespace(keep_image=None, name="maven")
     progress: Any = SimpleNamespace(begin=lambda *_: None, step=lambda *_: None, end=lambda: None)
     lock = Lock([Wanted(format="maven", name="a:b", file=each) for each in (KEPT, LOST)])
     found = await MirrorRun(services, repository, format_).run(lock, progress)
     assert (found["fetched"], found["fetched_bytes"], found["failed"]) == (1, 7, 1)
-    assert [(each["package"], each["item"]) for each in found["problems"]] == [("a:b", "b-1.pom")]
+    assert [(each["package"], each["item"]) for each in found["problems"]] == [("a:b", "b-1-sources.jar")]

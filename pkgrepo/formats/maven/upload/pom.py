@@ -42,7 +42,9 @@ _LISTS: Final = {
     "dependencies/dependency": frozenset(
         {"groupId", "artifactId", "version", "type", "classifier", "scope", "optional"}
     ),
+    "dependencyManagement/dependencies/dependency": frozenset({"groupId", "artifactId", "version", "scope"}),
 }
+_PROPERTIES: Final = "properties/"
 _PARENTS: Final = frozenset(
     "/".join(path.split("/")[:length])
     for path in (*_TEXTS, *(f"{place}/{name}" for place, names in _LISTS.items() for name in names))
@@ -56,7 +58,8 @@ class Pom:
     What a POM says. ``group`` and ``version`` are those of its parent if it has none; any of them may be empty.
 
     ``dependencies`` are ``group:artifact[:type][:classifier][:version]`` and, in brackets, what limits them. ``links``
-    are addresses by their label. ``java`` is the oldest Java that runs the classes, such as 8 or 21.
+    are addresses by their label. ``imports`` are the coordinates of POMs whose managed dependencies it imports, as they
+    are written, with ``properties``. ``java`` is the oldest Java that runs the classes, such as 8 or 21.
     """
 
     group: str
@@ -73,6 +76,8 @@ class Pom:
     licenses: tuple[str, ...] = ()
     developers: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    properties: Mapping[str, str] = Factory(dict)
     links: Mapping[str, str] = Factory(dict)
 
     def meta(self) -> dict[str, Any]:
@@ -188,13 +193,13 @@ class _Target:
         """The document ends."""
 
     def _is_wanted(self, path: str) -> bool:
-        if path in _TEXTS:
+        if path in _TEXTS or (path.startswith(_PROPERTIES) and len(self.texts) < MOST_ENTRIES):
             return True
         place, _, name = path.rpartition("/")
         return name in _LISTS.get(place, ())
 
     def _keep(self, path: str, text: str) -> None:
-        if path in _TEXTS:
+        if path in _TEXTS or path.startswith(_PROPERTIES):
             self.texts.setdefault(path, text)
             return
         place, _, name = path.rpartition("/")
@@ -228,6 +233,16 @@ def _to_pom(target: _Target) -> Pom:
         licenses=_distinct(licenses),
         developers=_distinct(developers),
         dependencies=_distinct(dependencies),
+        imports=_distinct(
+            [
+                _coordinates(each, "")
+                for each in target.entries["dependencyManagement/dependencies/dependency"]
+                if each.get("scope") == "import"
+            ]
+        ),
+        properties={
+            path.removeprefix(_PROPERTIES): text for path, text in texts.items() if path.startswith(_PROPERTIES)
+        },
         links={label: url for label, url in urls.items() if _safe(url)},
     )
 
@@ -245,7 +260,7 @@ def _java(texts: Mapping[str, str]) -> str:
 
 
 def _coordinates(texts: Mapping[str, str], place: str) -> str:
-    found = [texts.get(f"{place}/{name}", "") for name in ("groupId", "artifactId", "version")]
+    found = [texts.get(f"{place}/{name}".lstrip("/"), "") for name in ("groupId", "artifactId", "version")]
     return ":".join(each for each in found if each)
 
 

@@ -62,6 +62,7 @@ def test_a_pom_says_what_an_artifact_is():
         licenses=("Apache-2.0", "https://other.example"),
         developers=("J. Doe",),
         dependencies=("g:a:${revision} (test)", "g:b:pom:c:2 (optional)"),
+        properties={"version": "not this", "name": "nor this"},
         links={"Source": "https://git.example/app"},
     )
 
