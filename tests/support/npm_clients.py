@@ -10,13 +10,18 @@ from urllib.parse import urlsplit
 
 import requests
 
-from tests.support.client_programs import client, client_environment, program, run_client
+from tests.support.client_programs import CLIENTS as PROGRAMS
+from tests.support.client_programs import ROOT, client, client_environment, program, run_client
 from tests.support.python_index import PASSWORD, USER
 from tests.support.timeouts import TIMEOUT_S
 
 NPMS = ("npm-9", "npm-10", "npm-11")
 PNPMS = ("pnpm", "pnpm-12")
 CLIENTS = (*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun")
+COMPILED = {
+    "NODE_OPTIONS": f"--require={ROOT / 'tests' / 'clients' / 'npm' / 'compiled.cjs'}",
+    "COMPILED": str(PROGRAMS / "compiled"),
+}
 # The oldest and the newest, for what npm 10 does as one of them; it takes part where all CLIENTS do.
 ENDS = (NPMS[0], NPMS[-1])
 
@@ -94,7 +99,8 @@ class NodeBench:
         """Run a client, and return its output; see ``run_client``."""
         # yarn 1 sends its token only with this setting; current versions of npm print a warning about it.
         always = {"npm_config_always_auth": "true"} if name == "yarn-1" else {}
-        environ = {**self.environ, **always, **variables}
+        kept = COMPILED if name in ("pnpm", "yarn-4") else {}
+        environ = {**self.environ, **always, **kept, **variables}
         return run_client([client(name), *command], environ=environ, folder=cwd or self.folder, status=status).stdout
 
     def package(self, name: str, version: str = "1.0.0", files: Mapping[str, str] | None = None, **fields: Any) -> Path:
