@@ -83,7 +83,7 @@ _DISABLED: Final = 0x2  # ADS_UF_ACCOUNTDISABLE in userAccountControl of Active 
 _NEVER: Final = frozenset({0, 2**63 - 1})
 _BEFORE_EPOCH_S: Final = 11_644_473_600  # seconds from 1601 to 1970
 _LOCKED_FOR_GOOD: Final = "000001010000Z"  # pwdAccountLockedTime of OpenLDAP: until an admin unlocks the account
-_STATES: Final = ("userAccountControl", "accountExpires", "nsAccountLock", "pwdAccountLockedTime")
+_STATES: Final = ("userAccountControl", "accountExpires", "nsAccountLock", "pwdAccountLockedTime", "pwdReset")
 
 
 @frozen(kw_only=True)
@@ -146,11 +146,15 @@ class Directory:
             if entry is None:
                 await self._bind_as_nobody(connection)
                 return None
-            is_right = await self._bind_as(connection, entry, password)
-            if is_right and _is_disabled(entry, self._now_s()):
+            if not await self._bind_as(connection, entry, password):
+                return None
+            if _is_disabled(entry, self._now_s()):
                 self._log_refusal(entry, "the account is disabled, or has expired")
                 return None
-            return await self._person(connection, entry) if is_right else None
+            if entry.text("pwdReset") == "TRUE":  # OpenLDAP takes the bind, and then only a new password
+                self._log_refusal(entry, _WHY["773"])
+                return None
+            return await self._person(connection, entry)
 
         return await self._servers.use(ask)
 

@@ -103,4 +103,5 @@ class _VerifiedConnection(SSL.Connection):
         except (VerificationError, CertificateError, ValueError) as error:
             found = error if isinstance(error, VerificationError) else VerificationError(errors=[])
             self._protocol.failVerification(Failure(found))
-            raise SSL.Error("the certificate is for another host") from error
+            # a list as OpenSSL's own errors have: Twisted reads the last reason in it
+            raise SSL.Error([("", "do_handshake", "the certificate is for another host")]) from error

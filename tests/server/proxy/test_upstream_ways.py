@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from twisted.logger import LogLevel, globalLogPublisher
 
 from pkgrepo.errors import Invalid, UpstreamFailed, UpstreamForbiddenAddress, UpstreamTimeout
 from tests.support.certificates import write_certificate
@@ -73,8 +74,14 @@ async def test_certificate_that_nobody_vouches_for(scene: Any, certificate: Any)
 async def test_certificate_of_another_host(scene: Any, certificate: Any) -> None:
     server = scene.serve({"/x": b"x"}, certificate=certificate)
     scene.names(**{"other.example": "127.0.0.1"})
-    with pytest.raises(UpstreamFailed, match="its certificate is for another host"):
-        await fetch(scene.upstream(f"https://other.example:{server.port}", ca_file=certificate[0]))
+    events: list[Any] = []
+    globalLogPublisher.addObserver(events.append)
+    try:
+        with pytest.raises(UpstreamFailed, match="its certificate is for another host"):
+            await fetch(scene.upstream(f"https://other.example:{server.port}", ca_file=certificate[0]))
+    finally:
+        globalLogPublisher.removeObserver(events.append)
+    assert [each["log_level"] for each in events] == [LogLevel.warn], "no traceback of Twisted beside it"
     assert server.requests() == []
 
 

@@ -165,6 +165,13 @@ async def test_the_log_says_who_is_disabled():
     assert event["user"] == "ann"
 
 
+async def test_who_must_change_the_password_first_is_refused_and_has_not_left():
+    connection = StubConnection(pwdReset=b"TRUE")
+    [event] = await refusals(connection, "words")
+    assert event["why"] == "the password must be changed first"
+    assert await directory(connection).ask(linked(f"objectGUID:{GUID.hex()}"))
+
+
 async def refusals(connection, password="guess"):
     events = []
     globalLogPublisher.addObserver(events.append)
