@@ -6,12 +6,13 @@ import bz2
 import hashlib
 import io
 import json
-import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import zstandard
+
+from tests.support.tarballs import make_tar
 
 Members = Sequence[tuple[str, bytes]]
 
@@ -31,17 +32,6 @@ def make_index(name: str = "demo", version: str = "1.0", build: str = "py_0", **
         **more,
     }
     return {key: value for key, value in index.items() if value is not None}
-
-
-def make_tar(members: Members) -> bytes:
-    """An uncompressed tar archive of plain files, which may have the same name."""
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path, content in members:
-            info = tarfile.TarInfo(path)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return target.getvalue()
 
 
 def info_members(index: Mapping[str, Any], documents: Mapping[str, Any] | None = None) -> list[tuple[str, bytes]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
-import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests.support.tarballs import make_tar
 
 RECORDED = Path(__file__).parents[1] / "data" / "rubygems" / "rubygems-3.3.15"
 EMPTY_DATA = gzip.compress(bytes(1024), mtime=0)
@@ -50,17 +50,6 @@ def make_gemspec(
         lines += ["  type: :runtime", "  prerelease: false"]
     lines += ["rubygems_version: 3.3.15", "specification_version: 4", "summary: A gem"]
     return "\n".join(lines) + "\n" + extra
-
-
-def make_tar(members: Sequence[tuple[str, bytes]]) -> bytes:
-    """An uncompressed tar archive of plain files, which may have the same name."""
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path, content in members:
-            info = tarfile.TarInfo(path)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return target.getvalue()
 
 
 def checksums(members: Mapping[str, bytes], algorithms: Sequence[str] = ("SHA256", "SHA512")) -> bytes:

@@ -17,8 +17,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Response
 from tests.support.certificates import make_certificate
 from tests.support.memory_connection import parse_answers
-from tests.support.socket_server import Server, blocking, descriptors_of, reactor, read_to_end, turn
-from tests.support.timeouts import TIMEOUT_S
+from tests.support.socket_server import Server, blocking, connect, descriptors_of, reactor, read_to_end, turn
 
 pytestmark = pytest.mark.server
 
@@ -100,16 +99,6 @@ async def server(request: pytest.FixtureRequest, handler: Handler, tmp_path: Pat
     server = Server(handler, make_certificate(tmp_path) if request.param == "tls" else None)
     yield server
     await server.stop()
-
-
-def connect(server: Server) -> socket.socket:
-    client = socket.create_connection(server.address, timeout=TIMEOUT_S)
-    if server.url.startswith("https"):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return context.wrap_socket(client)
-    return client
 
 
 def request(path: bytes = b"/file", fields: bytes = b"", method: bytes = b"GET") -> bytes:

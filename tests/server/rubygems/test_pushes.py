@@ -10,8 +10,9 @@ import threading
 import pytest
 
 from tests.server.rubygems.conftest import MAX_UPLOAD
-from tests.support.gems import make_gem, make_gemspec, make_tar, recorded
+from tests.support.gems import make_gem, make_gemspec, recorded
 from tests.support.http_client import HttpClient
+from tests.support.tarballs import make_tar
 
 pytestmark = pytest.mark.server
 

@@ -14,8 +14,8 @@ import pytest
 from pkgrepo.archives.listing import LONGEST_TEXT, ListingLimits, find_readme, is_archive, list_archive, read_text_entry
 from pkgrepo.errors import Invalid
 from tests.support.conda_packages import make_conda
-from tests.support.gems import make_gemspec, make_tar, pack_gem
-from tests.support.tarballs import make_tar_gz
+from tests.support.gems import make_gemspec, pack_gem
+from tests.support.tarballs import make_tar, make_tar_gz
 
 TAR = make_tar([("a/one.txt", b"one"), ("a/two.bin", b"\xff\x00")])
 

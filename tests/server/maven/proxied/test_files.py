@@ -12,6 +12,7 @@ from attrs import evolve
 
 from tests.server.maven.proxied.conftest import Fragile, record
 from tests.support.http_client import HttpClient, Reply
+from tests.support.maven_files import sums
 from tests.support.odd_files import zip_of
 from tests.support.upstreams import faults
 from tests.support.upstreams.maven import MavenUpstream
@@ -21,10 +22,6 @@ pytestmark = pytest.mark.server
 
 At = Callable[[str], HttpClient]
 LARGE = bytes(range(256)) * 1000  # more than what is verified before it is sent
-
-
-def sums(data: bytes) -> dict[str, str]:
-    return {each: hashlib.new(each, data).hexdigest() for each in ("md5", "sha1", "sha256", "sha512")}
 
 
 def test_a_file_comes_once_and_is_served_with_our_checksums(both: HttpClient, first: MavenUpstream) -> None:

@@ -12,7 +12,8 @@ import zstandard
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.names import BZ2, INDEX_SIZE, INFO_SIZE, Bz2Limits, parse_file_name
-from tests.support.conda_packages import info_members, make_conda, make_index, make_tar, make_tar_bz2, pack_conda
+from tests.support.conda_packages import info_members, make_conda, make_index, make_tar_bz2, pack_conda
+from tests.support.tarballs import make_tar
 
 STEM = "demo-1.0-py_0"
 DOCUMENTS = {"about.json": {"summary": "A demo"}, "run_exports.json": {"weak": ["demo >=1"], "strong": []}}

@@ -11,9 +11,10 @@ import pytest_twisted
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.management.packages import archives
-from tests.support.gems import make_gemspec, make_tar, pack_gem
+from tests.support.gems import make_gemspec, pack_gem
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish, make_tarball
+from tests.support.tarballs import make_tar
 
 HOSTILE = "demo/<script>alert(1)</script>\u202e.txt"
 

@@ -13,7 +13,8 @@ import pytest
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.gemspec import Dependency
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
-from tests.support.gems import EMPTY_DATA, checksums, make_gem, make_gemspec, make_tar, recorded
+from tests.support.gems import EMPTY_DATA, checksums, make_gem, make_gemspec, recorded
+from tests.support.tarballs import make_tar
 
 METADATA = gzip.compress(make_gemspec().encode())
 MEMBERS = {"metadata.gz": METADATA, "data.tar.gz": EMPTY_DATA}

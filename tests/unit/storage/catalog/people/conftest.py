@@ -16,3 +16,15 @@ def catalog():
 @pytest.fixture
 def alice(catalog):
     return catalog.do(users.add_user, username="alice", now_ms=1)
+
+
+@pytest.fixture
+def increments(catalog):
+    """Run a command; returns whether it has incremented the serial of identities."""
+
+    def run(command, *args, **kwargs):
+        before = catalog.peek(users.identity_serial)
+        catalog.do(command, *args, **kwargs)
+        return catalog.peek(users.identity_serial) > before
+
+    return run
