@@ -21,6 +21,7 @@ from pkgrepo.proxy.remote_files import RemoteFile, is_former
 from pkgrepo.proxy.resolving.rules import FileRules, must_verify
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.trace import NameRetired, StepKind, Trace
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
 
@@ -132,9 +133,22 @@ class PackageFiles:
         holder = next(each for each in active if each.id == kept.repository_id)
         if not failed:
             return self._removed(holder, kept, trace)
-        if is_former(holder, kept):
-            raise error  # the present upstream may have another file
+        if is_former(holder, kept) or await self._was_removed(holder, key, path, kept):
+            raise error  # the present upstream may have another file, or it had none when it was asked last
         return FoundFile(kept)
+
+    async def _was_removed(self, holder: Repository, key: str, path: str, kept: File) -> bool:
+        """Whether the upstream of a proxy said, after the file was kept, that it does not have the document."""
+        if holder.type is RepositoryType.HOSTED:
+            return False
+        for request in self._requests(holder, key, path):
+            try:
+                held = await self._documents.answer(holder, request, Trace())
+            except FAILURES:
+                return False
+            if held.document.found or _may_serve(holder, kept, held):
+                return False
+        return True
 
     async def _find_alone(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile | None:
         """
@@ -205,7 +219,8 @@ class PackageFiles:
         """
         The file that an upstream's document lists, or that is ``kept``: the same, or one that is not listed any more.
 
-        The latter is only served with ``policy.keep_removed``, or while it is not known what the upstream has now.
+        The latter is only served with ``policy.keep_removed``, or while it is not known what the upstream has now and
+        the document is older than the file.
         """
         proxy = member.repository
         found, is_enough = await self._look_up(member, path, kept)
@@ -217,7 +232,7 @@ class PackageFiles:
             if not held.is_of(member.held):
                 member = evolve(member, held=held)
                 found = await self._find_source(member, path)
-            if found is None and held.stale and kept is not None:
+            if found is None and held.stale and kept is not None and _may_serve(proxy, kept, held):
                 return FoundFile(kept, stale=True)
             if found is None and held.stale:
                 raise held.missing(key)  # a newer answer may list it
@@ -263,6 +278,11 @@ class PackageFiles:
 def _keeps_removed(repository: Repository) -> bool:
     """Whether what a repository keeps is served although no upstream lists it any more."""
     return repository.type is RepositoryType.HOSTED or rules_of(repository).keep_removed
+
+
+def _may_serve(proxy: Repository, kept: File, held: Held) -> bool:
+    """Whether a kept file is served that a stale response does not list: it has not been removed in between."""
+    return _keeps_removed(proxy) or kept.created_at > from_ms(held.document.checked_ms)
 
 
 def _remote_of(member: UpstreamMember, key: str, entry: Entry, source: FileSource) -> RemoteFile:

@@ -211,8 +211,8 @@ class ChannelState:
     @property
     def cacheable(self) -> bool:
         """Whether the catalog tells when something changes."""
-        found = [each.held for _, each in self.asked if each.held.document.found]
-        return all(each.stored and not each.stale for each in found)
+        asked = [each.held for _, each in self.asked]
+        return all(not each.stale and (each.stored or not each.document.found) for each in asked)
 
     def settled(self, view: DatedView | None) -> bool:
         """Whether the document is that of a view of the past which stays as it is."""
@@ -292,14 +292,13 @@ async def _ask(
     """
     What an upstream has, or had a short while ago; a newer answer than the one ``before``.
 
+    While it fails it has what it had, also of folders: most channels lack some that clients ask for.
+
     :raises UpstreamFailed: see L{find_members}
     """
     if before is not None:
         await services.proxy.documents.expire(proxy, question, before.held.document.checked_ms)
-    held = await services.proxy.documents.answer(proxy, question, Trace(), revalidate=revalidate)
-    if not held.document.found and held.failure is not None:
-        raise held.missing(question.key)
-    return Answered(question, held)
+    return Answered(question, await services.proxy.documents.answer(proxy, question, Trace(), revalidate=revalidate))
 
 
 def _questions(subdir: str, document: str) -> Sequence[DocumentRequest]:

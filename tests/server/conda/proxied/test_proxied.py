@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from tests.support.data_folder import wait_for
+from tests.support.proxied import answered
 from tests.support.upstreams.faults import corrupted, failing
 from tests.support.upstreams.messages import Answer
 
@@ -105,6 +106,16 @@ def test_a_file_is_fetched_once_and_served_without_the_upstream(at, upstream, pr
     assert mirror.get(path).body == data
     assert f"{name}-1.0-py_0{ending}" in shown(mirror)  # as the upstream last said
     assert mirror.get("/noarch/absent-1.0-0.conda").status == 503  # it is not known
+
+
+def test_a_folder_that_the_channel_lacks_is_empty_also_while_it_fails(at, upstream):
+    mirror, path = at("small"), "/linux-ppc64le/repodata.json"
+    assert mirror.get(path).json["packages.conda"] == {}
+    for each in ("linux-ppc64le", "linux-s390x"):
+        upstream.misbehave(f"/{each}/repodata.json.zst", failing(503), repeat=True)
+    reply = answered(mirror, path, lambda reply: reply.status == 200)
+    assert reply.json["packages.conda"] == {}
+    assert mirror.get("/linux-s390x/repodata.json").status == 503, "it is not known"
 
 
 @pytest.mark.parametrize("known", ["sha256", "md5"])

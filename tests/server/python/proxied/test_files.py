@@ -174,7 +174,7 @@ def test_file_that_the_upstream_has_removed_is_served_only_if_a_policy_says_so(a
     project = f"removed-{whole}".lower()
     name, data = upstream.add(project)
     path = f"/packages/{project}/1.0/{name}"
-    for where in ("short", "keeping"):
+    for where in ("short", "keeping", "lonely"):
         keep(at(where), path)
         assert "warning" not in at(where).get(path).headers
     if whole:
@@ -182,12 +182,16 @@ def test_file_that_the_upstream_has_removed_is_served_only_if_a_policy_says_so(a
     else:
         upstream.add(project, "2.0")
         del upstream.projects[project][0]
-    for where in ("short", "keeping", "around-keeping"):
+    for where in ("short", "keeping", "around-keeping", "lonely"):
         assert at(where).get(f"/simple/{project}/").status == (404 if whole else 200)
     assert answered(at("short"), path, lambda reply: reply.status != 200).status == 404
     for where in ("keeping", "around-keeping"):
         reply = answered(at(where), path, lambda reply: "warning" in reply.headers)
         assert (reply.body, reply.headers["warning"]) == (data, '299 - "the upstream has removed this version"')
+    upstream.misbehave(f"/simple/{project}/", failing(500), repeat=True)
+    at("lonely").get(f"/simple/{project}/")
+    assert at("lonely").get(path).status == 502, "a failure does not bring it back"
+    assert at("keeping").get(path).body == data
 
 
 def test_kept_file_is_served_while_its_upstream_fails(at, upstream, keep):
