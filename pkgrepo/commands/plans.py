@@ -1,5 +1,5 @@
 """
-``pkgrepo import plan``: the repositories of another server, as a file to read and to apply.
+``pkgrepo import plan``: the repositories and groups of another server, as a file to read and to apply.
 
 Nothing is changed anywhere: the file is what ``pkgrepo repo apply`` takes, whose ``--dry-run`` shows what it would do.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from base64 import b64encode
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import quote
@@ -21,16 +20,12 @@ from pkgrepo.commands.remote.profiles import Target
 from pkgrepo.commands.remote.session import Session, checked, run_with
 from pkgrepo.commands.terminal import ask_secret
 from pkgrepo.errors import Invalid
+from pkgrepo.importing.plan_rights import plan_artifactory_rights, plan_nexus_rights
 from pkgrepo.importing.plans import Plan, plan_artifactory, plan_nexus
-
-MAKERS: Final[dict[str, Callable[[str, Iterable[Any], Plan], Plan]]] = {
-    "nexus": plan_nexus,
-    "artifactory": plan_artifactory,
-}
 
 
 @click.command("plan")
-@click.argument("kind", type=click.Choice(list(MAKERS)))
+@click.argument("kind", type=click.Choice(["nexus", "artifactory"]))
 @click.argument("address")
 @click.option("--username", default="", help="User name there; the password is asked for, or read as below.")
 @click.option("--password-file", type=click.File(), help="File with the password, or without --username the token.")
@@ -53,11 +48,12 @@ def print_plan(
     ca_file: Path | None,
 ) -> None:
     """
-    Print the repositories of a Nexus 3 or an Artifactory as JSON, for "pkgrepo repo apply".
+    Print the repositories and groups of a Nexus 3 or an Artifactory as JSON, for "pkgrepo repo apply".
 
-    Hosted repositories are made empty, remote ones become proxies, groups become virtual repositories. Standard error
-    has what comes next: the imports as commands, the settings by which clients keep their addresses, and what is left
-    to you. Nothing is changed. It needs an administrator there.
+    Hosted repositories are made empty, remote ones become proxies, groups of repositories become virtual ones. Roles,
+    or groups in permissions, become groups with grants. Standard error has what comes next: imports and accounts as
+    commands, the settings by which clients keep their addresses, and what is left to you. Nothing is changed. It needs
+    an administrator there.
     """
     url = checked(lambda: parse_address(address, "a server: https://nexus.corp.example", "the address"))
     secret = ask_secret(password_file, repeated=False) if username or password_file else ""
@@ -69,24 +65,33 @@ def print_plan(
     target = Target(url, authorization, ca_file.absolute() if ca_file else None)
 
     async def work(session: Session) -> None:
-        plan = MAKERS[kind](url, await _READERS[kind](session), Plan(storage, visibility))
-        session.printer.json({"repositories": plan.repositories})
+        plan = Plan(storage, visibility)
+        await _PLANS[kind](session, url, plan)
+        session.printer.json({"repositories": plan.repositories, "groups": plan.groups})
         _show_rest(session.printer, plan, username)
 
     run_with(target, Printer(as_json=True), work)
 
 
-async def _read_nexus(session: Session) -> list[Any]:
-    return _listed(await _get(session, "/service/rest/v1/repositorySettings"))
+async def _plan_nexus(session: Session, url: str, plan: Plan) -> None:
+    plan_nexus(url, _listed(await _get(session, "/service/rest/v1/repositorySettings")), plan)
+    roles = _listed(await _get(session, "/service/rest/v1/security/roles"))
+    plan_nexus_rights(roles, _listed(await _get(session, "/service/rest/v1/security/users?source=default")), plan)
 
 
-async def _read_artifactory(session: Session) -> list[Any]:
-    listed = _listed(await _get(session, "/api/repositories"))
-    keys = [each["key"] for each in listed if isinstance(each, dict) and isinstance(each.get("key"), str)]
-    return [await _get(session, f"/api/repositories/{quote(key, safe='')}") for key in keys]
+async def _plan_artifactory(session: Session, url: str, plan: Plan) -> None:
+    plan_artifactory(url, await _each(session, "/api/repositories", "key"), plan)
+    plan_artifactory_rights(await _each(session, "/api/v2/security/permissions", "name"), plan)
 
 
-_READERS: Final = {"nexus": _read_nexus, "artifactory": _read_artifactory}
+_PLANS: Final = {"nexus": _plan_nexus, "artifactory": _plan_artifactory}
+
+
+async def _each(session: Session, path: str, key: str) -> list[Any]:
+    """The objects of a list that has only a key of each."""
+    listed = _listed(await _get(session, path))
+    keys = [each[key] for each in listed if isinstance(each, dict) and isinstance(each.get(key), str)]
+    return [await _get(session, f"{path}/{quote(each, safe='')}") for each in keys]
 
 
 async def _get(session: Session, path: str) -> Any:
@@ -104,7 +109,7 @@ async def _get(session: Session, path: str) -> Any:
 
 def _listed(found: Any) -> list[Any]:
     if not isinstance(found, list):
-        raise Invalid("the server does not list its repositories: is that its address?")
+        raise Invalid("the server does not list what it has: is that its address?")
     return found
 
 
@@ -114,6 +119,10 @@ def _show_rest(printer: Printer, plan: Plan, username: str) -> None:
     printer.note(f"# {len(plan.repositories)} repositories. Apply them, and then take in what is hosted:")
     for take in plan.takes:
         printer.note(shlex.join(["pkgrepo", "import", *take.arguments, "--into", take.into, *who]))
+    if plan.commands:
+        printer.note("# People, who are also made by their first login with a provider or a directory:")
+    for command in plan.commands:
+        printer.note(shlex.join(["pkgrepo", *command]))
     for section, found in (("aliases", plan.aliases), ("hosts", plan.hosts)):
         if found:
             printer.note("# In the configuration file, so that clients keep their addresses:")
@@ -122,5 +131,5 @@ def _show_rest(printer: Printer, plan: Plan, username: str) -> None:
             printer.note(f'"{place}" = "{repository}"')
     if plan.notes:
         printer.note("# Left to you:")
-    for note in plan.notes:
+    for note in dict.fromkeys(plan.notes):
         printer.note(f"# {note}")

@@ -61,16 +61,19 @@ class Take:
 @define
 class Plan:
     """
-    What to make here: ``repositories`` as ``pkgrepo repo apply`` takes them, members before those that consist of them.
+    What to make here: ``repositories`` and ``groups`` as ``pkgrepo repo apply`` takes them, members of virtual
+    repositories before these.
 
-    ``aliases`` are repositories by the path that they had (or host and port), for the settings; ``notes`` are sentences
-    about what is left to people.
+    ``commands`` are arguments of ``pkgrepo`` about people. ``aliases`` are repositories by the path that they had, and
+    ``hosts`` by host and port, for the settings; ``notes`` are sentences about what is left to people.
     """
 
     storage: str
     visibility: str
     repositories: list[dict[str, Any]] = field(factory=list)
+    groups: list[dict[str, Any]] = field(factory=list)
     takes: list[Take] = field(factory=list)
+    commands: list[Sequence[str]] = field(factory=list)
     aliases: dict[str, str] = field(factory=dict)
     hosts: dict[str, str] = field(factory=dict)
     notes: list[str] = field(factory=list)
@@ -100,15 +103,16 @@ def plan_nexus(url: str, settings: Iterable[Settings], plan: Plan) -> Plan:
 
     :raises Invalid: they are not what a Nexus answers
     """
-    old = [each for raw in _objects(settings) if (each := _old(raw, raw.get("format"), _read_nexus, plan)) is not None]
+    old = [each for raw in objects(settings) if (each := _old(raw, raw.get("format"), _read_nexus, plan)) is not None]
     for each in _in_order(old, plan):
-        plan.aliases[f"/repository/{each.name}/"] = plan.place(each.name)
+        if each.format != "docker":
+            plan.aliases[f"/repository/{each.name}/"] = plan.place(each.name)
         if each.kind == "Hosted" and each.format != "docker":
             arguments = ["conda", f"{url}/repository/{each.name}"]
             if each.format != "conda":
                 arguments = ["nexus", url, "--repository", each.name]
             plan.takes.append(Take(arguments, plan.place(each.name)))
-    for raw in _objects(settings):
+    for raw in objects(settings):
         if any(each.name == raw.get("name") and each.format == "docker" for each in old):
             _plan_connector(url, raw, plan)
     return plan
@@ -120,7 +124,7 @@ def plan_artifactory(url: str, settings: Iterable[Settings], plan: Plan) -> Plan
 
     :raises Invalid: they are not what an Artifactory answers
     """
-    found = [_old(raw, raw.get("packageType"), _read_artifactory, plan, key="key") for raw in _objects(settings)]
+    found = [_old(raw, raw.get("packageType"), _read_artifactory, plan, key="key") for raw in objects(settings)]
     path = urlsplit(url).path
     for each in _in_order([each for each in found if each is not None], plan):
         part = f"api/{_ALIASES[each.format]}/{each.name}" if each.format in _ALIASES else each.name
@@ -130,10 +134,11 @@ def plan_artifactory(url: str, settings: Iterable[Settings], plan: Plan) -> Plan
     return plan
 
 
-def _objects(settings: Iterable[Settings]) -> list[Settings]:
+def objects(settings: Iterable[Settings]) -> list[Settings]:
+    """Objects of an answer. :raises Invalid: something else is among them"""
     found = list(settings)
     if not all(isinstance(each, dict) for each in found):
-        raise Invalid("the server does not list its repositories as one of its kind does")
+        raise Invalid("the server does not list what it has as one of its kind does: is that its address?")
     return found
 
 
@@ -204,30 +209,30 @@ def _add(each: _Old, known: Set[str], plan: Plan) -> bool:
 def _read_nexus(raw: Settings, name: str, served: str, plan: Plan) -> _Old | None:
     active, kind = raw.get("online") is not False, raw.get("type")
     if kind == "hosted":
-        policy, maven = _table(raw, "storage").get("writePolicy"), _table(raw, "maven").get("versionPolicy")
+        policy, maven = table(raw, "storage").get("writePolicy"), table(raw, "maven").get("versionPolicy")
         config = _hosted(served, name, overwrite=str(policy).lower() == "allow", versions=str(maven).upper(), plan=plan)
-        if served == "docker" and _table(raw, "storage").get("latestPolicy") is True:
+        if served == "docker" and table(raw, "storage").get("latestPolicy") is True:
             config["policy"] = {"overwrite_exempt": ["latest"]}
         if str(policy).lower() == "deny":
             plan.notes.append(f"{name} is read-only there: give nobody the action write in it")
-        for cleanup in _texts(_table(raw, "cleanup").get("policyNames")):
+        for cleanup in texts(table(raw, "cleanup").get("policyNames")):
             plan.notes.append(f"{name}: the cleanup policy {cleanup} is not taken over; see retention")
         return _Old(name, served, "Hosted", config, active=active)
     if kind == "proxy":
-        client = _table(raw, "httpClient")
+        client = table(raw, "httpClient")
         if client.get("authentication"):
             plan.notes.append(f"{name}: its upstream wants credentials, which no API tells: set proxy.routes[0].auth")
         rule = raw.get("routingRuleName") or raw.get("routingRule")
         if rule:
             plan.notes.append(f"{name}: the routing rule {rule} is not taken over; see proxy.routes[].packages")
-        return _proxy(name, served, _table(raw, "proxy").get("remoteUrl"), active=active, plan=plan)
+        return _proxy(name, served, table(raw, "proxy").get("remoteUrl"), active=active, plan=plan)
     if kind == "group":
-        group = _table(raw, "group")
+        group = table(raw, "group")
         return _Old(
             name,
             served,
             "Virtual",
-            members=_texts(group.get("memberNames")),
+            members=texts(group.get("memberNames")),
             publish_to=str(group.get("writableMember") or ""),
             active=active,
         )
@@ -237,7 +242,7 @@ def _read_nexus(raw: Settings, name: str, served: str, plan: Plan) -> _Old | Non
 
 def _plan_connector(url: str, raw: Settings, plan: Plan) -> None:
     """Images are at a port of their own there."""
-    docker, name = _table(raw, "docker"), str(raw.get("name"))
+    docker, name = table(raw, "docker"), str(raw.get("name"))
     secure, plain = docker.get("httpsPort"), docker.get("httpPort")
     port = secure or plain
     if not isinstance(port, int):
@@ -272,7 +277,7 @@ def _read_artifactory(raw: Settings, name: str, served: str, plan: Plan) -> _Old
             name,
             served,
             "Virtual",
-            members=_texts(raw.get("repositories")),
+            members=texts(raw.get("repositories")),
             publish_to=str(raw.get("defaultDeploymentRepo") or ""),
             description=description,
             active=active,
@@ -314,10 +319,12 @@ def _proxy(name: str, served: str, url: object, *, active: bool, plan: Plan, des
     )
 
 
-def _table(raw: Settings, key: str) -> Settings:
+def table(raw: Settings, key: str) -> Settings:
+    """An object in another one; empty if there is none."""
     found = raw.get(key)
     return found if isinstance(found, dict) else {}
 
 
-def _texts(found: object) -> list[str]:
+def texts(found: object) -> list[str]:
+    """The texts of a list; none if it is no list."""
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.server
 SECRET = "Basic " + base64.b64encode(b"ann:s3cret").decode()
 UPSTREAM = "http://127.0.0.1:9"
 LISTED = "/service/rest/v1/repositorySettings"
+ROLES = "/service/rest/v1/security/roles"
+USERS = "/service/rest/v1/security/users?source=default"
 
 
 def hosted(name: str, format_: str, policy: str = "ALLOW_ONCE", **more: Any) -> dict[str, Any]:
@@ -53,6 +55,27 @@ NEXUS = [
     group("empty", "nuget"),
     {**hosted("off", "rubygems"), "online": False},
 ]
+VIEW = "nx-repository-view"
+NEXUS_ROLES = [
+    {"id": "nx-admin", "privileges": ["nx-all"], "roles": []},
+    {
+        "id": "developers",
+        "description": "who builds",
+        "privileges": [f"{VIEW}-maven2-releases-read", f"{VIEW}-npm-*-browse", f"{VIEW}-npm-*-read"],
+        "roles": ["publishers"],
+    },
+    {
+        "id": "publishers",
+        "privileges": [f"{VIEW}-npm-npm-team-{each}" for each in ("add", "edit")] + ["nx-search-read", "by-expression"],
+        "roles": ["developers"],  # in a circle
+    },
+    {"id": "all-java", "privileges": [f"{VIEW}-maven2-*-*"], "roles": []},
+    {"id": "viewers", "privileges": [f"{VIEW}-*-*-browse"], "roles": []},
+]
+NEXUS_USERS = [
+    {"userId": "bob", "emailAddress": "bob@corp.example", "status": "active", "roles": ["developers", "nx-admin"]},
+    {"userId": "gone", "emailAddress": "", "status": "disabled", "roles": ["developers"]},
+]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +90,7 @@ def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
 ) -> None:
     password = tmp_path / "password"
     password.write_text("s3cret\n")
-    with stub({LISTED: NEXUS}, secret=SECRET) as url:
+    with stub({LISTED: NEXUS, ROLES: NEXUS_ROLES, USERS: NEXUS_USERS}, secret=SECRET) as url:
         given = ("import", "plan", "nexus", url, "--username", "ann", "--password-file", password, "--storage", moved)
         made = admin.run(*given)
         assert made.returncode == 0, made
@@ -81,8 +104,9 @@ def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
     )
     file = tmp_path / "plan.json"
     file.write_text(made.stdout)
-    assert admin("repo", "apply", "-f", file).splitlines()[-1] == f"{len(names)} created, 0 changed, 0 unchanged"
-    assert admin("repo", "apply", "-f", file).splitlines()[-1] == f"0 created, 0 changed, {len(names)} unchanged"
+    count = len(names) + 3
+    assert admin("repo", "apply", "-f", file).splitlines()[-1] == f"{count} created, 0 changed, 0 unchanged"
+    assert admin("repo", "apply", "-f", file).splitlines()[-1] == f"0 created, 0 changed, {count} unchanged"
 
     def config(name: str) -> Any:
         return admin.json("repo", "show", f"{moved}/{name}")["config"]
@@ -99,6 +123,7 @@ def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
     assert admin.json("repo", "show", f"{moved}/releases")["visibility"] == "private"
 
     rest = made.stderr.splitlines()
+    check_addresses(admin, rest, moved)
     assert f"pkgrepo import nexus {url} --repository releases --into {moved}/releases --username ann" in rest
     assert f"pkgrepo import container http://127.0.0.1:8082 --into {moved}/images --username ann" in rest
     assert not any("import" in line and "proxy" in line for line in rest)
@@ -109,6 +134,34 @@ def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
         assert any(part in line for line in left), (part, left)
     for part in ("npm-proxy: its upstream wants credentials", "no-internal", "py-old is read-only", "no connector"):
         assert any(part in line for line in left), (part, left)
+    assert "pkgrepo user create bob --email bob@corp.example --invite" in rest
+    assert "pkgrepo group add developers bob" in rest
+    assert not any("gone" in line for line in rest)
+    for part in ("by-expression of the role publishers", "bob is an administrator", "viewers is no group here"):
+        assert any(part in line for line in left), (part, left)
+    npm = {f"{moved}/{name}": "read" for name in ("all-npm", "npm-group", "npm-proxy")}
+    rights = {**npm, f"{moved}/npm-team": "read, write, overwrite", f"{moved}/releases": "read"}
+    assert granted(admin, "developers") == rights
+    assert granted(admin, "publishers") == rights
+    assert granted(admin, "all-java") == {
+        f"{moved}/{name}": "read, write, overwrite, delete" for name in ("releases", "snapshots")
+    }
+
+
+def check_addresses(admin: Program, printed: list[str], moved: str) -> None:
+    """The lines for the configuration file must be taken by it."""
+    begin = printed.index("[aliases]")
+    lines = [line for line in printed[begin:] if not line.startswith("# ")]
+    file = admin.folder / "addresses.toml"
+    file.write_text("\n".join(['server.public_url = "https://packages.corp.example"', *lines]))
+    admin("check-config", PKGREPO_CONFIG=str(file))
+    assert moved in file.read_text()
+
+
+def granted(admin: Program, name: str) -> dict[str, str]:
+    """The actions of a group, by repository."""
+    shown = admin.json("group", "show", name)
+    return {each["repository"]: ", ".join(each["actions"]) for each in shown["repositories"]}
 
 
 ARTIFACTORY = {
@@ -134,9 +187,20 @@ ARTIFACTORY = {
 }
 
 
+def permission(name: str, repositories: list[str], actions: dict[str, Any], **more: Any) -> dict[str, Any]:
+    rights = {"include-patterns": ["**"], "exclude-patterns": [], "repositories": repositories, "actions": actions}
+    return {"name": name, "repo": {**rights, **more}}
+
+
 def test_repositories_of_artifactory_are_made_here(admin: Program, moved: str, tmp_path: Path) -> None:
     answers: dict[str, Any] = {f"/art/api/repositories/{key}": {"key": key, **raw} for key, raw in ARTIFACTORY.items()}
     answers["/art/api/repositories"] = [{"key": key, "type": "LOCAL"} for key in ARTIFACTORY]
+    at = "/art/api/v2/security/permissions"
+    answers[at] = [{"name": name, "uri": "{url}"} for name in ("deploy", "limited", "everywhere")]
+    team = {"groups": {"pythonists": ["read", "write", "annotate"]}, "users": {"bob": ["read", "delete"]}}
+    answers[f"{at}/deploy"] = permission("deploy", ["py-local", "helm-local"], team)
+    answers[f"{at}/limited"] = permission("limited", ["libs-local"], team, **{"include-patterns": ["com/corp/**"]})
+    answers[f"{at}/everywhere"] = permission("everywhere", ["ANY REMOTE"], {"groups": {"pythonists": ["read"]}})
     with stub(answers) as url:
         made = admin.run("import", "plan", "artifactory", f"{url}/art/", "--storage", moved, "--visibility", "public")
     assert made.returncode == 0, made
@@ -144,7 +208,8 @@ def test_repositories_of_artifactory_are_made_here(admin: Program, moved: str, t
     assert list(plan) == ["libs-local", "py-local", "oci-local", "py-remote", "py-all"]
     file = tmp_path / "plan.json"
     file.write_text(made.stdout)
-    assert admin("repo", "apply", "-f", file).splitlines()[-1] == "5 created, 0 changed, 0 unchanged"
+    assert admin("repo", "apply", "-f", file).splitlines()[-1] == "6 created, 0 changed, 0 unchanged"
+    assert granted(admin, "pythonists") == {f"{moved}/py-local": "read, write", f"{moved}/py-remote": "read"}
     shown = admin.json("repo", "show", f"{moved}/py-all")
     assert shown["visibility"] == "public"
     assert shown["config"]["members"] == [f"{moved}/py-local", f"{moved}/py-remote"]
@@ -154,11 +219,18 @@ def test_repositories_of_artifactory_are_made_here(admin: Program, moved: str, t
     assert plan["libs-local"]["config"]["push_rules"]["push_policy"] == "RELEASES"
     assert plan["oci-local"]["active"] is False
     rest = made.stderr.splitlines()
+    check_addresses(admin, rest, moved)
     assert f"pkgrepo import artifactory {url}/art --repository py-local --into {moved}/py-local" in rest
     assert f'"/art/api/pypi/py-all/" = "{moved}/py-all"' in rest
     assert f'"/art/libs-local/" = "{moved}/libs-local"' in rest
     assert f'"/v2/oci-local/" = "{moved}/oci-local"' in rest
-    for part in ("helm-local is left out", "no-url is left out", "py-remote: its upstream wants credentials"):
+    assert f"pkgrepo user grant bob {moved}/py-local read overwrite delete" in rest
+    for part in (
+        "limited is left out",
+        "helm-local is left out",
+        "no-url is left out",
+        "py-remote: its upstream wants credentials",
+    ):
         assert any(part in line for line in rest), (part, rest)
 
 
@@ -167,12 +239,12 @@ def test_repositories_of_artifactory_are_made_here(admin: Program, moved: str, t
 )
 def test_what_is_no_list_of_repositories_is_refused(admin: Program, answer: Any) -> None:
     with stub({LISTED: answer}) as url:
-        assert "repositor" in admin.refused(2, "import", "plan", "nexus", url)
+        assert "the server " in admin.refused(2, "import", "plan", "nexus", url)
 
 
 def test_groups_that_contain_each_other_end(admin: Program) -> None:
     listed = [group("a", "npm", "b", "c"), group("b", "npm", "a"), hosted("c", "npm")]
-    with stub({LISTED: listed}) as url:
+    with stub({LISTED: listed, ROLES: [], USERS: []}) as url:
         made = admin.run("import", "plan", "nexus", url)
     assert [each["name"] for each in json.loads(made.stdout)["repositories"]] == ["c", "a"]
     assert "b is left out: it has no members" in made.stderr

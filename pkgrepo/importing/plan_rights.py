@@ -1,0 +1,156 @@
+"""
+Who may do what on another server, as groups of this one, with grants in the repositories of a plan.
+
+===============================  ====================================  ============================================
+there                            is read from                          here
+===============================  ====================================  ============================================
+a role of Nexus 3                ``service/rest/v1/security/roles``    a group; roles in roles are added up
+a local user of Nexus 3          ``service/rest/v1/security/users``    commands that make an account and a member
+a group in permissions of        ``api/v2/security/permissions``       a group
+Artifactory
+a user in permissions of         the same                              commands that grant it
+Artifactory
+===============================  ====================================  ============================================
+
+Nothing here gives more than there: a right that is limited to paths, or by an expression, is left out and named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pkgrepo.importing.plans import FORMATS, LOCAL_NAME, Plan, Settings, objects, table, texts
+from pkgrepo.model import Action
+
+READ, WRITE, OVERWRITE, DELETE = Action.READ.value, Action.WRITE.value, Action.OVERWRITE.value, Action.DELETE.value
+ORDER: Final = [each.value for each in Action]
+_VIEW: Final = re.compile(r"nx-repository-view-([a-z0-9]+|\*)-(.+)-(browse|read|edit|add|delete|\*)")
+_NEXUS: Final[Mapping[str, Sequence[str]]] = {
+    "browse": [],  # a page of the console, without the files
+    "read": [READ],
+    "add": [WRITE],
+    "edit": [WRITE, OVERWRITE],
+    "delete": [DELETE],
+    "*": [READ, WRITE, OVERWRITE, DELETE],
+}
+_ARTIFACTORY: Final[Mapping[str, Sequence[str]]] = {
+    "read": [READ],
+    "write": [WRITE],
+    "delete": [DELETE, OVERWRITE],
+    "manage": [Action.EDIT.value],
+}
+_EVERY: Final = {
+    "ANY": ("Hosted", "Proxy", "Virtual"),
+    "ANY LOCAL": ("Hosted",),
+    "ANY REMOTE": ("Proxy",),
+}
+BUILT_IN: Final = ("nx-admin", "nx-anonymous")  # roles of Nexus
+
+Grants = dict[str, set[str]]  # actions by the name of a repository
+
+
+def plan_nexus_rights(roles: Iterable[Settings], users: Iterable[Settings], plan: Plan) -> None:
+    """Put the roles of a Nexus 3 and its local users into the plan. :raises Invalid: they are not what it answers"""
+    known = {str(each.get("id")): each for each in objects(roles)}
+    made = set[str]()
+    for name, role in known.items():
+        if name not in BUILT_IN and _add_group(name, role.get("description"), _granted(name, known, plan), plan):
+            made.add(name)
+    for user in objects(users):
+        _plan_user(user, made, plan)
+
+
+def plan_artifactory_rights(targets: Iterable[Settings], plan: Plan) -> None:
+    """Put the permissions of an Artifactory into the plan. :raises Invalid: they are not what it answers"""
+    found: dict[str, dict[str, Grants]] = {"groups": {}, "users": {}}
+    for target in objects(targets):
+        rights = table(target, "repo")
+        limited = [each for each in texts(rights.get("include-patterns")) if each not in ("**", "**/*")]
+        if limited or texts(rights.get("exclude-patterns")):
+            plan.notes.append(f"the permission {target.get('name')} is left out: it is limited to paths")
+            continue
+        places = [place for each in texts(rights.get("repositories")) for place in _places(each, plan)]
+        for kind, of_kind in found.items():
+            for name, actions in table(table(rights, "actions"), kind).items():
+                wanted = {action for each in texts(actions) for action in _ARTIFACTORY.get(each, ())}
+                grants = of_kind.setdefault(name, {})
+                for place in places:
+                    grants.setdefault(place, set()).update(wanted)
+    for name, grants in found["groups"].items():
+        _add_group(name, "", grants, plan)
+    for name, grants in found["users"].items():
+        for place, actions in sorted(grants.items()):
+            if actions:
+                plan.commands.append(["user", "grant", name, plan.place(place), *_ordered(actions)])
+
+
+def _granted(name: str, roles: Mapping[str, Settings], plan: Plan) -> Grants:
+    """What a role grants, with the roles in it."""
+    grants: Grants = {}
+    for each in _with_inner(name, roles, set()):
+        role = roles[each]
+        for privilege in texts(role.get("privileges")):
+            found = _VIEW.fullmatch(privilege)
+            if found is None:
+                plan.notes.append(f"the privilege {privilege} of the role {each} is not taken over")
+                continue
+            format_name, repository, action = found.groups()
+            for place in _matching(format_name, repository, plan):
+                grants.setdefault(place, set()).update(_NEXUS[action])
+    return grants
+
+
+def _with_inner(name: str, roles: Mapping[str, Settings], seen: set[str]) -> Iterator[str]:
+    """The ids of a role and of all in it, each once."""
+    if name in roles and name not in seen:
+        seen.add(name)
+        yield name
+        for each in texts(roles[name].get("roles")):
+            yield from _with_inner(each, roles, seen)
+
+
+def _matching(format_name: str, repository: str, plan: Plan) -> Iterator[str]:
+    served = FORMATS.get(format_name)
+    for each in plan.repositories:
+        if (format_name == "*" or each["format"] == served) and repository in ("*", each["name"]):
+            yield each["name"]
+
+
+def _places(name: str, plan: Plan) -> Iterator[str]:
+    for each in plan.repositories:
+        if each["name"] == name or each["config"]["type"] in _EVERY.get(name, ()):
+            yield each["name"]
+
+
+def _add_group(name: str, description: object, grants: Grants, plan: Plan) -> bool:
+    """Put a group into the plan; False if it would have no rights here, or its name can be that of none."""
+    rights = [
+        {"repository": plan.place(place), "actions": _ordered(actions)}
+        for place, actions in sorted(grants.items())
+        if actions
+    ]
+    if not rights:
+        plan.notes.append(f"{name} is no group here: it has no rights in these repositories")
+        return False
+    if LOCAL_NAME.fullmatch(name) is None:
+        plan.notes.append(f"{name} is no group here: a name has letters, digits, dots, dashes and underscores")
+        return False
+    plan.groups.append({"name": name, "description": str(description or "")[:2000], "grants": rights})
+    return True
+
+
+def _plan_user(user: Settings, groups: set[str], plan: Plan) -> None:
+    name, roles = str(user.get("userId")), texts(user.get("roles"))
+    if user.get("status") == "disabled" or name == "anonymous":
+        return
+    mail = str(user.get("emailAddress") or "")
+    plan.commands.append(["user", "create", name, *(["--email", mail] if mail else []), "--invite"])
+    plan.commands += [["group", "add", each, name] for each in roles if each in groups]
+    if "nx-admin" in roles:
+        plan.notes.append(f"{name} is an administrator there: pkgrepo user edit {name} --admin")
+
+
+def _ordered(actions: Iterable[str]) -> list[str]:
+    return sorted(actions, key=ORDER.index)
