@@ -22,7 +22,7 @@ _UNIT_CHANGES = {
     "/opt/pkgrepo/bin/twistd": f"/{HOME}/bin/twistd",
     "DynamicUser=yes\n": "User=pkgrepo\nGroup=pkgrepo\n",
 }
-_DATA_DIR = '#dir = "data"'
+_ALL_SETTINGS = "usr/share/doc/pkgrepo/pkgrepo.toml"
 
 
 def make_deb(sources: Sources, tree: Path, manuals: Mapping[str, bytes], out: Path, work: Path) -> Path:
@@ -57,11 +57,17 @@ def unit(text: str) -> str:
 
 
 def settings() -> str:
-    """The settings file of the package: all of them are commented out but the data folder."""
-    text = template()
-    if _DATA_DIR not in text:
-        raise ReleaseFailed(f"the template of settings has no line {_DATA_DIR}")
-    return text.replace(_DATA_DIR, 'dir = "/var/lib/pkgrepo"')
+    """
+    The settings file of the package: the data folder alone.
+
+    dpkg asks about a changed settings file when the package has another one than before, and an unattended upgrade
+    fails then. So it has nothing that a new version would change.
+    """
+    return (
+        f"# The settings of pkgrepo that differ from the defaults. All of them, with defaults and meanings, are in\n"
+        f"# /{_ALL_SETTINGS}; pkgrepo check-config --explain shows what holds.\n"
+        '\n[data]\ndir = "/var/lib/pkgrepo"\n'
+    )
 
 
 def _files(sources: Sources) -> dict[str, bytes]:
@@ -73,6 +79,7 @@ def _files(sources: Sources) -> dict[str, bytes]:
         "usr/lib/systemd/system/pkgrepo.socket": socket.encode(),
         "usr/lib/sysusers.d/pkgrepo.conf": (_FILES / "sysusers.conf").read_bytes(),
         SETTINGS: settings().encode(),
+        _ALL_SETTINGS: template().encode(),
         "usr/share/doc/pkgrepo/copyright": (_FILES / "copyright").read_bytes(),
         "usr/share/doc/pkgrepo/changelog.gz": gzip.compress(changes, mtime=0),
     }

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from pkgrepo import __version__
 from pkgrepo.build import normal
-from pkgrepo.config import read_config
+from pkgrepo.config import read_config, template
 from pkgrepo.packaging import debian, image
 from pkgrepo.packaging.manuals import make_manuals
 from pkgrepo.packaging.tree import REQUIREMENTS, locked
@@ -56,6 +56,12 @@ def test_the_settings_of_the_package_are_valid(tmp_path: Path) -> None:
     config = read_config(tmp_path / "pkgrepo.toml", environ={})
     assert config.data.dir == Path("/var/lib/pkgrepo")
     assert set(config.origins) == {"data.dir"}
+
+
+def test_no_new_version_changes_the_settings_file_of_the_package() -> None:
+    lines = debian.settings().splitlines()
+    assert [each for each in lines if not each.startswith("#")] == ["", "[data]", 'dir = "/var/lib/pkgrepo"']
+    assert not {*filter(None, lines)} & {*template().splitlines()} - {"[data]"}, "defaults and meanings change"
 
 
 @pytest.mark.parametrize("name", ["postinst", "prerm", "postrm", "pkgrepo"])
