@@ -8,6 +8,7 @@ sessions, the tokens and what the provider gave end.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -34,6 +35,7 @@ log = Logger()
 
 CHECKED_S: Final = 86_400  # seconds between two checks of a person
 CHECKED_AT_A_TIME: Final = 250  # people of one provider in one run; there is one each hour
+MOST_FAILURES: Final = 3  # of a provider in succession, after which it is asked again at the next run
 MOST_GROUPS: Final = 500  # of a person that are looked at
 MOST_TEXT: Final = 200  # characters of a name
 
@@ -82,14 +84,25 @@ class DailyCheck:
         self._copy_entry = copy_entry
 
     async def run(self) -> None:
-        """Check those whose turn it is. A provider that is away is asked again at the next run."""
+        """
+        Check those whose turn it is, of each provider until it has failed ``MOST_FAILURES`` times in succession.
+
+        The order is random: a person about whom a provider gives an error each time keeps no others from being checked.
+        """
         before_ms = self._now_ms() - CHECKED_S * 1000
         for provider in self._providers:
-            try:
-                for linked in await self._catalog.look(linked_to_check, provider.issuer, before_ms, CHECKED_AT_A_TIME):
+            turn = await self._catalog.look(linked_to_check, provider.issuer, before_ms, CHECKED_AT_A_TIME)
+            random.shuffle(turn)
+            failures = 0
+            for linked in turn:
+                try:
                     await self._check(provider, linked)
-            except IssuerUnavailable as error:
-                log.warn("people could not be checked: {error}", error=str(error))
+                    failures = 0
+                except IssuerUnavailable as error:
+                    log.warn("a person could not be checked: {error}", error=str(error))
+                    failures += 1
+                if failures == MOST_FAILURES:
+                    break
 
     async def _check(self, provider: Any, linked: LinkedIdentity) -> None:
         try:

@@ -28,7 +28,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.auth.external_accounts import MOST_TEXT, IProvider, Known, printable_text
-from pkgrepo.errors import IdentityRefused, NotFound, SecretUnreadable
+from pkgrepo.errors import Forbidden, IdentityRefused, NotFound, SecretUnreadable
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Actor, User
 from pkgrepo.storage.catalog.people.linked_identities import (
@@ -149,6 +149,13 @@ class SignOn:
         :raises IdentityRefused: this browser began no such login, or the provider's answer is not right
         :raises Forbidden: the person has no account here
         """
+        try:
+            return await self._end(name, redirect_uri, cookie, answer)
+        except (IdentityRefused, Forbidden) as error:
+            log.info("a login at {provider} is refused: {reason}", provider=name, reason=str(error))
+            raise
+
+    async def _end(self, name: str, redirect_uri: str, cookie: str, answer: Mapping[str, str]) -> Ended:
         provider = self._find(name)
         nonce, verifier, target = self._opened(provider, cookie, answer.get("state", ""))
         metadata = await provider.issuer.metadata()

@@ -2,7 +2,8 @@
 
 from attrs import evolve
 
-from pkgrepo.auth.external_accounts import CHECKED_S, DailyCheck, Known
+from pkgrepo.auth.external_accounts import CHECKED_S, MOST_FAILURES, DailyCheck, Known
+from pkgrepo.errors import IssuerUnavailable
 from pkgrepo.model import TokenKind
 from pkgrepo.storage.catalog.people.groups import add_group, is_member
 from pkgrepo.storage.catalog.people.linked_identities import (
@@ -28,12 +29,15 @@ class StubDirectory:
     name = "corp"
     issuer = ISSUER
 
-    def __init__(self, people):
+    def __init__(self, people, troubles=()):
         self.people = people
+        self.troubles = troubles
         self.asked = []
 
     async def ask(self, linked):
         self.asked.append(linked.subject)
+        if linked.subject in self.troubles:
+            raise IssuerUnavailable("corp", "it answers 500")
         person = self.people.get(linked.subject)
         return None if person is None else Known("directory", person)
 
@@ -129,3 +133,21 @@ async def test_who_has_left_loses_sessions_tokens_and_groups_once(catalog):
     due = await catalog.look(linked_to_check, ISSUER, now_ms[0] + DAY_MS, 10)
     assert [each.subject for each in due] == ["id=ann"]
     assert await catalog.look(linked_to_check, "ldap:other", now_ms[0] + DAY_MS, 10) == []
+
+
+async def test_people_about_whom_there_is_an_error_keep_no_others_from_being_checked(catalog):
+    names = ["ann", "bob", "cid", "dan"]
+    for name in names:
+        await log_in(catalog, make_person(name))
+    directory = StubDirectory({}, troubles={"id=ann", "id=bob"})
+    now_ms, entries = [NOW_MS + DAY_MS], []
+    check = DailyCheck([directory], catalog, now_ms=lambda: now_ms[0], copy_entry=entries.append)
+    await check.run()
+    assert sorted(each.object for each in entries) == ["cid", "dan"]
+    directory.troubles = {f"id={name}" for name in (*names, "eve", "fay")}
+    for name in ("eve", "fay"):
+        await log_in(catalog, make_person(name))
+    directory.asked.clear()
+    now_ms[0] += DAY_MS
+    await check.run()
+    assert len(directory.asked) == MOST_FAILURES, "one that is away is not asked for each"

@@ -8,9 +8,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import pytest_twisted
+from twisted.logger import globalLogPublisher
 
 from pkgrepo.auth.external_accounts import CHECKED_S, DailyCheck
-from pkgrepo.errors import IssuerUnavailable
+from pkgrepo.errors import Forbidden, IssuerUnavailable
 from pkgrepo.model import TokenKind
 from pkgrepo.oidc.documents import Document
 from pkgrepo.oidc.identity_tokens import IdentityToken
@@ -236,6 +237,26 @@ async def test_a_refresh_token_that_was_not_asked_for_tells_of_nobody_leaving(tm
     await scene.check()
     assert (await scene.state())[:2] == ((0, False) if offline else (1, True))
     await case.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_log_says_why_a_login_is_refused(scene):
+    begun = await scene.sign_on.begin("corp", "https://here/callback", "/")
+    query = dict(parse_qsl(urlsplit(begun.url).query))
+    scene.issuer.claims = {"sub": "id-zoe", "nonce": query["nonce"], "preferred_username": "zo\u00eb\n"}
+    scene.documents.person = {"sub": "id-zoe"}
+    scene.documents.answer = 200, {"access_token": "a", "id_token": IDENTITY}
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    answer = {"code": "the code", "state": query["state"]}
+    try:
+        with pytest.raises(Forbidden):
+            await scene.sign_on.end("corp", "https://here/callback", begun.cookie, answer)
+    finally:
+        globalLogPublisher.removeObserver(events.append)
+    [event] = [each for each in events if "reason" in each]
+    assert event["reason"].startswith("no account can be made for 'zo\u00eb':")
+    assert "the code" not in str(events)
 
 
 @pytest_twisted.ensureDeferred
