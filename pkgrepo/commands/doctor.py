@@ -240,9 +240,10 @@ async def _upstreams(config: Config, stored: Stored) -> list[Finding]:
     key = config.data.dir / KEY_FILE
     box = SecretBox.load(key) if key.exists() else SecretBox(bytes(KEY_BYTES))  # which opens nothing
     clients = Upstreams(settings, reactor, authorize=lambda route: authorization_of(route, box))
-    work: list[Any] = [
-        Deferred.fromCoroutine(check_routes(clients, each, core.formats[each.format].probes)) for each in proxies
-    ]
+    work: list[Any] = []
+    for each in proxies:
+        format_ = core.formats[each.format]
+        work.append(Deferred.fromCoroutine(check_routes(clients, each, format_.probes, format_.authorize)))
     found = []
     try:
         for repository, checks in zip(proxies, await gatherResults(work), strict=True):

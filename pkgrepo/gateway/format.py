@@ -13,7 +13,7 @@ from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository
-from pkgrepo.proxy.checks import Probe
+from pkgrepo.proxy.checks import Authorize, Probe
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.replication.copies import Copies
@@ -90,9 +90,10 @@ class Format(StoredFormat):
     those for installing a package from there, by name and version. ``uploads`` are the files that it takes from forms.
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
-    They are tried in order, since some upstreams lack the first ones. ``explain`` and ``refusal`` are for a format that
-    decides itself what it serves; ``keep_image`` and ``copies`` are for one whose packages are images, the latter for
-    those of a repository that is followed.
+    They are tried in order, since some upstreams lack the first ones; for ``authorize`` see
+    L{pkgrepo.proxy.checks.check_routes}. ``explain`` and ``refusal`` are for a format that decides itself what it
+    serves; ``keep_image`` and ``copies`` are for one whose packages are images, the latter for those of a repository
+    that is followed.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
     slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
@@ -109,6 +110,7 @@ class Format(StoredFormat):
     uploads: Uploads | None = None
     proxied: Proxied | None = None
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
+    authorize: Authorize | None = None
     explain: Explain | None = None
     refusal: Refuse | None = None
     keep_image: KeepImage | None = None

@@ -195,8 +195,8 @@ async def check_upstreams(call: Call) -> UpstreamCheck:
     The status is 200 also if a route fails. Repositories of other types have no upstreams (404).
     """
     repository = proxy_of(call.repository)
-    probes = call.services.formats[repository.format].probes
-    found = await check_routes(call.shared.proxy.upstreams, repository, probes)
+    format_ = call.services.formats[repository.format]
+    found = await check_routes(call.shared.proxy.upstreams, repository, format_.probes, format_.authorize)
     return UpstreamCheck(
         ok=all(each.ok for each in found),
         routes=[

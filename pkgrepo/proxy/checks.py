@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import PkgrepoError, UpstreamFailed
 from pkgrepo.model import ReadLimits, Repository, RepositoryType
+from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.failures import DECISIONS
@@ -18,6 +19,7 @@ from pkgrepo.proxy.upstream.routes import Route
 
 LIMITS: Final = ReadLimits(2**63 - 1, 15.0)  # of one probe; the body is not read
 Probe = tuple[str, Sequence[int]]
+Authorize = Callable[[Upstream, Place, str | None], Awaitable[None]]
 
 
 @frozen
@@ -37,10 +39,18 @@ class RouteCheck:
 
 
 async def check_routes(
-    upstreams: Upstreams, repository: Repository, probes: Callable[[str], Sequence[Probe]]
+    upstreams: Upstreams,
+    repository: Repository,
+    probes: Callable[[str], Sequence[Probe]],
+    authorize: Authorize | None = None,
 ) -> list[RouteCheck]:
-    """Ask all routes of a proxy at once, with ``probes`` for their URLs; in the order in which requests ask them."""
-    work = [_check(upstreams, repository, each, probes(each.url)) for each in proxy_config_of(repository).routes]
+    """
+    Ask all routes of a proxy at once, with ``probes`` for their URLs; in the order in which requests ask them.
+
+    ``authorize`` is given the challenge of a 401 that a working upstream may answer, and raises ``UpstreamFailed``.
+    """
+    routes = proxy_config_of(repository).routes
+    work = [_check(upstreams, repository, each, probes(each.url), authorize) for each in routes]
     found: list[RouteCheck] = await gatherResults([Deferred.fromCoroutine(each) for each in work])
     return found
 
@@ -53,23 +63,28 @@ def route_warnings(upstreams: Upstreams, repository: Repository) -> list[str]:
     return [f"Upstream {name!r} cannot be used: {fault}." for name, fault in found if fault is not None]
 
 
-async def _check(upstreams: Upstreams, repository: Repository, route: Route, probes: Sequence[Probe]) -> RouteCheck:
+async def _check(
+    upstreams: Upstreams, repository: Repository, route: Route, probes: Sequence[Probe], authorize: Authorize | None
+) -> RouteCheck:
     try:
         async with upstreams.fresh(repository.id, route) as upstream:
-            return await _probe(upstream, route, probes)
+            return await _probe(upstream, Place(repository.id, route), probes, authorize)
     except UpstreamFailed as error:
         return RouteCheck(route, ok=False, sentence=error.reason)
     except PkgrepoError as error:  # a file of certificates, or the stored credentials, cannot be used
         return RouteCheck(route, ok=False, sentence=str(error))
 
 
-async def _probe(upstream: Upstream, route: Route, probes: Sequence[Probe]) -> RouteCheck:
+async def _probe(upstream: Upstream, place: Place, probes: Sequence[Probe], authorize: Authorize | None) -> RouteCheck:
     """The first probe that the upstream answers as it should, else the last one."""
+    route = place.route
     assert probes, "a format has at least one probe"
     for url, statuses in probes:
         async with upstream.open("GET", url, limits=LIMITS, accept=(401, *DECISIONS)) as response:
-            status = response.status
+            status, challenge = response.status, response.headers.get("WWW-Authenticate")
         if status in statuses:
+            if status == 401 and authorize is not None:
+                await authorize(upstream, place, challenge)
             return RouteCheck(route, True, "it answers", status, _latency_ms(upstream))
         if status == 401 or status in DECISIONS:
             wanted = "credentials" if route.credentials is None else "other credentials"

@@ -31,7 +31,7 @@ from .configuration import CONFIGURATIONS, immutable_tags
 from .names import DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag, tag_sort
 from .proxied.explaining import ImageExplainer
 from .proxied.keeping import ImageKeeper
-from .proxied.registry_client import api_of
+from .proxied.registry_client import api_of, authorize
 from .proxied.replication import ImageCopies
 from .routes import RegistrySite
 from .saved_images import publish_sent
@@ -119,6 +119,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         install=lambda url, name, version: install_snippets(url, _path_of(url), name, version),
         # registries that want a token answer the version check 401
         probes=lambda url: ((f"{api_of(url)[0]}/", (200, 401)),),
+        authorize=authorize,
         explain=explain,
         refusal=refusal,
         keep_image=keep_image,

@@ -197,6 +197,23 @@ async def test_indexes_without_a_list_are_checked_by_a_page(mirror: Any, path: s
         assert (found["ok"], found["routes"][0]["status"]) == (False, 401)
 
 
+@pytest.mark.parametrize("challenge", ["bearer", "basic"])
+async def test_credentials_of_a_registry_are_checked_as_pulls_use_them(mirror: Any, challenge: str) -> None:
+    with ContainerUpstream(challenge=challenge, credentials="Basic dTpw") as registry:
+        for number, (auth, ok, said) in enumerate(
+            (
+                ({"username": "u", "password": "p"}, True, "it answers"),
+                ({"username": "u", "password": "x"}, False, "refuses the credentials of the route"),
+                (None, challenge == "bearer", "it answers" if challenge == "bearer" else "it wants credentials"),
+            )
+        ):
+            route = {"url": registry.url, "name": "up", **({} if auth is None else {"auth": auth})}
+            config = {"type": "Proxy", "proxy": {"routes": [route]}}
+            await mirror.stack.add_repository(f"images{number}", format="docker", config=config)
+            found = await mirror.stack.ok("POST", f"/repository/main%2Fimages{number}/upstream/check")
+            assert (found["ok"], said in found["routes"][0]["message"]) == (ok, True), found
+
+
 async def test_upstreams_are_for_editors(mirror: Any) -> None:
     await mirror.create()
     await mirror.stack.add_user("bob")

@@ -208,6 +208,21 @@ class UpstreamTokens:
         return token.authorization
 
 
+async def authorize(upstream: Upstream, place: Place, challenge: str | None) -> None:
+    """
+    Check that the credentials of a route are good for a token, with the challenge of its version check.
+
+    :raises UpstreamFailed: they are not, or it wants credentials without a token; see ``renew``
+    """
+    given = place.route.credentials is not None
+    if _find_bearer(challenge) is not None and not given:
+        return  # without credentials it depends on the image
+    try:
+        await UpstreamTokens(lambda: 0.0).renew(upstream, place, "", challenge, None)
+    except NotFound:
+        raise upstream.misconfigured(place.route.about_credentials(given=given)) from None
+
+
 def may_entrust(route: Route, realm: Target) -> bool:
     """
     Whether the credentials of a route may be sent to the token service that its own host has named.
