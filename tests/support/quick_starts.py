@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, patch
 
 import apsw
 import argon2
@@ -53,11 +53,12 @@ def compile_routes() -> None:
 
 
 def make_catalog(folder: Path) -> None:
-    """Make a catalog, whose copies are those of forks of this process."""
+    """Make a catalog, whose copies are those of forks of this process; they log that, and not this."""
+    from pkgrepo.storage.catalog.engine import schema
     from pkgrepo.storage.catalog.engine.connections import open_writer
     from pkgrepo.storage.catalog.engine.sqlite import load_schema, upgrade
 
-    with closing(open_writer(folder / "pkgrepo.db")) as connection:
+    with patch.object(schema, "log_upgrade"), closing(open_writer(folder / "pkgrepo.db")) as connection:
         upgrade(connection, folder / "pkgrepo.db", load_schema())
 
 
