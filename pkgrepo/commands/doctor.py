@@ -24,10 +24,12 @@ from pkgrepo.commands.settings import Sources
 from pkgrepo.commands.terminal import printable
 from pkgrepo.composition.core import KEY_FILE, SPOOL, Core
 from pkgrepo.composition.databases import reading
+from pkgrepo.composition.issuers import make_documents, make_issuers, make_providers
 from pkgrepo.composition.upstreams import upstream_settings
 from pkgrepo.config import Config
-from pkgrepo.errors import DirectoryUnavailable, Invalid, PkgrepoError
+from pkgrepo.errors import DirectoryUnavailable, Invalid, IssuerUnavailable, PkgrepoError
 from pkgrepo.model import Repository, RepositoryType, Storage
+from pkgrepo.oidc.issuers import DISCOVERY
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of
@@ -62,12 +64,12 @@ class Stored:
 
 @click.command(short_help="Check what the server needs, and what is stored")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
-@click.option("--offline", is_flag=True, help="Ask no upstreams, directories and name servers.")
+@click.option("--offline", is_flag=True, help="Ask no upstreams, directories, identity providers and name servers.")
 @click.pass_obj
 def doctor(sources: Sources, *, as_json: bool, offline: bool) -> None:
     """
     Check configuration, rights, disks, clock, memory, database, advisories, buckets, upstreams, directories,
-    certificate and unit.
+    identity providers, certificate and unit.
 
     Prints a line for each, with what to do about it. Nothing is changed, and a server may run. Exit code 1 if there is
     a problem; 0 with warnings alone.
@@ -85,6 +87,7 @@ def doctor(sources: Sources, *, as_json: bool, offline: bool) -> None:
             found.extend(await _names(stored))
             found.extend(await _upstreams(config, stored))
             found.extend(await _directories(config))
+            found.extend(await _issuers(config))
 
     def finish(_result: object) -> None:
         _print(found, as_json=as_json)
@@ -277,4 +280,32 @@ async def _directories(config: Config) -> list[Finding]:
             found.append(Finding(subject, PROBLEM, printable(f"{error.reason} ({url})"), advice))
         finally:
             each.close()
+    return found
+
+
+async def _issuers(config: Config) -> list[Finding]:
+    """Whether identity providers and issuers give their configuration and keys, and know the scopes of the settings."""
+    documents, found = make_documents(config, reactor), []
+    try:
+        asked = [("provider", "oidc", each.issuer, each.scopes) for each in make_providers(config, documents, reactor)]
+        asked += [("issuer", "issuers", each, ()) for each in make_issuers(config, documents, reactor)]
+        for kind, section, issuer, scopes in asked:
+            subject, setting = f"{kind} {issuer.name}", f"auth.{section}.{issuer.name}"
+            try:
+                known = (await issuer.metadata()).get("scopes_supported")
+            except IssuerUnavailable as error:
+                advice = f"check {setting}, and what curl says of {issuer.url.rstrip('/')}{DISCOVERY}"
+                found.append(Finding(subject, PROBLEM, printable(f"{error.reason} ({issuer.url})"), advice))
+                continue
+            missing = [each for each in scopes if isinstance(known, list) and each not in known]
+            if missing:
+                sentence = f"it does not list what is asked for: {', '.join(missing)} ({issuer.url})"
+                advice = f"make these scopes there, or take them out of {setting}.scopes: it may refuse all logins"
+                found.append(Finding(subject, WARNING, sentence, advice))
+            else:
+                found.append(Finding(subject, OK, f"it gives its configuration and keys ({issuer.url})"))
+    except Invalid as error:
+        found.append(Finding("providers", PROBLEM, str(error), "correct the file, or its rights"))
+    finally:
+        await documents.close()
     return found

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies_environment
 
 from attrs import frozen
 
@@ -31,14 +29,11 @@ from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.composition.processes.shared_news import AUDIT, answer_after, make_throttle
 from pkgrepo.config import Config
-from pkgrepo.config.settings import OidcProvider
-from pkgrepo.errors import Invalid
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.management.api.audit_log import AuditFile, AuditLog
 from pkgrepo.oidc.documents import Documents
-from pkgrepo.oidc.issuers import Issuer, Issuers
+from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.oidc.pipelines import PipelineTokens
-from pkgrepo.oidc.providers import Provider, group_name
 from pkgrepo.oidc.sign_on import SignOn
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.people.logins import newest_unlock_id
@@ -46,6 +41,7 @@ from pkgrepo.storage.catalog.people.users import identity_snapshot
 from pkgrepo.storage.catalog.server import settings
 
 from .core import Core
+from .issuers import make_documents, make_issuers, make_providers
 
 
 @frozen(kw_only=True)
@@ -126,21 +122,9 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
             or any(each.link_by_email for each in config.auth.ldap.values())
         ),
     )
-    documents = Documents(
-        [
-            *(each.issuer for each in config.auth.issuers.values()),
-            *(each.issuer for each in config.auth.oidc.values()),
-        ],
-        ca_files=[] if config.proxy.ca_file is None else [config.proxy.ca_file],
-        proxies=getproxies_environment(),
-        reactor=reactor,
-    )
-    issuers = [
-        Issuer(name, each.issuer, _audiences(each.audience, config.server.public_url), documents, reactor, each.kind)
-        for name, each in config.auth.issuers.items()
-    ]
+    documents = make_documents(config, reactor)
     sign_on = SignOn(
-        [_provider(name, each, documents, reactor) for name, each in config.auth.oidc.items()],
+        make_providers(config, documents, reactor),
         documents,
         catalog=catalog,
         box=core.secrets,
@@ -165,7 +149,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         audit_log=audit_log,
         documents=documents,
         pipelines=PipelineTokens(
-            Issuers(issuers, clock),
+            Issuers(make_issuers(config, documents, reactor), clock),
             catalog=catalog,
             registry=core.registry,
             clock=core.clock,
@@ -178,37 +162,6 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
             [*sign_on.sources(), *directories], catalog, now_ms=core.clock.now_ms, copy_entry=audit_log.copy
         ),
     )
-
-
-def _provider(name: str, given: OidcProvider, documents: Documents, reactor: Any) -> Provider:
-    """:raises Invalid: the file of the client's secret cannot be read"""
-    try:
-        file = given.client_secret_file
-        secret = "" if file is None else file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"auth.oidc.{name}.client_secret_file cannot be read: {error}") from None
-    return Provider(
-        name=name,
-        issuer=Issuer(name, given.issuer, [given.client_id], documents, reactor),
-        client_id=given.client_id,
-        secret=secret,
-        scopes=given.scopes,
-        username_claim=given.username_claim,
-        groups_claim=given.groups_claim,
-        admin_groups=frozenset(map(group_name, given.admin_groups)),
-        group_names={group_name(there): here for there, here in given.group_names.items()},
-        auto_create=given.auto_create,
-        link_by_email=given.link_by_email,
-        acr_values=given.acr_values,
-        amr=frozenset(given.amr),
-        logout_ends_tokens=given.logout_ends_tokens,
-    )
-
-
-def _audiences(given: str, public_url: str) -> list[str]:
-    """The audiences of identity tokens: that of the settings, and the one that npm makes of the host."""
-    host = urlsplit(public_url).hostname
-    return [given or public_url, *([f"npm:{host}"] if host else [])]
 
 
 def _audit_file(config: Config) -> Callable[[bytes], None] | None:

@@ -13,6 +13,7 @@ import pytest
 from tests.support.configurations import hosted, proxy
 from tests.support.data_folder import DataFolder, environment_of, tree
 from tests.support.forked_programs import run_pkgrepo
+from tests.support.issuer import listening
 from tests.support.upstreams.npm import NpmUpstream
 
 pytestmark = [
@@ -104,3 +105,24 @@ def test_each_server_of_a_directory_is_asked(tmp_path: Path) -> None:
         ("problem", "it refuses connections (ldaps://127.0.0.1:2)"),
     ], done
     assert "auth.ldap.corp" in found[0]["advice"]
+
+
+def test_identity_providers_and_issuers_are_asked(tmp_path: Path) -> None:
+    with listening() as issuer, listening() as other:
+        issuer.metadata["scopes_supported"] = other.metadata["scopes_supported"] = ["openid", "profile", "email"]
+        client = 'client_id = "us"\n'
+        (tmp_path / "pkgrepo.toml").write_text(
+            f'[auth.oidc.good]\nissuer = "{issuer.url}"\n{client}'
+            f'[auth.oidc.scoped]\nissuer = "{other.url}"\n{client}scopes = ["openid", "groups"]\n'
+            f'[auth.oidc.typo]\nissuer = "{issuer.url}/"\n{client}'
+            '[auth.issuers.gone]\nissuer = "http://127.0.0.1:1"\naudience = "x"\n'
+        )
+        environ = environment_of(DataFolder(tmp_path / "data"))
+        done = run_pkgrepo("--config", "pkgrepo.toml", "doctor", "--json", environ=environ, folder=tmp_path)
+    found = {each["subject"]: each for each in json.loads(done.stdout)}
+    assert found["provider good"]["state"] == "ok", done
+    assert found["provider scoped"]["state"] == "warning"
+    assert "it does not list what is asked for: groups" in found["provider scoped"]["sentence"]
+    assert "names another issuer than the settings do" in found["provider typo"]["sentence"]
+    assert "/.well-known/openid-configuration" in found["provider typo"]["advice"]
+    assert found["issuer gone"]["sentence"] == "it refuses connections (http://127.0.0.1:1)"
