@@ -302,8 +302,10 @@ class WebhookSender(Service):
             reason = "its receiver answered 410: it wants no events any more"
         elif hook.failing_since is not None and now - hook.failing_since >= LONGEST_FAILING:
             reason = f"every attempt has failed for {LONGEST_FAILING.days} days; the last time {outcome.error}"
-        if reason:
-            await self._catalog.write(webhooks.disable_webhook, hook.id, reason, self._clock.now_ms())
+        if not reason:
+            return
+        switched: bool = await self._catalog.write(webhooks.disable_webhook, hook.id, reason, self._clock.now_ms())
+        if switched:
             log.warn("webhook {name} was switched off: {reason}", name=hook.name, reason=reason)
 
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.interfaces import Transaction
-from pkgrepo.storage.catalog.server import webhook_deliveries
+from pkgrepo.storage.catalog.server import webhook_deliveries, webhooks
 from tests.support.inprocess_server import Provoked, turn, until
 from tests.support.memory_server import Stack
 from tests.support.receivers import Message, Receiver
@@ -176,6 +176,9 @@ async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_i
         await turn()
     assert (shown["active"], "410" in shown["disabled_reason"], len(receiver.of("/gone"))) == (False, True, 1)
     assert [each["action"] for each in await server.audited(action="webhook.disable")] == ["webhook.disable"]
+    catalog = server.assembly.core.catalog
+    found = await catalog.look(webhooks.find_webhook, gone["id"])
+    assert not await catalog.write(webhooks.disable_webhook, found.id, "another delivery has ended, too", 1)
     checks = (await server.call("GET", "/readyz")).json["checks"]
     assert checks["webhooks"] == "switched off because their receivers failed: hook /gone"
     again = await server.ok("POST", f"{SYSTEM}/{refusing['id']}/deliveries/{only['id']}/redeliver")

@@ -128,19 +128,24 @@ def update_webhook(tx: Transaction, uid: str, *, now_ms: int, **changes: Unpack[
     return get_webhook(tx, uid)
 
 
-def disable_webhook(tx: Transaction, webhook_id: int, reason: str, now_ms: int) -> None:
-    """Switch a webhook off for a reason that admins find in it, in the audit log and in an event."""
+def disable_webhook(tx: Transaction, webhook_id: int, reason: str, now_ms: int) -> bool:
+    """
+    Switch a webhook off for a reason that admins find in it, in the audit log and in an event.
+
+    Returns False if it is off already: several of its deliveries may end at a time.
+    """
     if not tx.execute(
         "UPDATE webhook SET active = 0, disabled = ?, updated_at = ? WHERE id = ? AND active = 1",
         (reason, now_ms, webhook_id),
     ):
-        return
+        return False
     _give_up(tx, webhook_id, "the webhook was switched off")
     found = existing(find(tx, _webhook, f"{_WEBHOOK} WHERE id = ?", (webhook_id,)), "webhook", str(webhook_id))
     detail = {"name": found.name, "id": found.uid, "reason": reason}
     append_server_event(tx, "webhook.disabled", detail, SYSTEM, now_ms)
     append_entry(tx, Entry(SYSTEM, "webhook.disable", found.name, OK, detail), now_ms)
     bump_config_serial(tx)
+    return True
 
 
 def remove_webhook(tx: Transaction, uid: str) -> None:
