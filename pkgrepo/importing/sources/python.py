@@ -68,8 +68,11 @@ class PythonIndex:
         self._index = ""
 
     async def names(self) -> AsyncIterator[str]:
-        """The projects that the index lists."""
-        content, _ = await self._read("")
+        """The projects that the index lists. :raises Invalid: it has no list"""
+        try:
+            content, _ = await self._read("")
+        except NotFound:
+            raise Invalid("the index does not list its projects: give their names", "/names") from None
         for each in await self._site.pools.cpu(_names_in, content):
             yield each
 

@@ -147,6 +147,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     for format_name in ("python", "npm", "maven"):
         names = (*MANAGERS, "there", "here", "counted", "moved")
         settings += hosted(format_name, *(f"{each}-{format_name}" for each in names))
+    settings += hosted("python", "named-python")
     settings += hosted("docker", "harbor", "gitea-docker", "counted-docker", "moved-docker")
     with running(tmp_path_factory.mktemp("server"), settings) as started:
         yield started
@@ -177,6 +178,15 @@ def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
     served = client.get(f"/repositories/main/{manager}-npm/@team/util").json["versions"]["1.2.0"]
     assert (served["deprecated"], served["os"], served["hasInstallScript"]) == ("use other", ["linux"], True)
     assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
+
+
+def test_an_index_without_a_list_is_taken_in_by_names(client) -> None:
+    pages = {path: page for path, page in python_pages("").items() if path != "/simple/"}
+    with stub(pages) as url:
+        asked = {"kind": "python", "source": url, "into": "main/named-python"}
+        reply = client.post_json("/api/import?wait=300", asked)
+        assert (reply.status >= 400, "give their names" in reply.text) == (True, True)
+        assert counts(take(client, "python", url, "main/named-python", names=["team.lib"])) == (1, 0, 0)
 
 
 def test_credentials_that_are_missing_or_wrong_are_those_of_the_import(client) -> None:
