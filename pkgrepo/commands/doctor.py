@@ -42,8 +42,7 @@ from pkgrepo.startup.host_checks import OK, PROBLEM, WARNING, Finding, host_find
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.advisories import AdvisoryLoad, find_load
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
-from pkgrepo.storage.catalog.engine.schema import load_schema, schema_version
-from pkgrepo.storage.catalog.rows import scalar
+from pkgrepo.storage.catalog.engine.schema import find_damage, load_schema, schema_version
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.server.storages import list_storages
 from pkgrepo.storage.secret_box import KEY_BYTES, SecretBox
@@ -137,9 +136,9 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
             stored.repositories = all_repositories(catalog)
             if stored.schema == known:  # older ones have no table of them
                 stored.advisories = find_load(catalog)
-            if config.database_path is not None and (damage := scalar(catalog, "PRAGMA quick_check(1)")) != "ok":
-                sentence = f"{config.database_path} is damaged: {str(damage).splitlines()[-1]}"
-                return [Finding("database", PROBLEM, sentence, DAMAGED)]
+            damage = find_damage(catalog) if config.database_path is not None else ""
+            if damage:
+                return [Finding("database", PROBLEM, f"{config.database_path} is damaged: {damage}", DAMAGED)]
     except CatalogUnusable as error:
         advice = DAMAGED if "malformed" in str(error) else "check database.url, the password and the rights"
         return [Finding("database", PROBLEM, str(error), advice)]

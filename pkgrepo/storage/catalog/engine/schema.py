@@ -166,3 +166,9 @@ def schema_version(r: Reader, *, is_sqlite: bool) -> int | None:
     """The schema of a catalog that is only read; None if PostgreSQL has a catalog without one."""
     version = scalar(r, "PRAGMA user_version" if is_sqlite else "SELECT version FROM catalog_state")
     return None if version is None else int(str(version))
+
+
+def find_damage(r: Reader) -> str:
+    """The first damage in the file of a catalog, all of which is read; empty without any."""
+    found = str(scalar(r, "PRAGMA quick_check(1)"))
+    return "" if found == "ok" else found.splitlines()[-1]
