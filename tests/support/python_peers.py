@@ -16,6 +16,8 @@ from tests.support.timeouts import TIMEOUT_S
 
 DEVPI_USER = "tests"
 DEVPI_PASSWORD = "an index for tests"
+# devpi derives the key of its tokens with 8 s of processor time otherwise, at each start.
+DEVPI_COSTS = ("--argon2-time-cost", "1", "--argon2-memory-cost", "1024", "--argon2-parallelism", "1")
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def devpi(folder: Path, files: Path) -> Iterator[str]:
     environ = client_environment(folder / "home")
     run_client([client("devpi", "devpi-init"), "--no-root-pypi", "--serverdir", state], environ=environ, folder=folder)
     command = [client("devpi", "devpi-server"), "--serverdir", state, "--host", "127.0.0.1", "--port", str(port)]
-    with peer_process([*command, "--offline-mode"], folder, f"{url}/+api"):
+    with peer_process([*command, "--offline-mode", *DEVPI_COSTS], folder, f"{url}/+api"):
         _make_index(url)
         index = f"{url}/{DEVPI_USER}/dev"
         login = ["-u", DEVPI_USER, "-p", DEVPI_PASSWORD]
