@@ -35,7 +35,7 @@ log = Logger()
 
 CHECKED_S: Final = 86_400  # seconds between two checks of a person
 CHECKED_AT_A_TIME: Final = 250  # people of one provider in one run; there is one each hour
-MOST_FAILURES: Final = 3  # of a provider in succession, after which it is asked again at the next run
+MOST_FAILURES: Final = 10  # of a provider in succession, after which it is asked again at the next run
 MOST_GROUPS: Final = 500  # of a person that are looked at
 MOST_TEXT: Final = 200  # characters of a name
 

@@ -144,8 +144,9 @@ async def test_people_about_whom_there_is_an_error_keep_no_others_from_being_che
     check = DailyCheck([directory], catalog, now_ms=lambda: now_ms[0], copy_entry=entries.append)
     await check.run()
     assert sorted(each.object for each in entries) == ["cid", "dan"]
-    directory.troubles = {f"id={name}" for name in (*names, "eve", "fay")}
-    for name in ("eve", "fay"):
+    more = [f"p{number}" for number in range(MOST_FAILURES)]
+    directory.troubles = {f"id={name}" for name in (*names, *more)}
+    for name in more:
         await log_in(catalog, make_person(name))
     directory.asked.clear()
     now_ms[0] += DAY_MS

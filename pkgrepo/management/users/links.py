@@ -24,7 +24,7 @@ from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import Password
 from pkgrepo.model import User, UserKind
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.storage.catalog.people.linked_identities import has_linked
+from pkgrepo.storage.catalog.people.linked_identities import issuers_of
 from pkgrepo.storage.catalog.people.one_time_links import USED, add_link, find_link_user, remove_link, use_link
 from pkgrepo.storage.catalog.people.users import password_hash
 
@@ -120,15 +120,15 @@ async def check_logs_in_here(call: Call, user: User) -> bool:
 
     :raises Conflict: there is none, because the user logs in at a provider
     """
-    has_password, elsewhere = await call.catalog.look(_ways_in, user.id)
+    has_password, elsewhere = await call.catalog.look(ways_in, user.id)
     if elsewhere and not has_password:
         raise Conflict(f"{user.username} logs in at a provider, and has no password here")
     return has_password
 
 
-def _ways_in(r: Reader, user_id: int) -> tuple[bool, bool]:
-    """Whether a user has a password, and whether the user logs in at a provider."""
-    return bool(password_hash(r, user_id)), has_linked(r, user_id)
+def ways_in(r: Reader, user_id: int) -> tuple[bool, list[str]]:
+    """Whether a user has a password here, and the issuers of the links of the user."""
+    return bool(password_hash(r, user_id)), issuers_of(r, user_id)
 
 
 def _hash(secret: str) -> bytes:

@@ -13,15 +13,13 @@ from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import IdentityRefused
 from pkgrepo.gateway.callers.browsers import cookie_field, login_cookie, login_cookie_field
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
-from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.users.links import ways_in
 from pkgrepo.management.users.permissions import find_user
 from pkgrepo.oidc.sign_on import PATIENCE_S
-from pkgrepo.storage.catalog.people.linked_identities import issuers_of
-from pkgrepo.storage.catalog.people.users import password_hash
 
 FORM_LIMIT: Final = 64 * 1024  # bytes
 MOST_TARGET: Final = 1000  # characters of a page's path
@@ -156,14 +154,10 @@ async def log_out_by_provider(call: Call, provider: str) -> None:
 
 
 async def _methods(call: Call, user_id: int) -> LoginMethods:
-    has_password, issuers = await call.catalog.look(_ways_in, user_id)
+    has_password, issuers = await call.catalog.look(ways_in, user_id)
     directories = [each.removeprefix(LDAP) for each in issuers if each.startswith(LDAP)]
     providers = [call.services.sign_on.name_of(each) for each in issuers if not each.startswith(LDAP)]
     return LoginMethods(password=has_password, providers=sorted(providers), directories=sorted(directories))
-
-
-def _ways_in(r: Reader, user_id: int) -> tuple[bool, list[str]]:
-    return bool(password_hash(r, user_id)), issuers_of(r, user_id)
 
 
 def _redirect_uri(call: Call, provider: str) -> str:

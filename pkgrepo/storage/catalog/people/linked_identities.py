@@ -68,11 +68,6 @@ def find_linked(r: Reader, issuer: str, subject: str) -> LinkedIdentity | None:
     return find(r, _linked, f"{_SELECT} WHERE issuer = ? AND subject = ?", (issuer, subject))
 
 
-def has_linked(r: Reader, user_id: int) -> bool:
-    """Whether a user logs in at a provider."""
-    return r.one("SELECT 1 FROM linked_identity WHERE user_id = ? LIMIT 1", (user_id,)) is not None
-
-
 def issuers_of(r: Reader, user_id: int) -> list[str]:
     """The issuers of the links of a user."""
     return column(r, "SELECT DISTINCT issuer FROM linked_identity WHERE user_id = ?", (user_id,))
