@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.names import collapse
 from pkgrepo.importing.items import Fact, Facts, Source
 from pkgrepo.importing.sources.described import PROTOCOLS, Described, Once, digests_of, objects_of, text_of, time_ms
@@ -76,9 +77,13 @@ class _Components:
         token = ""
         while True:
             more = f"&continuationToken={quote(token, safe='')}" if token else ""
-            page = await self._site.json(
-                f"{self._site.url}/service/rest/v1/components?repository={quote(self._repository, safe='')}{more}"
-            )
+            address = f"/service/rest/v1/components?repository={quote(self._repository, safe='')}{more}"
+            try:
+                page = await self._site.json(f"{self._site.url}{address}")
+            except NotFound:
+                raise Invalid(
+                    "it has no such repository, or is no Nexus 3: of Nexus 2 take the address of the repository (maven)"
+                ) from None
             for each in objects_of(page.get("items") if isinstance(page, dict) else None):
                 yield each
             token = text_of(page.get("continuationToken")) if isinstance(page, dict) else ""

@@ -180,6 +180,13 @@ def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
     assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
 
 
+def test_a_server_without_the_api_of_nexus_3_is_said_to_be_none(client) -> None:
+    with stub({}) as url:
+        asked = {"kind": "nexus", "source": url, "into": "main/nexus-maven", "repositories": ["releases"]}
+        reply = client.post_json("/api/import?wait=300", asked)
+        assert (reply.status >= 400, "is no Nexus 3" in reply.text) == (True, True)
+
+
 def test_an_index_without_a_list_is_taken_in_by_names(client) -> None:
     pages = {path: page for path, page in python_pages("").items() if path != "/simple/"}
     with stub(pages) as url:
