@@ -85,15 +85,18 @@ def configure_repository(
     config: Config,
     settings: Config,
     now_ms: int,
+    then: Callable[[Transaction, Repository, int], None] | None = None,
 ) -> Repository:
     """
-    Change the configuration of a repository; its companions follow.
+    Change the configuration of a repository; its companions follow, and what ``then`` writes.
 
     :raises Invalid: the members of a virtual repository are wrong
     """
     _check(tx, config, repository.format, repository.uid)
     changed = repositories.update_repository(tx, repository.id, config=config, settings=settings, now_ms=now_ms)
     companions.ensure(tx, changed, now_ms)
+    if then is not None:
+        then(tx, changed, now_ms)
     return changed
 
 

@@ -164,7 +164,8 @@ class StoredFormat:
     those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large.
     ``join_staged`` prepares, from the services, the target and the hosted repository of a stage, the content, and the
     received bytes of the request, which plain files of a stage an approval joins with those of the target. ``compact``
-    is a write command that writes the lists of a hosted repository anew, if they also grow when something is removed.
+    is a write command that writes the lists of a hosted repository anew, if they also grow when something is removed;
+    it is also run after a change of the settings named by ``list_settings``, on which these lists depend.
     """
 
     name: str
@@ -190,3 +191,4 @@ class StoredFormat:
     restore_lists: Callable[[Reader, Repository], Sequence[Made]] | None = None
     join_staged: Callable[[Any, Repository, Repository, Sequence[StageItem], Any], Awaitable[Joined]] | None = None
     compact: Callable[[Transaction, Repository, int], None] | None = None
+    list_settings: frozenset[str] = frozenset()

@@ -37,9 +37,9 @@ class CompactIndex(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     The compact index.
 
     ``created_at`` puts the time of publication into the lines of ``/info``, for clients that wait before they use a new
-    version; after a change of it, ``pkgrepo compact`` writes the list ``/versions`` anew. With ``drop_yanked`` a gem
-    without versions vanishes from ``/versions`` at once, and its ``/info`` is 404; a Bundler that has cached the old
-    list then fails.
+    version; after a change of it the list ``/versions`` is written anew, which has the digests of these documents. With
+    ``drop_yanked`` a gem without versions vanishes from ``/versions`` at once, and its ``/info`` is 404; a Bundler that
+    has cached the old list then fails.
     """
 
     created_at: Annotated[bool, meaning("List when each version was published.")] = True

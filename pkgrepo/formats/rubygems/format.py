@@ -70,6 +70,7 @@ def ruby() -> Format:
             restored_document(*each) for each in restore_lists(reader, repository.id)
         ],
         compact=compact_versions,
+        list_settings=frozenset({"compact_index"}),
         probes=gem_server_probes,
         dated=True,
         caches={**caches.info.caches("gems"), "groups of lists of gems": GEM_LISTS.renderer.cache},

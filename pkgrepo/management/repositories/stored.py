@@ -257,6 +257,7 @@ async def replace(call: Call, repository: Repository, config: dict[str, Any], pr
         if not changed:
             call.audited = True
             return repository
+        format_, is_hosted = call.services.formats[repository.format], repository.type is RepositoryType.HOSTED
         shown = whole(call, repository), whole(call, evolve(repository, config=fixed, settings=settings))
         result: Repository = await call.write(
             call.entry(detail=_difference(changed, *shown)),
@@ -266,6 +267,7 @@ async def replace(call: Call, repository: Repository, config: dict[str, Any], pr
             config=fixed,
             settings=settings,
             now_ms=call.now_ms,
+            then=format_.compact if is_hosted and format_.list_settings.intersection(changed) else None,
         )
     call.services.on_change(result)
     await try_routes(call, result)

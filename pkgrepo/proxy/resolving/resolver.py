@@ -240,7 +240,7 @@ class Resolver:
             repository=repository,
             key=key,
             package=package,
-            stamp=serial,
+            stamp=(serial, repository.updated_at),  # that of its configuration, on which documents depend
             serial=serial,
             modified_s=modified_s,
             expires_s=0,

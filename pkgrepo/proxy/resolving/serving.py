@@ -37,8 +37,8 @@ class HostedMember:
 
     @property
     def stamp(self) -> tuple[Hashable, ...]:
-        """Differs whenever what is shown has changed."""
-        return self.repository.id, self.serial, *_stamp(self.judge, self.opens_ms)
+        """Differs whenever what is shown has changed, also by the configuration."""
+        return self.repository.id, self.serial, self.repository.updated_at, *_stamp(self.judge, self.opens_ms)
 
     @property
     def expires_ms(self) -> int | None:

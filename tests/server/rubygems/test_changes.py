@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
 
 from tests.support.gems import make_gem
 from tests.support.http_client import form_body
+from tests.support.proxied import answered
 
 pytestmark = pytest.mark.server
 
@@ -108,6 +110,17 @@ def test_a_yank_by_the_api_hides_the_files_too(push, rb, api):
     assert statuses(rb, "managed-yank-1.0") == [404, 404]
     assert api.post_json(f"{address}/unyank", {}).status == 200
     assert statuses(rb, "managed-yank-1.0") == [200, 200]
+
+
+def test_the_list_has_the_digests_of_documents_also_after_a_change_of_these(push, api, repository):
+    """Pulp refuses those that differ, and Bundler fetches them each time."""
+    plain = repository("plain-lines")
+    assert push("dated", "1.0", plain).status == 200
+    for dated in (False, True, False):
+        settings = {"type": "Hosted", "compact_index": {"created_at": dated}}
+        assert api.post_json("/repository/main%2Fplain-lines/config", settings, "PUT").status == 200
+        info = answered(plain, "/info/dated", lambda reply, dated=dated: (b"created_at" in reply.body) is dated)
+        assert plain.get("/versions").body.endswith(f"\ndated 1.0 {hashlib.md5(info.body).hexdigest()}\n".encode())
 
 
 def test_a_deleted_version_is_burned_also_when_it_was_yanked(push, rb, api, repository):
