@@ -1,6 +1,7 @@
 // An OpenID Connect provider for tests: node identity_provider.mjs MODULE PORT CLIENT SECRET SERVER
 // Everybody whose name is typed may log in; the claims of a person are made of the name.
-// GET /test/rotate replaces its keys, GET /test/remove?NAME forgets a person.
+// GET /test/rotate signs with a new key from then on; the ones before stay listed, since a server may ask for the keys
+// only after several rotations. GET /test/remove?NAME forgets a person.
 import { generateKeyPairSync, randomUUID } from "node:crypto"
 import { createServer } from "node:http"
 
@@ -9,12 +10,13 @@ const { default: Provider } = await import(module)
 const { default: MemoryAdapter } = await import(module.replace(/index\.js$/, "adapters/memory_adapter.js"))
 const issuer = `http://127.0.0.1:${port}`
 const removed = new Set()
+const keys = []
 let handle
 
 function rotate() {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
-  const key = { ...privateKey.export({ format: "jwk" }), kid: randomUUID(), alg: "RS256", use: "sig" }
-  handle = new Provider(issuer, { ...configuration, jwks: { keys: [key] } }).callback()
+  keys.unshift({ ...privateKey.export({ format: "jwk" }), kid: randomUUID(), alg: "RS256", use: "sig" })
+  handle = new Provider(issuer, { ...configuration, jwks: { keys: [...keys] } }).callback()
 }
 
 class Kept extends MemoryAdapter {} // with one store for all providers, so that what is begun goes on with other keys
