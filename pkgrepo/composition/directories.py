@@ -59,6 +59,7 @@ def _make(name: str, given: LdapDirectory, config: Config, reactor: Any) -> Dire
         username_attribute=given.username_attribute,
         name_attribute=given.name_attribute,
         email_attribute=given.email_attribute,
+        tells_email=given.link_by_email or not config.auth.links_by_email,
         id_attribute=given.id_attribute,
         group_attribute=given.group_attribute,
         group_names=given.group_names,

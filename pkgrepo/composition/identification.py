@@ -117,10 +117,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         now_ms=core.clock.now_ms,
         token_max_days=config.auth.token_max_days,
         copy_entry=audit_log.copy,
-        own_email=not (
-            any(each.link_by_email for each in config.auth.oidc.values())
-            or any(each.link_by_email for each in config.auth.ldap.values())
-        ),
+        own_email=not config.auth.links_by_email,
     )
     documents = make_documents(config, reactor)
     sign_on = SignOn(

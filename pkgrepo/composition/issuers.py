@@ -37,10 +37,11 @@ def make_issuers(config: Config, documents: Documents, reactor: Any) -> list[Iss
 
 def make_providers(config: Config, documents: Documents, reactor: Any) -> list[Provider]:
     """The providers at which people log in. :raises Invalid: the file of a client's secret cannot be read"""
-    return [_provider(name, each, documents, reactor) for name, each in config.auth.oidc.items()]
+    links = config.auth.links_by_email
+    return [_provider(name, each, documents, reactor, links=links) for name, each in config.auth.oidc.items()]
 
 
-def _provider(name: str, given: OidcProvider, documents: Documents, reactor: Any) -> Provider:
+def _provider(name: str, given: OidcProvider, documents: Documents, reactor: Any, *, links: bool) -> Provider:
     """:raises Invalid: the file of the client's secret cannot be read"""
     try:
         file = given.client_secret_file
@@ -59,6 +60,7 @@ def _provider(name: str, given: OidcProvider, documents: Documents, reactor: Any
         group_names={group_name(there): here for there, here in given.group_names.items()},
         auto_create=given.auto_create,
         link_by_email=given.link_by_email,
+        tells_email=given.link_by_email or not links,
         acr_values=given.acr_values,
         amr=frozenset(given.amr),
         logout_ends_tokens=given.logout_ends_tokens,

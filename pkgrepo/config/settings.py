@@ -381,6 +381,12 @@ class Auth(Section, frozen=True):
         meaning("directories that check the passwords of people, asked in this order (LDAP, Active Directory)"),
     ] = field(default_factory=dict)
 
+    @property
+    def links_by_email(self) -> bool:
+        """Whether the e-mail address of an account decides who may log in to it, so that only the trusted say it."""
+        providers, directories = self.oidc.values(), self.ldap.values()
+        return any(each.link_by_email for each in providers) or any(each.link_by_email for each in directories)
+
 
 class Limits(Section, frozen=True):
     """Limits per client."""

@@ -88,7 +88,11 @@ _STATES: Final = ("userAccountControl", "accountExpires", "nsAccountLock", "pwdA
 
 @frozen(kw_only=True)
 class Layout:
-    """Where a directory has what; the names of attributes, and the filters of people and groups."""
+    """
+    Where a directory has what; the names of attributes, and the filters of people and groups.
+
+    Without ``tells_email`` its addresses are not those of accounts.
+    """
 
     user_base: str
     group_base: str
@@ -102,6 +106,7 @@ class Layout:
     group_attribute: str
     admin_groups: frozenset[str]
     group_names: Mapping[str, str] = Factory(dict)
+    tells_email: bool = True
 
 
 @frozen(kw_only=True)
@@ -220,7 +225,7 @@ class Directory:
             self._subject(entry),
             username=entry.text(layout.username_attribute),
             name=entry.text(layout.name_attribute),
-            email=entry.text(layout.email_attribute),
+            email=entry.text(layout.email_attribute) if layout.tells_email else "",
             groups=await self._groups(connection, entry),
             group_names=layout.group_names,
             admin_groups=layout.admin_groups,

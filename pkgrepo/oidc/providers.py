@@ -26,7 +26,7 @@ class Provider:
 
     A login must be in one of the authentication contexts ``acr_values``, and have used one of the methods ``amr``,
     where there are any. With ``logout_ends_tokens`` its logout tokens also end access tokens. ``group_names`` are names
-    of groups here by those there.
+    of groups here by those there. Without ``tells_email`` its addresses are not those of accounts.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Provider:
     admin_groups: frozenset[str]
     auto_create: bool
     link_by_email: bool
+    tells_email: bool = True
     group_names: Mapping[str, str] = Factory(dict)
     acr_values: Sequence[str] = ()
     amr: frozenset[str] = frozenset()
@@ -121,13 +122,14 @@ async def ask_userinfo(
 def person_of(provider: Provider, token: IdentityToken, claims: Mapping[str, Any]) -> Person:
     """What the claims of a verified identity token, and of userinfo, say of a person."""
     groups = claims.get(provider.groups_claim)
+    has_email = provider.tells_email and claims.get("email_verified") is True
     names = [group_name(each) for each in groups if isinstance(each, str)] if isinstance(groups, list) else []
     return make_person(
         token.issuer,
         token.subject,
         username=claims.get(provider.username_claim),
         name=claims.get("name"),
-        email=claims.get("email") if claims.get("email_verified") is True else "",
+        email=claims.get("email") if has_email else "",
         groups=names,
         group_names=provider.group_names,
         admin_groups=provider.admin_groups,

@@ -255,6 +255,17 @@ def test_only_a_verified_address_links_an_account(scene: Scene) -> None:
     assert carl.post_json("/user/me", {"email": "ann@corp.example"}, "PATCH").status == 403, "it decides who logs in"
 
 
+def test_where_addresses_decide_who_logs_in_only_the_providers_that_they_are_trusted_with_tell_them(
+    scene: Scene,
+) -> None:
+    told = {"email": "nora@corp.example", "email_verified": True}
+    for _ in range(2):
+        assert scene.log_in_strongly("mona", acr="gold", amr=["otp"], **told).status_code == 303
+        assert scene.user("mona")["email"] == ""
+    nora = scene.log_in(person("nora", **told))
+    assert scene.whoami(nora)["username"] == "nora", "mona is somebody else"
+
+
 def test_answers_that_this_browser_did_not_ask_for_are_refused(scene: Scene) -> None:
     mallory, victim = scene.browser(), scene.browser()
     answer = scene.issuer.approve(scene.begin(mallory), person("mallory"))

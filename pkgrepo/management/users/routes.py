@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from pkgrepo.auth.login.identities import check_username
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, USER_MANAGERS, check_no_bearer
+from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, USER_MANAGERS, check_no_bearer, is_full_admin
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_subject, parse_actions
 from pkgrepo.management.api.pages import Page
@@ -196,7 +196,7 @@ async def set_password(call: Call, body: PasswordSet, id: str) -> None:
     user = await find_manageable(call, id)
     if user.kind is UserKind.SERVICE and body.password is not None:
         raise Conflict(f"{user.username} is a service: it has tokens and no password")
-    if body.password is not None and not call.identity.admin:
+    if body.password is not None and not is_full_admin(call.identity):
         await check_logs_in_here(call, user)
     hashed = await _hash(call, body.password, user.username)
     await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)

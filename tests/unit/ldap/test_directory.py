@@ -183,6 +183,12 @@ async def refusals(connection, password="guess"):
     return [each for each in events if "why" in each]
 
 
+@pytest.mark.parametrize("tells", [True, False])
+async def test_an_address_is_told_where_the_directory_is_trusted_with_it(*, tells):
+    found = await directory(StubConnection(mail=b"ann@corp"), tells_email=tells).log_in("ann", "words")
+    assert found.email == ("ann@corp" if tells else "")
+
+
 async def test_an_entry_without_an_id_logs_nobody_in():
     for given in (None, b"x" * 300):
         with pytest.raises(DirectoryUnavailable, match="has no id"):

@@ -110,6 +110,8 @@ async def test_people_of_a_provider_get_no_password_beside_it(stack: Stack) -> N
     assert (await stack.api("PUT", "/users/ida/password", {"password": None}, who="uma")).status == 204
     methods = {"password": False, "providers": ["https://login.example"], "directories": []}
     assert await stack.ok("GET", "/users/ida/login-methods", who="uma") == methods
+    narrow = await stack.token(scopes=["users"])
+    assert (await stack.api("PUT", "/users/ida/password", given, who=narrow)).status == 409, "it has no admin's rights"
     assert (await stack.api("PUT", "/users/ida/password", given)).status == 204, "an admin has decided so"
     assert (await stack.api("PUT", "/users/ida/password", given, who="uma")).status == 204, "it is one of many now"
     stack.set_password("ida", NEW)

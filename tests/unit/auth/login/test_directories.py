@@ -46,6 +46,7 @@ class StubDirectory:
             name=username.title(),
             email=f"{username}@corp.example",
             groups=self.groups,
+            group_names={},
             admin_groups=["chiefs"],
         )
 
