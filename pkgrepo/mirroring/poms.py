@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.upload.pom import Pom, read_pom
 from pkgrepo.mirroring.locks.others import artifact_stem
 from pkgrepo.mirroring.locks.wanted import Wanted
 
-MOST_POMS: Final = 20_000  # that are read for one mirror
-MOST_PARENTS: Final = 50  # of a POM; Maven has no limit, and refuses circles
+# Whoever published one of the artifacts decides how many others its POM names, and how large these are.
+MOST_POMS: Final = 20_000  # that are read for one mirror, and that are told
+MOST_BYTES: Final = 256 * 1024 * 1024  # of those that are read; 20 KB is a large one
+MOST_PARENTS: Final = 50  # of a POM, and turns of asking for more; Maven has no limit, and refuses circles
 _PROPERTY: Final = re.compile(r"\$\{([^${}]{1,200})\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
@@ -30,27 +32,39 @@ class NeededPoms:
 
     _poms: dict[str, Pom] = field(factory=dict, init=False)
     _told: set[str] = field(factory=set, init=False)
+    _size: int = field(default=0, init=False)
+    _named: int = field(default=0, init=False)
+    _turns: int = field(default=0, init=False)
 
     def add(self, path: str, content: bytes) -> None:
         """Add a POM. One that cannot be read needs nothing."""
         self._told.add(path)
-        if len(self._poms) >= MOST_POMS:
+        self._size += len(content)
+        if len(self._poms) >= MOST_POMS or self._size > MOST_BYTES:
             return
         try:
             pom = read_pom(content)
         except Invalid:
             return
         if pom is not None:
-            self._poms[path] = pom
+            self._poms[path] = evolve(pom, description="", licenses=(), developers=(), dependencies=(), links={})
 
     def needed(self) -> list[Wanted]:
-        """The POMs that are needed, as far as that is known now, without those that were added or told before."""
-        found = {}
+        """
+        The POMs that are needed, as far as that is known now, without those that were added or told before.
+
+        None after many turns: each of them may name one more, without an end.
+        """
+        found: dict[str, Wanted] = {}
+        self._turns += 1
+        if self._turns > MOST_PARENTS:
+            return []
         for pom in self._poms.values():
             for each in self._needed_by(pom):
-                if each.file not in self._told:
+                if each.file not in self._told and self._named + len(found) < MOST_POMS:
                     found[each.file] = each
         self._told.update(found)
+        self._named += len(found)
         return list(found.values())
 
     def _needed_by(self, pom: Pom) -> Iterator[Wanted]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pkgrepo.mirroring import poms
 from pkgrepo.mirroring.poms import NeededPoms
 from tests.support.maven_files import make_pom
 from tests.support.memory_server import running_stacks
@@ -39,6 +42,25 @@ def test_versions_of_imports_are_properties_also_of_parents() -> None:
     needed.add(path("com.example", "top"), pom("top", more=properties))
     assert files(needed) == [path("org.bom", "bom", "4.2")]
     assert files(needed) == [], "each is told once"
+
+
+def test_poms_without_an_end_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each names one more, or thousands that are not there: that is bounded, in time and in memory."""
+    chain, told = NeededPoms(), 0
+    found = [path("com.example", "p0")]
+    while found:
+        chain.add(found[0], pom(f"p{told}", parent=f"p{told + 1}"))
+        found, told = files(chain), told + 1
+        assert told <= 60
+    monkeypatch.setattr(poms, "MOST_POMS", 10)
+    many = NeededPoms()
+    many.add(path("com.example", "app"), pom("app", more="".join(IMPORT.format(each) for each in range(200))))
+    assert len(files(many)) == 10
+    assert not files(many)
+    monkeypatch.setattr(poms, "MOST_BYTES", 10)
+    large = NeededPoms()
+    large.add(path("com.example", "app"), pom("app", parent="top"))
+    assert not files(large)
 
 
 def test_what_is_no_coordinate_is_left_out() -> None:
