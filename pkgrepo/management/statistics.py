@@ -257,7 +257,7 @@ async def show_repository_statistics(call: Call) -> RepositoryStats:
             )
             for each in found.top
         ],
-        warnings=warnings_of(call, repository),
+        warnings=warnings_of(call, repository, names_rules=True),
         gc=None if job is None else job_record(job, repository),
     )
 

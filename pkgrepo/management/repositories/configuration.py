@@ -112,7 +112,7 @@ async def _replace_part(call: Call, repository: Repository, key: str, value: Any
 
 
 def _with_warnings(call: Call, repository: Repository, answer: Any) -> Any:
-    warnings = warnings_of(call, repository)
+    warnings = warnings_of(call, repository, names_rules=True)
     return {**answer, WARNINGS: warnings} if warnings and isinstance(answer, dict) else answer
 
 

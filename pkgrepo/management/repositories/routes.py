@@ -276,6 +276,7 @@ async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
     record.takes_files = await takes_files(call, repository)
     record.quota = (await call.catalog.look(quotas.limits_of, QuotaKind.REPOSITORY, repository.id)).bytes
     record.actions = [each.value for each in Action if await call.may(each, repository)]
+    record.warnings = warnings_of(call, repository, names_rules=Action.EDIT.value in record.actions)
     return record
 
 

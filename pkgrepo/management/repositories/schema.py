@@ -93,6 +93,7 @@ class RepositoryRecord(Record):
 
     measured = frozenset(
         {
+            "warnings",
             "actions",
             "takes_files",
             "upstream_state",

@@ -55,8 +55,13 @@ def pointing_into(pointer: str, cut: str = "") -> Iterator[None]:
         raise Invalid(error.message, pointer + error.pointer.removeprefix(cut)) from None
 
 
-def warnings_of(call: Call, repository: Repository) -> list[str]:
-    """Warnings about the configuration of a repository, as sentences for everybody who may read it."""
+def warnings_of(call: Call, repository: Repository, *, names_rules: bool = False) -> list[str]:
+    """
+    Warnings about the configuration of a repository, as sentences for everybody who may read it.
+
+    With ``names_rules`` they are for those who may read its rules, too: rules may be about packages that others do not
+    know of.
+    """
     format_ = call.services.formats.get(repository.format)
     own = [] if format_ is None else format_.warnings(repository)
     faults = route_warnings(call.shared.proxy.upstreams, repository)
@@ -64,6 +69,8 @@ def warnings_of(call: Call, repository: Repository) -> list[str]:
     found = (each for publisher in iter_publishers(repository) for each in warnings_about(issuers, publisher))
     about = [f"publishers: {each}" for each in dict.fromkeys(found)]
     rules = [] if format_ is None else [f"policy: {each}" for each in own_faults(format_, repository)]
+    if rules and not names_rules:
+        rules = [f"policy: rules of the repository that would be refused now: {len(rules)}"]
     return [*own, *rules, *faults, *exposure_warnings(call.registry, repository), *about]
 
 

@@ -200,6 +200,8 @@ async def test_a_stored_rule_that_is_refused_now_is_named_and_stops_no_other_cha
     assert "the rule 'old' would be refused now: no package can be called 'no such name'" in warning
     await stack.ok("PUT", path, {"rules": [old, new]})
     if not of_server:
+        for shown in (await stack.ok("GET", shown_at, who=None), (await stack.ok("GET", "/repository"))["items"][0]):
+            assert shown["warnings"] == ["policy: rules of the repository that would be refused now: 1"]
         await stack.ok("PUT", "/repository/main%2Fpy/config/page", "# Packages")
     rehearsed = {"rules": [old, new], "repository": "" if of_server else "main/py"}
     await stack.ok("POST", "/policy/rehearse", rehearsed)
