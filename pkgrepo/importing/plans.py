@@ -112,8 +112,9 @@ def plan_nexus(url: str, settings: Iterable[Settings], plan: Plan) -> Plan:
             if each.format != "conda":
                 arguments = ["nexus", url, "--repository", each.name]
             plan.takes.append(Take(arguments, plan.place(each.name)))
+    images = {each["name"] for each in plan.repositories if each["format"] == "docker"}
     for raw in objects(settings):
-        if any(each.name == raw.get("name") and each.format == "docker" for each in old):
+        if raw.get("name") in images:
             _plan_connector(url, raw, plan)
     return plan
 
