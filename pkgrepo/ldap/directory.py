@@ -254,6 +254,8 @@ class Directory:
         for _ in range(DEEPEST):
             new = []
             for start in range(0, len(wanted), MOST_IN_FILTER):
+                if len(seen) >= MOST_GROUPS:
+                    break
                 asked = either(*wanted[start : start + MOST_IN_FILTER])
                 for each in await self._search(connection, layout.group_base, asked, MOST_GROUPS):
                     if each.dn.lower() not in seen:

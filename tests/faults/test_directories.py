@@ -13,10 +13,11 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.protocol import Factory, Protocol
 
+from pkgrepo.auth.external_accounts import MOST_GROUPS
 from pkgrepo.auth.login.directories import Directories
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.errors import DirectoryUnavailable, TooManyAttempts
-from pkgrepo.ldap.directory import Directory, Layout, OwnLogin
+from pkgrepo.ldap.directory import MOST_IN_FILTER, Directory, Layout, OwnLogin
 from pkgrepo.ldap.filters import Filter
 from pkgrepo.ldap.messages import MOST_MESSAGE
 from pkgrepo.ldap.servers import LONGEST_REST_S, REST_S, Address, Servers, Way
@@ -93,6 +94,7 @@ def open_peer():
     def open_(*script, **settings):
         factory = Scripts()
         factory.script = list(script)
+        layout = evolve(LAYOUT, nested_groups=settings.pop("nested", False))
         port = reactor.listenTCP(0, factory, interface="127.0.0.1")
         way = Way(
             addresses=[Address("127.0.0.1", port.getHost().port, False)],
@@ -103,7 +105,7 @@ def open_peer():
         )
         servers = Servers("corp", evolve(way, **settings), connections=4, reactor=reactor)
         directory = Directory(
-            "corp", servers, LAYOUT, OwnLogin(dn="cn=us", password="ours"), auto_create=True, link_by_email=False
+            "corp", servers, layout, OwnLogin(dn="cn=us", password="ours"), auto_create=True, link_by_email=False
         )
         opened.append((port, directory))
         return factory, directory
@@ -182,6 +184,15 @@ async def test_a_server_that_keeps_to_no_limit_can_be_checked_and_says_who_is_go
     peer.script = [[OK], crowd]
     assert "it answers, and shows people" in await directory.check()
     assert len(peer.connections) == 3, "those that have sent too much are not used again"
+
+
+@pytest_twisted.ensureDeferred
+async def test_more_groups_than_are_looked_at_keep_nobody_out_where_the_server_keeps_to_no_limit(open_peer):
+    groups = [entry(f"g{number}", cn=b"g%d" % number) for number in range(MOST_GROUPS + 1)]
+    direct = [*groups[: MOST_IN_FILTER + 1], DONE]
+    _, directory = open_peer([OK], [entry(), DONE], [OK], [OK], direct, [*groups, DONE], nested=True)
+    person = await directory.log_in("ann", "words")
+    assert len(person.groups) == MOST_GROUPS
 
 
 @pytest_twisted.ensureDeferred

@@ -101,13 +101,15 @@ async def choose_password(call: Call, body: LinkUse) -> LinkUsed:
     """
     Ends the link, the browser sessions and the login tokens of the user; access tokens stay valid.
 
-    The link counts once (403 afterwards). A second factor stays, and is asked for at the next login.
+    The link counts once (403 afterwards), and not for people who have logged in at a provider since it was made, and
+    have no password here (409). A second factor stays, and is asked for at the next login.
     """
     hashed = _hash(body.secret)
     user = await call.catalog.look(find_link_user, hashed, call.now_ms)  # before anything that costs time
     if user is None:
         raise Forbidden(USED)
     call.object = user.username
+    await check_logs_in_here(call, user)  # the person may have done so since the link was made
     call.services.passwords.check(body.password, username=user.username)
     new = await call.services.passwords.hash(body.password)
     await call.write(call.entry(user.username, {"by": "one-time link"}), use_link, hashed, new, now_ms=call.now_ms)

@@ -99,9 +99,12 @@ async def test_a_link_expires(stack: Stack) -> None:
 
 
 async def test_people_of_a_provider_get_no_password_beside_it(stack: Stack) -> None:
-    person = Person("https://login.example", "1", "ida", "Ida", "", (), admin=None)
+    person = Person("https://login.example", "1", "ida", "Ida", "ida@corp.example", (), admin=None)
     catalog, now_ms = stack.assembly.core.catalog, stack.assembly.core.clock.now_ms()
-    await catalog.write(ensure_linked, person, auto_create=True, link_by_email=False, refresh="", now_ms=now_ms)
+    await stack.ok("POST", "/users", {"username": "ida", "email": "ida@corp.example"})
+    link = await make(stack, "ida")
+    await catalog.write(ensure_linked, person, auto_create=False, link_by_email=True, refresh="", now_ms=now_ms)
+    assert (await use(stack, link)).status == 409, "it was made before the first login there"
     assert (await stack.api("POST", "/users/ida/password-link", {})).status == 409
     await stack.ok("POST", "/users", {"username": "uma", "password": NEW, "user_manager": True})
     stack.set_password("uma", NEW)
