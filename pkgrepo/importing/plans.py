@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from attrs import Factory, define, field, frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.outbound.urls import UserInfoError, parse_url
 
 Settings = Mapping[str, Any]
 
@@ -301,11 +302,16 @@ def _hosted(served: str, name: str, *, overwrite: bool, versions: str, plan: Pla
 
 
 def _proxy(name: str, served: str, url: object, *, active: bool, plan: Plan, description: str = "") -> _Old | None:
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+    if not isinstance(url, str) or not url:
         plan.notes.append(f"{name} is left out: it has no address of an upstream")
         return None
-    if "@" in urlsplit(url).netloc:
+    try:
+        parse_url(url)
+    except UserInfoError:
         plan.notes.append(f"{name} is left out: the address of its upstream has credentials")
+        return None
+    except ValueError as error:
+        plan.notes.append(f"{name} is left out: the address of its upstream cannot be used: {error}")
         return None
     address = url.rstrip("/")
     if served == "python" and not address.endswith("/simple"):
