@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from pkgrepo.errors import (
     AuthenticationFailed,
     AuthenticationRequired,
+    Conflict,
     Forbidden,
     IdentityRefused,
     Invalid,
@@ -186,7 +187,7 @@ async def use_link(visit: Visit, form: Form) -> Response:
         if password != form.secret("repeated"):
             raise Invalid("the two passwords differ")
         used = await visit.api("POST", "/user/password-link", fields={"secret": secret, "password": password})
-    except (Forbidden, Invalid) as error:
+    except (Conflict, Forbidden, Invalid) as error:
         return visit.page(LINK, status=422, secret=secret, done="", error=str(error))
     return visit.page(LINK, secret="", done=used.username, error="")
 

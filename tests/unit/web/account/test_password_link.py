@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import unescape
 
+from pkgrepo.storage.catalog.people.linked_identities import Person, ensure_linked
 from tests.support.browser import Browser, Page
 
 NEW = "a door that opens inwards"
@@ -40,3 +41,17 @@ async def test_a_link_is_made_on_the_page_of_a_user(browser: Browser) -> None:
     page = await browser.send(page, f"/ui/admin/users/{bob['id']}/password-link")
     assert "/ui/password-link#" in link_of(page)
     assert "#" not in link_of(await browser.get(f"/ui/admin/users/{bob['id']}")), "it is shown once"
+
+
+async def test_who_logs_in_at_a_provider_now_is_told_so(browser: Browser) -> None:
+    await browser.stack.ok("POST", "/users", {"username": "ann", "email": "ann@corp.example"})
+    link = await browser.stack.ok("POST", "/users/ann/password-link", {})
+    person = Person("https://login.example", "1", "ann", "", "ann@corp.example", (), admin=None)
+    core = browser.stack.assembly.core
+    await core.catalog.write(
+        ensure_linked, person, auto_create=False, link_by_email=True, refresh="", now_ms=core.clock.now_ms()
+    )
+    page = await browser.get("/ui/password-link")
+    fields = {"secret": link["url"], "password": NEW, "repeated": NEW}
+    page = await browser.send(page, "/ui/password-link", **fields)
+    assert (page.status, "Ann logs in at a provider" in page.text) == (422, True)
