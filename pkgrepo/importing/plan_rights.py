@@ -56,7 +56,7 @@ Grants = dict[str, set[str]]  # actions by the name of a repository
 
 def plan_nexus_rights(roles: Iterable[Settings], users: Iterable[Settings], plan: Plan) -> None:
     """Put the roles of a Nexus 3 and its local users into the plan. :raises Invalid: they are not what it answers"""
-    known = {str(each.get("id")): each for each in objects(roles)}
+    known = {_id(each, "id"): each for each in objects(roles)}
     made = set[str]()
     for name, role in known.items():
         if name not in BUILT_IN and _add_group(name, role.get("description"), _granted(name, known, plan), plan):
@@ -163,7 +163,7 @@ def _add_group(name: str, description: object, grants: Grants, plan: Plan) -> bo
 
 
 def _plan_user(user: Settings, groups: set[str], plan: Plan) -> None:
-    name, roles = str(user.get("userId")), texts(user.get("roles"))
+    name, roles = _id(user, "userId"), texts(user.get("roles"))
     if user.get("status") in ("disabled", "locked") or name == ANONYMOUS or not _can_be_user(name, plan):
         return
     mail = str(user.get("emailAddress") or "")
@@ -171,6 +171,13 @@ def _plan_user(user: Settings, groups: set[str], plan: Plan) -> None:
     plan.commands += [["group", "add", each, name] for each in roles if each in groups]
     if "nx-admin" in roles:
         plan.notes.append(f"{name} is an administrator there: pkgrepo user edit {name} --admin")
+
+
+def _id(raw: Settings, key: str) -> str:
+    found = raw.get(key)
+    if not isinstance(found, str) or not found:
+        raise Invalid("the server lists a role or a user without an id")
+    return found
 
 
 def _grant_user(name: str, grants: Grants, plan: Plan) -> None:

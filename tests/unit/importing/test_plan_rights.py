@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.errors import Invalid
 from pkgrepo.importing.plan_rights import plan_artifactory_rights, plan_nexus_rights
 from pkgrepo.importing.plans import Plan
 
@@ -79,3 +80,13 @@ def test_names_of_roles_that_differ_only_by_case_are_one_group_here(plan: Plan) 
     assert grants(plan) == {"team": ["read"]}
     assert [each for each in plan.commands if each[0] == "group"] == [["group", "add", "team", "bob"]]
     assert any(each.startswith("Team is no group here") for each in plan.notes)
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"id": None, "userId": 7}, {"id": "", "userId": ""}], ids=["none", "others", "empty"]
+)
+def test_roles_and_users_without_an_id_are_refused(plan: Plan, answer: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        plan_nexus_rights([answer], [], plan)
+    with pytest.raises(Invalid):
+        plan_nexus_rights([], [{"status": "active", **answer}], plan)
