@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
 from twisted.internet import reactor
@@ -27,6 +28,11 @@ from pkgrepo.startup.checks import start_problems
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.folders import StoragesFile
+
+NOT_IN_LAYOUT: Final = (
+    "blocks, rules for all repositories, decisions on quarantined versions, users, tokens and grants were in the lost "
+    "database only: make them again before clients come back"
+)
 
 
 @click.command()
@@ -90,6 +96,8 @@ def reindex(sources: Sources, named: tuple[str, ...]) -> None:
             f"took in {restored.repositories} repositories, {restored.versions} versions, {restored.files} files, "
             f"{restored.manifests} images and {restored.tags} tags of images"
         )
+        if restored.repositories:
+            click.echo(NOT_IN_LAYOUT, err=True)
         if problems:
             raise Unsound(len(problems))
 

@@ -55,13 +55,14 @@ class MemberParts:
 
     ``top`` is what the format needs above the fragments. ``fragments`` are by kind and in order. ``versions`` are pairs
     (sort, text) of the versions that are shown, in order; ``hidden`` are the texts of those that a rule hides, which
-    ``top`` may still name.
+    ``top`` may still name. ``refused`` says why nothing is shown where rules hide the versions of all repositories.
     """
 
     top: Mapping[str, Any]
     fragments: Mapping[str, Sequence[Fragment]]
     versions: Sequence[tuple[bytes, str]] = ()
     hidden: frozenset[str] = Factory(frozenset)
+    refused: str = ""
 
 
 def merge_fragments(members: Sequence[MemberParts], kind: str) -> list[bytes]:

@@ -26,6 +26,7 @@ UNUSED: Final = {"blob_ref", "outbox", "lease", "idempotency"}  # tables that no
 ANEW: Final = {"package_about"}  # what it has is made of the rest, and is made anew while the server runs
 RENAMED: Final = {"promise": "push_lease"}
 SUMMED: Final = {"download"}  # its rows are in the download log, see below
+GROWN: Final = {"layout_pending"}  # see below
 UNUSED_COLUMNS: Final = {("repository", "quota"), ("project", "quota")}
 
 # What PostgreSQL has, apart from the order of columns.
@@ -78,7 +79,7 @@ def kept(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[
     """The tables that the upgraded catalog has, with the columns and the row of each."""
     for table, row in rows.items():
         columns = [name for name in row if (table, name) not in UNUSED_COLUMNS]
-        if table not in UNUSED | ANEW | SUMMED:
+        if table not in UNUSED | ANEW | SUMMED | GROWN:
             yield RENAMED.get(table, table), columns, tuple(row[name] for name in columns)
 
 
@@ -86,6 +87,9 @@ LOGGED: Final = """
     SELECT i.kind, i.item_id, i.path, c.user_id, c.token_id, l.day, l.first_at, l.count
     FROM download_log l JOIN download_item i ON i.id = l.item_id JOIN download_client c ON c.id = l.client_id
 """
+# The row that was there, and a retired name, which is to be shown.
+PENDING: Final = "SELECT repository_id, package_key, version_key FROM layout_pending ORDER BY version_key"
+SHOWN: Final = [(1, "some package_key", each) for each in ("", "some version_key")]
 
 
 def drawn(connection: apsw.Connection) -> set[tuple[str, str]]:
@@ -109,6 +113,7 @@ def test_sqlite_keeps_all_rows(old: apsw.Connection, tmp_path: Path) -> None:
     for table, columns, row in kept(rows):
         assert old.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall() == [row], table
     assert old.execute(LOGGED).fetchall() == [("some kind", 1, "some path", 1, 1, 0, len("at"), 1)]
+    assert old.execute(PENDING).fetchall() == SHOWN
     assert old.execute("SELECT rowid FROM package_text WHERE key LIKE '%ome k%'").fetchall() == [(1,)]
     assert old.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert old.execute("PRAGMA user_version").fetchall() == [(SCHEMA.version,)]
@@ -137,6 +142,7 @@ def test_postgresql_keeps_all_rows_and_gets_the_schema_of_a_new_catalog(
             for table, columns, row in kept(rows):
                 assert session.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall() == [row], table
             assert session.execute(LOGGED).fetchall() == [("some kind", 1, "some path", 1, 1, 0, len("at"), 1)]
+            assert session.execute(PENDING).fetchall() == SHOWN
             for query in POSTGRESQL:
                 assert found_by(session, query) == found_by(new, query)
 

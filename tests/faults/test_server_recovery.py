@@ -89,12 +89,15 @@ def test_a_rebuilt_database_gives_the_same_pages(run, filled, served_between):
     done = pkgrepo(filled, "reindex")
     assert done.returncode == 0, done.stderr
     assert "took in 2 repositories, 6 versions, " in done.stdout
+    assert "blocks, rules for all repositories" in done.stderr
     again = pkgrepo(filled, "reindex")
     assert (again.returncode, "took in 0 repositories, 0 versions, 0 files" in again.stdout) == (0, True)
     checked = pkgrepo(filled, "verify")
     assert checked.returncode == 0, checked.stderr
     server = run("")
     assert pages(server.url) == before
+    names = HttpClient(f"{server.url}/api/repository/main%2Fpy", (USER, PASSWORD)).get("/retired-names").json["items"]
+    assert [each["key"] for each in names] == ["gone"], "no upstream is asked for it"
     anonymous = requests.get(f"{server.url}/repositories/main/closed/simple/", timeout=TIMEOUT_S)
     assert anonymous.status_code == 401  # visibility is restored
     py = HttpClient(f"{server.url}/repositories/main/py", (USER, PASSWORD))

@@ -17,9 +17,11 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.model import Actor
 from pkgrepo.repositories.publish.upload_leases import UploadLeases, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import OpenUpload, list_open_uploads
 from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages.events import append_event
 from pkgrepo.storage.catalog.server import repositories
 
 _LONGEST_ID: Final = 64  # characters
@@ -125,12 +127,25 @@ async def list_retired_names(call: Call) -> Page[RetiredNameRecord]:
 async def release_name(call: Call, body: Release) -> Released:
     """From then on virtual repositories around this one ask upstreams for it, from any publisher."""
     key = call.format.package_key(body.package)
-    await call.write(call.entry(f"{call.repository.path}/{key}"), _release, call.repository.id, key)
+    await call.write(
+        call.entry(f"{call.repository.path}/{key}"), _release, call.repository.id, key, call.actor, call.now_ms
+    )
     return Released(key=key)
 
 
-def _release(tx: Transaction, repository_id: int, key: str) -> None:
+def _release(tx: Transaction, repository_id: int, key: str, actor: Actor, now_ms: int) -> None:
     """:raises NotFound: the name is not retired"""
     if not packages.release_name(tx, repository_id, key):
         raise NotFound("retired name", key)
     repositories.bump_names_serial(tx, repository_id)  # lists of virtual repositories show it from now on
+    append_event(  # the readable layout forgets it, too
+        tx,
+        repository_id=repository_id,
+        package_id=None,
+        package_key=key,
+        version_key="",
+        kind="name_released",
+        data={},
+        actor=actor,
+        now_ms=now_ms,
+    )

@@ -286,7 +286,7 @@ class Resolver:
         if found and all(hidden and not each.versions for _, each, hidden in found):
             member, _, hidden = found[0]
             refused = refusal_of_newest(repository, member.repository, state.package, hidden)
-            state = evolve(state, refused=refused)
+            state, parts = evolve(state, refused=refused), [evolve(each, refused=str(refused)) for each in parts]
         splice = partial(self._formats[repository.format].splice, key, form, state.serial, parts)
         few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
         return splice() if few else await self._pools.cpu(splice), state

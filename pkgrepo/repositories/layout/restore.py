@@ -84,9 +84,16 @@ def restore_kept(tx: Transaction, repository: Repository, sidecar: KeptSidecar, 
 
 
 def restore_burned(tx: Transaction, repository: Repository, sidecar: BurnedSidecar) -> None:
-    """Restore the tombstones of a package. Its files come first, because a burned name may be in use again."""
+    """
+    Restore the tombstones of a package, and that its name is retired.
+
+    Its files and manifests come first, because a burned or retired name may be in use again.
+    """
     for tombstone in sidecar.tombstones():
         restore_tombstone(tx, repository.id, tombstone)
+    if sidecar.retired_at is not None and repository.type is RepositoryType.HOSTED:
+        retired_ms = round(sidecar.retired_at.timestamp() * 1000)
+        packages.restore_retired(tx, repository.id, sidecar.package, retired_ms)
 
 
 def restore_repository(
@@ -120,6 +127,8 @@ async def restore_manifests(
 ) -> int:
     """
     Add those manifests of one image that the catalog does not have, with their times. Returns their number.
+
+    The image is as old as the first of them.
 
     ``blobs`` are the durable blobs and manifests by digest. Blobs that are not among them are left out, and so are
     manifests whose own bytes are not.
@@ -182,6 +191,11 @@ def _put_manifests(
         )
         put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
         fresh += 1
+    restored = packages.find_package(tx, repository.id, image)
+    first = min((each.created_at for each in sidecars), default=None)
+    if fresh and restored is not None and first is not None and first < restored.created_at:
+        created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (first, restored.updated_at))
+        packages.set_times(tx, restored.id, created_ms, updated_ms)
     return fresh
 
 

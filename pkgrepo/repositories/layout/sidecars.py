@@ -2,7 +2,8 @@
 The JSON documents of the readable layout, from which the whole catalog can be rebuilt.
 
 ``.repository.json`` is in a repository's directory, ``.package.json`` in a package's, and ``<name>-<version>.json``
-beside the files of a version. ``.burned.json`` in a package's directory stays when the package is removed.
+beside the files of a version. ``.burned.json`` in a package's directory stays when the package is removed, until its
+name is released.
 """
 
 from __future__ import annotations
@@ -72,15 +73,21 @@ class BurnedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BurnedSidecar(msgspec.Struct, frozen=True, kw_only=True):
-    """The paths of deleted files of a package that may not be reused; ``package`` is its key."""
+    """
+    The paths of deleted files of a package that may not be reused; ``package`` is its key.
+
+    ``retired_at`` is when the package was removed, if its name is retired: no upstream is asked for it.
+    """
 
     package: str
     files: list[BurnedFile]
+    retired_at: datetime | None = None
 
     @classmethod
-    def of(cls, package_key: str, tombstones: Sequence[Tombstone]) -> BurnedSidecar:
+    def of(cls, package_key: str, tombstones: Sequence[Tombstone], retired_at: datetime | None) -> BurnedSidecar:
         """Make the sidecar of a package with these tombstones."""
-        return cls(package=package_key, files=[from_attributes(BurnedFile, each) for each in tombstones])
+        files = [from_attributes(BurnedFile, each) for each in tombstones]
+        return cls(package=package_key, files=files, retired_at=retired_at)
 
     def tombstones(self) -> list[Tombstone]:
         """Return the tombstones that it was made of."""

@@ -257,7 +257,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
             self._places.of_kept(key): (
                 None if package is None or not snapshot.kept else encode(KeptSidecar.of(package, snapshot.kept))
             ),
-            self._places.of_burned(key): encode(BurnedSidecar.of(key, entry.burned)) if entry.burned else None,
+            self._places.of_burned(key): entry.burned_sidecar(key),
         }
         shown = self._plan_shown(self._document_places(self._tree.directory(key, "")), snapshot.document)
         documents = self._changed({place: data for place, data in wanted.items() if data is not None})

@@ -14,6 +14,7 @@ from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.repositories.format import Layout
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.files import Tombstone, tombstones_of_package
+from pkgrepo.storage.catalog.packages.packages import RetiredName
 from pkgrepo.storage.layout_folder import LayoutFolder, shorten
 
 from .sidecars import (
@@ -38,7 +39,8 @@ class EntrySnapshot:
     A version, or a package without its versions, as the catalog has it now.
 
     ``package`` is None if it does not exist. For a version, ``version`` is None if it does not exist. For a package,
-    ``tags`` are texts of versions by tag, and ``burned`` are the tombstones of its deleted files.
+    ``tags`` are texts of versions by tag, and ``burned`` are the tombstones of its deleted files. Of a package that was
+    removed, ``retired`` is its name while that is retired.
     """
 
     package: Package | None
@@ -46,6 +48,14 @@ class EntrySnapshot:
     files: tuple[File, ...] = ()
     tags: Mapping[str, str] = Factory(dict)
     burned: tuple[Tombstone, ...] = ()
+    retired: RetiredName | None = None
+
+    def burned_sidecar(self, package_key: str) -> bytes | None:
+        """What is to be remembered of deleted files and of the removed package itself, None for nothing."""
+        if not self.burned and self.retired is None:
+            return None
+        retired_at = None if self.retired is None else self.retired.retired_at
+        return encode(BurnedSidecar.of(package_key, self.burned, retired_at))
 
 
 def read_package(reader: Reader, repository_id: int, package_key: str) -> EntrySnapshot:
@@ -53,7 +63,8 @@ def read_package(reader: Reader, repository_id: int, package_key: str) -> EntryS
     burned = tuple(tombstones_of_package(reader, repository_id, package_key))
     package = packages.find_package(reader, repository_id, package_key)
     if package is None:
-        return EntrySnapshot(package=None, burned=burned)
+        retired = packages.find_retired(reader, repository_id, package_key)
+        return EntrySnapshot(package=None, burned=burned, retired=retired)
     return EntrySnapshot(package=package, tags=tags.tagged_versions(reader, package.id), burned=burned)
 
 
@@ -204,8 +215,9 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
     def _plan_package(self, top: str, package_key: str, snapshot: EntrySnapshot) -> Plan:
         documents: dict[str, bytes] = {}
         removals: tuple[str, ...] = ()
-        if snapshot.burned:
-            documents[f"{top}/{BURNED}"] = encode(BurnedSidecar.of(package_key, snapshot.burned))
+        burned = snapshot.burned_sidecar(package_key)
+        if burned is not None:
+            documents[f"{top}/{BURNED}"] = burned
         elif self._layout.read(f"{top}/{BURNED}") is not None:
             removals = (f"{top}/{BURNED}",)
         if snapshot.package is None:

@@ -112,9 +112,16 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
 
 
 def splice(project: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
-    """A project's page from one or more repositories; the first one decides the project's status."""
+    """
+    A project's page from one or more repositories; the first one decides the project's status.
+
+    An active project of which rules hide every file is shown as quarantined, with the reason: PEP 792 says of no other
+    status that files are withheld.
+    """
     make = pages.project_page_json if form == JSON_PAGE else pages.project_page_html
     top = members[0].top
+    if members[0].refused and top["status"] == "active":
+        top = {**top, "status": "quarantined", "reason": members[0].refused}
     return make(
         project,
         serial,

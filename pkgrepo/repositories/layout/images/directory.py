@@ -19,8 +19,8 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package
 from pkgrepo.model.structs import from_attributes
 from pkgrepo.repositories.layout.line_documents import Form
-from pkgrepo.repositories.layout.sidecars import encode
-from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
+from pkgrepo.repositories.layout.sidecars import BURNED, encode
+from pkgrepo.repositories.layout.writer import LayoutWriter, Plan, read_package
 from pkgrepo.storage.catalog.images import contents
 from pkgrepo.storage.catalog.images.contents import Descriptor, StoredManifest, StoredTag
 from pkgrepo.storage.catalog.images.manifests import has_manifests
@@ -170,6 +170,11 @@ class ImagePlaces:
         """The sidecar with the tags of the image."""
         return f"{self.top}/{IMAGE}"
 
+    @property
+    def burned(self) -> str:
+        """The sidecar that stays when the image is removed."""
+        return f"{self.top}/{BURNED}"
+
     def bytes_of(self, digest: str) -> str:
         """Return the path of a blob, or of the bytes of a manifest."""
         algorithm, _, text = digest.partition(":")
@@ -221,6 +226,11 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
             tags=contents.tags_after(reader, found, "", MAX_AT_ONCE),
             loose=contents.unreferenced_after(reader, found, "", MAX_AT_ONCE),
         )
+
+    def read_removed(self, reader: Reader, image: str) -> dict[str, bytes]:
+        """The document that stays of an image that was removed, by its place; empty unless its name is retired."""
+        sidecar = read_package(reader, self._repository.id, image).burned_sidecar(image)
+        return {} if sidecar is None else {self.places(image).burned: sidecar}
 
     def read_manifests(self, reader: Reader, image: str, after: str, limit: int) -> list[StoredManifest]:
         """Return up to ``limit`` manifests of an image after the digest ``after``, ordered by digest."""

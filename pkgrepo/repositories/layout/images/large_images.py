@@ -81,7 +81,10 @@ class LargeImages:
             async with aclosing(self._documents(writer, image)) as plans:
                 async for plan in plans:
                     yield plan
-        present = await self._pools.disk(_present, writer, image, gone=not after)
+        removed = {} if after else await self._catalog.scan(writer.read_removed, image)
+        if removed:
+            yield await self._pools.disk(writer.plan_documents, removed)
+        present = await self._pools.disk(_present, writer, image, None if after else removed)
         while some := await self._pools.disk(_some, present, LINES):
             wanted = await self._catalog.scan(_parts, writer, image, sorted({digest for digest, _ in some}))
             removals = tuple(place for digest, place in some if digest not in wanted)
@@ -200,14 +203,14 @@ def _change(
         yield draft, place
 
 
-def _present(writer: ImageLayoutWriter, image: str, *, gone: bool) -> Iterator[tuple[str, str]]:
+def _present(writer: ImageLayoutWriter, image: str, removed: Mapping[str, bytes] | None) -> Iterator[tuple[str, str]]:
     """
-    Iterate over the files of an image as (digest, place); with ``gone`` over all files of its directory.
+    Iterate over the files of an image as (digest, place); of a removed one over all files but the ``removed`` places.
 
     Files without a digest come first, because an index must not stay longer than the files that it refers to.
     """
     places = writer.places(image)
-    kept = () if gone else (places.layout_file, places.index, places.sidecar)
+    kept = (places.layout_file, places.index, places.sidecar) if removed is None else removed
     for name in writer.layout.names(places.top):
         place = f"{places.top}/{name}"
         if place not in kept:

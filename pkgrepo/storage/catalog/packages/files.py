@@ -330,11 +330,15 @@ def tombstones_of_package(r: Reader, repository_id: int, package_key: str) -> li
 
 
 def packages_with_tombstones(r: Reader, repository_id: int) -> list[str]:
-    """The keys of the packages that have a tombstone, in order."""
+    """The keys of the packages that have a tombstone or a retired name, in order."""
     return column(
         r,
-        "SELECT DISTINCT package_key FROM tombstone WHERE repository_id = ? AND package_key <> '' ORDER BY package_key",
-        (repository_id,),
+        """
+        SELECT package_key FROM tombstone WHERE repository_id = ? AND package_key <> ''
+        UNION SELECT package_key FROM retired_name WHERE repository_id = ?
+        ORDER BY 1
+        """,
+        (repository_id, repository_id),
     )
 
 

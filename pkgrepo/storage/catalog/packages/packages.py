@@ -278,6 +278,11 @@ def list_retired(r: Reader, repository_id: int, *, after: str = "", limit: int =
     )
 
 
+def find_retired(r: Reader, repository_id: int, key: str) -> RetiredName | None:
+    """A retired name by its key, None if it is not retired."""
+    return find(r, _to_retired, f"{_RETIRED} WHERE repository_id = ? AND package_key = ?", (repository_id, key))
+
+
 def changed_keys(r: Reader, repository_id: int, since_ms: int, *, after: str, limit: int) -> list[str]:
     """
     The keys after ``after``, in order, of packages that were changed or removed since a time.
@@ -303,6 +308,15 @@ def retire_name(tx: Transaction, package_id: int) -> None:
         """,
         (package_id, RepositoryType.HOSTED.value),
     )
+
+
+def restore_retired(tx: Transaction, repository_id: int, key: str, retired_ms: int) -> None:
+    """Retire a name again that was retired before the catalog was lost, unless a package has it."""
+    if ownership(tx, repository_id, key) is None:
+        tx.execute(
+            "INSERT INTO retired_name (repository_id, package_key, retired_at) VALUES (?, ?, ?)",
+            (repository_id, key, retired_ms),
+        )
 
 
 def release_name(tx: Transaction, repository_id: int, key: str) -> bool:

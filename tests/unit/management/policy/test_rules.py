@@ -45,6 +45,42 @@ async def test_advisories_of_a_severity_hide_versions_as_soon_as_they_are_loaded
     assert BAD in await shown(stack, "py/simple/requests/")  # what is known has another id, and is complete
 
 
+@pytest.mark.parametrize("status", ["active", "archived"])
+async def test_a_python_project_of_which_rules_hide_all_is_quarantined_and_says_why(stack: Stack, status: str) -> None:
+    await stack.add_repository("py", visibility="private")
+    await stack.add_repository("all", config={"type": "Virtual", "members": ["main/py"]})
+    await stack.publish("main/py", "requests", "2.28.1")
+    await stack.publish("main/py", "requests", "2.31.0")
+    body = {"status": status, "reason": "ours"}
+    headers = {"Accept": "application/vnd.pypi.simple.v1+json", "Content-Type": "application/json"}
+    changed = await stack.call("PUT", "/repositories/main/py/pypi/requests/status", body, headers=headers)
+    assert changed.status == 200
+    block = {"repository": "main/py", "package": "requests", "versions": "<2.30", "reason": "steals keys"}
+    await stack.ok("POST", "/policy/blocks", block)
+
+    async def status_in(name: str) -> dict[str, str]:
+        reply = await stack.call("GET", f"/repositories/main/{name}/simple/requests/", headers=headers)
+        found: dict[str, str] = reply.json["project-status"]
+        return found
+
+    assert await status_in("py") == {"status": status, "reason": "ours"}
+    made = await stack.ok("POST", "/policy/blocks", {**block, "versions": "*"})
+    for name, where in (("py", "main/py"), ("all", "a member of main/all")):
+        found = await status_in(name)
+        page = await shown(stack, f"{name}/simple/requests/")
+        if status == "active":
+            why = f"every version of requests is hidden: 2.31.0 is blocked by a block of {where}: steals keys"
+            assert (found["status"], why in found["reason"]) == ("quarantined", True), found
+            assert f'<meta name="pypi:project-status-reason" content="{why}' in page
+        else:
+            assert found == {"status": status, "reason": "ours"}
+        assert "<a " not in page
+    stranger = await stack.call("GET", "/repositories/main/py/simple/requests/", who=None)
+    assert (stranger.status, b"steals" in stranger.body) == (401, False)
+    await stack.ok("DELETE", f"/policy/blocks/{made['id']}")
+    assert await status_in("py") == {"status": status, "reason": "ours"}
+
+
 async def test_what_is_not_known_decides_by_the_rule_and_is_named(stack: Stack) -> None:
     await stack.add_repository("py")
     await stack.publish("main/py", "requests", "2.28.1")

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pkgrepo.storage.catalog.packages.events import events_after
 from tests.support.images import Registry
 from tests.support.memory_server import Stack
 
@@ -82,3 +83,5 @@ async def test_name_of_a_removed_package_is_listed_until_it_is_released_or_publi
     assert (await stack.ok("GET", path))["items"] == []
     entry = (await stack.audited(action="name.release", outcome="ok"))[-1]
     assert entry["object"] == "main/own/first"
+    [event] = [each for each in stack.assembly.core.catalog.peek(events_after, 0, 100) if each.kind == "name_released"]
+    assert event.package_key == "first", "the readable layout is told"

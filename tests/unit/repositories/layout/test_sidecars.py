@@ -18,7 +18,7 @@ from pkgrepo.repositories.layout.sidecars import (
     encode,
 )
 from pkgrepo.repositories.publish.package_changes import remove_files
-from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.packages.files import has_tombstone, tombstones_of_package
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
@@ -155,11 +155,21 @@ async def test_a_burned_name_survives_the_removal_of_the_package_and_a_reindex(w
     assert not again.catalog.peek(has_tombstone, again.repository.id, PATH)  # the name is in use
 
 
-async def test_a_name_that_is_not_burned_leaves_no_sidecar(world):
+async def test_the_name_of_a_removed_package_is_retired_again_after_a_reindex(world, tmp_path, pools):
     await world.publish(*WHEEL)
     await remove(world, "1", burn=False)
     await world.follow()
-    assert world.shown() == ["py/.repository.json"]
+    assert world.shown() == ["py/.repository.json", BURNED]
+    assert (await world.verify()).problems == []
+    again = await rebuilt(world, tmp_path, pools)
+    [before] = world.catalog.peek(packages.list_retired, world.repository.id)
+    assert again.catalog.peek(packages.list_retired, again.repository.id) == [before]
+    assert burned(again) == []
+    await again.reindex()
+    assert again.catalog.peek(packages.list_retired, again.repository.id) == [before]
+    await again.publish(*WHEEL)
+    await again.reindex()
+    assert again.catalog.peek(packages.list_retired, again.repository.id) == [], "a package has the name"
 
 
 async def test_a_name_that_was_published_again_is_not_burned(world):

@@ -12,6 +12,8 @@ import pytest
 
 from pkgrepo.repositories.layout.images import directory
 from pkgrepo.repositories.layout.images.directory import image_directory
+from pkgrepo.repositories.layout.sidecars import BURNED
+from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import layout_pending
 from tests.support.image_layouts import lose_catalog, reindex, tags, top, verify
 from tests.support.images import Registry, digest_of, make_artifact, make_image, make_index
@@ -61,7 +63,11 @@ async def test_a_deleted_image_is_removed_from_the_layout_and_then_its_blobs_fro
     assert present == {digest_of(data).partition(":")[2] for data in (kept.manifest, *kept.blobs)}
     await registry.below("DELETE", f"manifests/{kept.digest}")
     await registry.update_layout()
-    assert not top(registry).exists()
+    assert [path.name for path in top(registry).rglob("*")] == [BURNED], "no upstream may have the name"
+    assert not (await verify(registry)).problems
+    await registry.push(kept, "v2")
+    await registry.update_layout()
+    assert not (top(registry) / BURNED).exists()
     assert not (await verify(registry)).problems
 
 
@@ -116,6 +122,26 @@ async def test_verify_finds_and_repairs_differences(registry: Registry, damage: 
     assert not (await verify(registry)).problems
 
 
+async def test_the_name_of_a_deleted_image_is_retired_again_after_a_reindex(make_registry: Any, tmp_path: Path) -> None:
+    registry = await make_registry()
+    image = make_image("gone")
+    await registry.push(image, "v1")
+    await registry.below("DELETE", f"manifests/{image.digest}")
+    await registry.update_layout()
+    await registry.stack.stop()
+    lose_catalog(tmp_path / "data")
+    registry = await make_registry(fresh=False)
+    assert (await reindex(registry)).problems == []
+    core = registry.stack.assembly.core
+    [repository] = [each for each in core.registry.all() if each.name == "images"]
+    found = await core.catalog.look(packages.list_retired, repository.id)
+    assert [each.key for each in found] == ["app"]
+    path = f"/repository/{repository.uid}/retired-names/release"
+    await registry.stack.ok("POST", path, {"package": "app"})
+    await registry.update_layout()
+    assert not top(registry).exists()
+
+
 async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Path) -> None:
     registry = await make_registry()
     children = [make_image("one"), make_image("two")]
@@ -127,6 +153,7 @@ async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Pa
     await registry.push(children[0], "latest", name="main/images/deep/er")
     await registry.update_layout()
     before = await registry.below("GET", f"referrers/{index.digest}")
+    shown = await registry.stack.ok("GET", "/package/main%2Fimages/app")
     await registry.stack.stop()
     lose_catalog(tmp_path / "data")
 
@@ -134,6 +161,8 @@ async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Pa
     restored = await reindex(registry)
     assert restored.problems == []
     assert (restored.repositories, restored.manifests, restored.tags) == (1, 5, 2)
+    found = await registry.stack.ok("GET", "/package/main%2Fimages/app")
+    assert shown["created_at"] <= found["created_at"] <= shown["updated_at"] == found["updated_at"]
     assert (await registry.below("GET", "tags/list")).json["tags"] == ["v1"]
     assert (await registry.below("GET", "manifests/v1")).body == index.manifest
     for each in (*children, signature):
