@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from zope.interface import Attribute, Interface
 
 from pkgrepo.auth.login.identities import check_username
-from pkgrepo.errors import IdentityRefused, Invalid, IssuerUnavailable
+from pkgrepo.errors import IdentityRefused, Invalid, IssuerUnavailable, PkgrepoError
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.people.linked_identities import (
@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog.people.linked_identities import (
     linked_to_check,
     note_checked,
 )
+from pkgrepo.storage.catalog.people.users import find_user
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry
 
 log = Logger()
@@ -99,7 +100,7 @@ class DailyCheck:
                     await self._check(provider, linked)
                     failures = 0
                 except IssuerUnavailable as error:
-                    log.warn("a person could not be checked: {error}", error=str(error))
+                    await self._log_failure(linked, error)
                     failures += 1
                 if failures == MOST_FAILURES:
                     break
@@ -108,12 +109,16 @@ class DailyCheck:
         try:
             known: Known | None = await provider.ask(linked)
         except IdentityRefused as error:
-            log.warn("{user} could not be checked: {error}", user=linked.user_id, error=str(error))
+            await self._log_failure(linked, error)
             return
         if known is None:
             self._copy_entry(await self._catalog.write(_end_linked, linked, provider.name, self._now_ms()))
         else:
             await self._catalog.write(_note_known, linked, known, self._now_ms())
+
+    async def _log_failure(self, linked: LinkedIdentity, error: PkgrepoError) -> None:
+        user = await self._catalog.look(find_user, linked.user_id)
+        log.warn("{user} could not be checked: {error}", user="?" if user is None else user.username, error=str(error))
 
 
 def make_person(

@@ -1,6 +1,7 @@
 """Accounts of people who log in elsewhere, on every engine of the catalog."""
 
 from attrs import evolve
+from twisted.logger import globalLogPublisher
 
 from pkgrepo.auth.external_accounts import CHECKED_S, MOST_FAILURES, DailyCheck, Known
 from pkgrepo.errors import IssuerUnavailable
@@ -142,8 +143,14 @@ async def test_people_about_whom_there_is_an_error_keep_no_others_from_being_che
     directory = StubDirectory({}, troubles={"id=ann", "id=bob"})
     now_ms, entries = [NOW_MS + DAY_MS], []
     check = DailyCheck([directory], catalog, now_ms=lambda: now_ms[0], copy_entry=entries.append)
-    await check.run()
+    events = []
+    globalLogPublisher.addObserver(events.append)
+    try:
+        await check.run()
+    finally:
+        globalLogPublisher.removeObserver(events.append)
     assert sorted(each.object for each in entries) == ["cid", "dan"]
+    assert sorted(each["user"] for each in events if "user" in each) == ["ann", "bob"]
     more = [f"p{number}" for number in range(MOST_FAILURES)]
     directory.troubles = {f"id={name}" for name in (*names, *more)}
     for name in more:
