@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Package
+from pkgrepo.model import Package, RepositoryType
 from pkgrepo.model.structs import from_attributes
 from pkgrepo.repositories.layout.line_documents import Form
 from pkgrepo.repositories.layout.sidecars import BURNED, encode
@@ -25,6 +25,7 @@ from pkgrepo.storage.catalog.images import contents
 from pkgrepo.storage.catalog.images.contents import Descriptor, StoredManifest, StoredTag
 from pkgrepo.storage.catalog.images.manifests import has_manifests
 from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages.packages import RetiredName
 from pkgrepo.storage.layout_folder import LayoutFolder
 
 IMAGE = ".image.json"
@@ -228,8 +229,15 @@ class ImageLayoutWriter(LayoutWriter[ImageContents | None]):
         )
 
     def read_removed(self, reader: Reader, image: str) -> dict[str, bytes]:
-        """The document that stays of an image that was removed, by its place; empty unless its name is retired."""
-        sidecar = read_package(reader, self._repository.id, image).burned_sidecar(image)
+        """
+        The document that stays of an image that was removed, by its place; empty unless its name is retired.
+
+        An image whose blobs the garbage collection has still to remove has its name, which is retired with them.
+        """
+        found = read_package(reader, self._repository.id, image)
+        if self._repository.type is RepositoryType.HOSTED and found.package is not None and found.package.serial > 0:
+            found = evolve(found, retired=RetiredName(image, found.package.updated_at))
+        sidecar = found.burned_sidecar(image)
         return {} if sidecar is None else {self.places(image).burned: sidecar}
 
     def read_manifests(self, reader: Reader, image: str, after: str, limit: int) -> list[StoredManifest]:

@@ -122,12 +122,16 @@ async def test_verify_finds_and_repairs_differences(registry: Registry, damage: 
     assert not (await verify(registry)).problems
 
 
-async def test_the_name_of_a_deleted_image_is_retired_again_after_a_reindex(make_registry: Any, tmp_path: Path) -> None:
-    registry = await make_registry()
+@pytest.mark.parametrize("trash_days", [0, 7])
+async def test_the_name_of_a_deleted_image_is_retired_again_after_a_reindex(
+    make_registry: Any, tmp_path: Path, trash_days: int
+) -> None:
+    registry = await make_registry(retention__trash_days=trash_days)
     image = make_image("gone")
     await registry.push(image, "v1")
     await registry.below("DELETE", f"manifests/{image.digest}")
     await registry.update_layout()
+    assert (await verify(registry)).problems == []
     await registry.stack.stop()
     lose_catalog(tmp_path / "data")
     registry = await make_registry(fresh=False)
