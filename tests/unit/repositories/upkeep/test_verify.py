@@ -192,7 +192,8 @@ async def test_the_check_goes_on_after_parts_that_fail(world, monkeypatch):
     for part in (
         "main: blob ",
         "storage 'main': its copies cannot be checked: ",
-        "main/py: lost 1.0: the readable layout cannot be checked: Is a directory",
+        "main/py: lost 1.0: the readable layout differs in 2 places: py/lost/1.0/lost-1.0.tar.gz, py/lost",
+        "main/py cannot be checked: Is a directory",
         "main/py: other 1.0: the readable layout differs in 1 place: py/other/1.0/other-1.0.json",
     ):
         assert [part in each for each in report.problems].count(True) == 1, (part, report.problems)
