@@ -30,10 +30,11 @@ _PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_
 # The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
 _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
 # zstandard has its functions twice, and takes these with PyPy alone. Of ldaptor only messages and filters are used,
-# which need no passlib; readmes are written as HTML.
+# which need no passlib; readmes are written as HTML. Of apsw only the module in C is used, with SQLite's own tokenizers.
 _UNUSED = (
-    "apsw/sqlite_extra_binaries",
-    "apsw/fts_test_strings",
+    *(f"apsw/{name}" for name in ("sqlite_extra_binaries", "fts_test_strings", "tests")),
+    *(f"apsw/{name}.py" for name in ("ext", "fts5", "fts5aux", "fts5query", "shell", "speedtest", "unicode")),
+    "apsw/_unicode.cpython-311-x86_64-linux-gnu.so",
     *(f"docutils/writers/{name}" for name in ("latex2e", "odf_odt", "s5_html", "xetex")),
     "ldaptor/_scripts",
     "ldaptor/samba",
