@@ -30,7 +30,7 @@ _PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_
 # The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
 _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
 # zstandard has its functions twice, and takes these with PyPy alone. Of ldaptor only messages and filters are used,
-# which need no passlib; readmes are written as HTML. Of apsw only the module in C is used, with SQLite's own tokenizers.
+# which need no passlib; readmes are written as HTML. Of apsw only the module in C is used, with tokenizers of SQLite.
 _UNUSED = (
     *(f"apsw/{name}" for name in ("sqlite_extra_binaries", "fts_test_strings", "tests")),
     *(f"apsw/{name}.py" for name in ("ext", "fts5", "fts5aux", "fts5query", "shell", "speedtest", "unicode")),
