@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,12 @@ NEXUS_USERS = [
 
 
 @pytest.fixture(scope="module")
-def moved(admin: Program, tmp_path_factory: pytest.TempPathFactory) -> str:
+def moved(admin: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A storage for what is planned."""
     admin("storage", "create", "moved", "--path", tmp_path_factory.mktemp("moved") / "storage")
-    return "moved"
+    yield "moved"
+    for name in ("developers", "publishers", "all-java", "pythonists"):  # other tests count groups
+        admin("group", "delete", name, "--yes")
 
 
 def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
