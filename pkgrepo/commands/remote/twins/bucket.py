@@ -230,6 +230,7 @@ class _Place:
         self._pools = pools
         self._lock = b""
         self._renewal: LoopingCall | None = None
+        self._renewed: Any = None  # fires when no renewal is under way or follows
 
     @classmethod
     async def open(cls, reactor: Any, destination: Destination) -> _Place:
@@ -262,7 +263,7 @@ class _Place:
         await self.check_lock()
         self._renewal = LoopingCall(lambda: Deferred.fromCoroutine(self._renew(mine)))
         self._renewal.clock = reactor
-        self._renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # ``check_lock`` tells
+        self._renewed = self._renewal.start(RENEW_S, now=False).addErrback(lambda _: None)  # ``check_lock`` tells
 
     async def _renew(self, mine: bytes) -> None:
         await self.check_lock()
@@ -333,6 +334,7 @@ class _Place:
         try:
             if self._renewal is not None and self._renewal.running:
                 self._renewal.stop()
+                await self._renewed  # one that is under way would write the lock again
             if self._lock and await self.read(LOCK) == self._lock:
                 await self.bucket.delete(LOCK)
         except StorageFailed:
