@@ -277,20 +277,24 @@ class Assembly:
             public_url=config.server.public_url.rstrip("/"),
         )
 
-    def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementApp:
-        core, config = self.core, self._config
+    def _limited_caches(self, services: Services) -> dict[str, SizedCache[Any] | Repeats]:
+        """The caches by the names that metrics show, limited to the part of the memory that this process may use."""
         caches: dict[str, SizedCache[Any] | Repeats] = {
             "repeats": self.site.repeats,
             **services.response_cache.caches(),
         }
-        for each in core.formats.values():
+        for each in self.core.formats.values():
             caches.update(each.caches)
-        memory = config.server.cache_memory
+        memory = self._config.server.cache_memory
         usable = usable_memory() // CACHE_PART // self._processes
         share_memory(caches.values(), None if memory is None else memory // self._processes, usable)
+        return caches
+
+    def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementApp:
+        core, config = self.core, self._config
         server_metrics = ServerMetrics(
             self.site,
-            caches,
+            self._limited_caches(services),
             self._listener.certificate_expiry,
             database=config.database_path,
             audit=config.log.audit_file,
