@@ -1,6 +1,8 @@
 """
 The repositories of another server, as those that would take their place here.
 
+Written from the documentation of their APIs.
+
 A plan is made of what the API of the server says of its settings: hosted repositories are empty ones into which imports
 go, remote ones are proxies of the same upstream, groups are virtual repositories of the same members in the same order.
 Passwords of upstreams are in no API; what has no counterpart here is named and left to people.
