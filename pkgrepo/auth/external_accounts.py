@@ -39,6 +39,7 @@ CHECKED_AT_A_TIME: Final = 250  # people of one provider in one run; there is on
 MOST_FAILURES: Final = 10  # of a provider in succession, after which it is asked again at the next run
 MOST_GROUPS: Final = 500  # of a person that are looked at
 MOST_TEXT: Final = 200  # characters of a name
+DIRECTORY: Final = "ldap:"  # begins the issuer of what comes from a directory, before its name
 
 
 @frozen

@@ -28,7 +28,7 @@ from attrs import Factory, field, frozen
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from pkgrepo.auth.external_accounts import MOST_GROUPS, IProvider, Known, make_person, printable_text
+from pkgrepo.auth.external_accounts import DIRECTORY, MOST_GROUPS, IProvider, Known, make_person, printable_text
 from pkgrepo.auth.login.directories import CHECKABLE, IDirectory
 from pkgrepo.errors import DirectoryUnavailable, IdentityRefused
 from pkgrepo.storage.catalog.people.linked_identities import LinkedIdentity, Person
@@ -133,7 +133,7 @@ class Directory:
         now_s: Callable[[], float] = time.time,
     ) -> None:
         self.name = name
-        self.issuer = f"ldap:{name}"
+        self.issuer = f"{DIRECTORY}{name}"
         self.auto_create = auto_create
         self.link_by_email = link_by_email
         self._servers = servers

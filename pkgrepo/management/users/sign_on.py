@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import parse_qs
 
+from pkgrepo.auth.external_accounts import DIRECTORY
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import IdentityRefused
@@ -23,7 +24,6 @@ from pkgrepo.oidc.sign_on import PATIENCE_S
 
 FORM_LIMIT: Final = 64 * 1024  # bytes
 MOST_TARGET: Final = 1000  # characters of a page's path
-LDAP: Final = "ldap:"  # before the names of directories, in what their links are stored under
 MOST_CLIENT: Final = 200  # characters of a User-Agent
 
 table = Table("account")
@@ -155,8 +155,8 @@ async def log_out_by_provider(call: Call, provider: str) -> None:
 
 async def _methods(call: Call, user_id: int) -> LoginMethods:
     has_password, issuers = await call.catalog.look(ways_in, user_id)
-    directories = [each.removeprefix(LDAP) for each in issuers if each.startswith(LDAP)]
-    providers = [call.services.sign_on.name_of(each) for each in issuers if not each.startswith(LDAP)]
+    directories = [each.removeprefix(DIRECTORY) for each in issuers if each.startswith(DIRECTORY)]
+    providers = [call.services.sign_on.name_of(each) for each in issuers if not each.startswith(DIRECTORY)]
     return LoginMethods(password=has_password, providers=sorted(providers), directories=sorted(directories))
 
 
