@@ -33,10 +33,11 @@ from pkgrepo.proxy.format import Declares, MemberParts, Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners, find_owners
-from pkgrepo.proxy.resolving.rules import Judge, PolicyJudges, note_hidden, refusal_of_newest
+from pkgrepo.proxy.resolving.rules import PolicyJudges, note_hidden, refusal_of_newest
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.publish.splicing import Spliced

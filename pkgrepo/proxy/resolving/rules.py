@@ -9,23 +9,21 @@ files by their path    the file that is kept or fetched, with the version that i
 images                 manifests with their tags, and blobs by the manifests that refer to them; see the format
 =====================  ============================================================================================
 
-A rule set holds for a repository as it is reached from another one (L{FlatMember}): with the rules of every virtual
-repository on the way. Sets are made once for each state of the configuration.
+The decision itself is that of L{Judge}. A rule set holds for a repository as it is reached from another one
+(L{FlatMember}): with the rules of every virtual repository on the way. Sets are made once for each
+state of the configuration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import msgspec
-from attrs import define, evolve, frozen
+from attrs import define, evolve
 
-from pkgrepo.concurrency.gil import GilReleaser
-from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.format import Declares
-from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.owners import check_reserved
@@ -33,108 +31,10 @@ from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, Facts
-from pkgrepo.repositories.policy.facts import (
-    advisories_on,
-    declared,
-    digests_of,
-    facts_of_version,
-    stored_facts,
-    with_advisories,
-)
+from pkgrepo.repositories.policy.facts import advisories_on
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
-from pkgrepo.repositories.policy.rules import PackageRules, Verdict
-from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.catalog.rows import to_ms
-
-
-@frozen(eq=False)
-class Judge:
-    """
-    The rules about a package of one member, ready to be asked.
-
-    ``known`` are the advisories on the package, if the rules ask for them; ``complete``: none is missing.
-    """
-
-    format: StoredFormat
-    rules: PackageRules
-    member: Repository
-    now_ms: int
-    known: Any = None
-    complete: bool = False
-
-    def of_entry(self, entry: Entry, route: str, meta: Mapping[str, Any] | None = None) -> Verdict:
-        """The verdict on what an upstream lists; ``meta`` is what the document says of it, if that was read."""
-        digests = frozenset[str]().union(*(digests_of(each.digests) for each in entry.files))
-        paths = [each.path for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
-        facts = Facts(
-            package=self.rules.package,
-            versions=(entry.version,) if entry.version else (),
-            published_ms=entry.published_ms,
-            source=CACHED,
-            route=route,
-            digests=digests,
-            **declared(self.format, meta or {}, paths),
-        )
-        return self._decide(facts)
-
-    def of_kept(self, reader: Reader, file: File) -> Verdict:
-        """The verdict on a file that is stored."""
-        main = file
-        if file.role is not None:  # it is as old as the file that it belongs to, and goes with that
-            main = files.find_file(reader, file.repository_id, file.path.removesuffix(file.role)) or file
-        found = [] if main.version_id is None else versions.versions_by_id(reader, [main.version_id])
-        if found:
-            facts = facts_of_version(self.format, self.member, self.rules.package, found[0], [main])
-        else:
-            facts = self._of_no_version(main)
-        return self._decide(evolve(facts, digests=facts.digests | digests_of(file.digests, file.sha256)))
-
-    def _of_no_version(self, file: File) -> Facts:
-        origin = file.origin
-        cached = self.member.type is RepositoryType.PROXY
-        return Facts(
-            package=self.rules.package,
-            published_ms=origin.published_ms if origin is not None else None,
-            source=CACHED if cached else HOSTED,
-            route="" if origin is None else origin.route,
-            digests=digests_of(file.digests, file.sha256),
-        )
-
-    def hidden_files(self, reader: Reader, package_id: int) -> tuple[dict[str, Verdict], dict[str, Verdict]]:
-        """
-        What a stored package has that is not served: versions by text, and files by path.
-
-        A version is not served if it has files and none of them is.
-        """
-        hidden_versions: dict[str, Verdict] = {}
-        hidden_files: dict[str, Verdict] = {}
-        rules, hosted, gil = self.rules, self.member.type is RepositoryType.HOSTED, GilReleaser()
-        for version, stored, facts in stored_facts(
-            reader, self.format, self.member, rules.package, package_id, rules, complete=self.complete
-        ):
-            gil.release_if_due()
-            main = [each for each in stored if each.role is None]
-            verdicts = {
-                each.path: rules.decide(
-                    evolve(
-                        facts_of_version(self.format, self.member, rules.package, version, [each]),
-                        advisories=facts.advisories,
-                        added_ms=to_ms(each.created_at) if hosted else None,
-                    ),
-                    self.now_ms,
-                )
-                for each in main
-            }
-            hidden_files |= {path: each for path, each in verdicts.items() if not each.served}
-            if verdicts and not any(each.served for each in verdicts.values()):
-                hidden_versions[version.text] = next(iter(verdicts.values()))
-            elif not verdicts and not (verdict := rules.decide(facts, self.now_ms)).served:
-                hidden_versions[version.text] = verdict
-        return hidden_versions, hidden_files
-
-    def _decide(self, facts: Facts) -> Verdict:
-        return self.rules.decide(with_advisories(facts, self.format, self.known, complete=self.complete), self.now_ms)
+from pkgrepo.repositories.policy.rules import Verdict
 
 
 class PolicyJudges:

@@ -12,8 +12,8 @@ from pkgrepo.model import File, Repository
 from pkgrepo.proxy.caching.states import fresh_until_ms
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import upstream_documents

@@ -25,8 +25,8 @@ from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages.packages import find_package

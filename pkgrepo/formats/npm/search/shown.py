@@ -11,7 +11,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Version, VersionState
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.rules import Judge
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.storage.catalog.packages import packages, versions
 
 

@@ -18,9 +18,9 @@ from pkgrepo.formats.rubygems.names import RUBY, sort_key
 from pkgrepo.gateway.services import Context
 from pkgrepo.interfaces import Reader
 from pkgrepo.proxy.format import MemberParts
-from pkgrepo.proxy.resolving.rules import Judge
 from pkgrepo.proxy.resolving.serving import HostedMember
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.storage.catalog.packages.packages import find_package
 
 from .records import Release, list_releases

@@ -33,7 +33,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, RepositoryType
-from pkgrepo.proxy.resolving.rules import Judge
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.search_index import Query, facet
 from pkgrepo.untrusted.networks import networks_of
 
