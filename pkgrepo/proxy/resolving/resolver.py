@@ -112,6 +112,15 @@ class Resolver:
         members = await self.members(repository, key, trace or Trace(), revalidate=revalidate)
         return self._merged_state(repository, key, members)
 
+    async def whole_state(self, hosted: Repository, key: str) -> PackageState | None:
+        """
+        A package of a hosted repository as it is in the catalog, also what rules hide; None if there is none.
+
+        For documents that clients write back, and for nobody who may not change the package.
+        """
+        serial = await self._catalog.look(packages.package_serial, hosted.id, self._package_key(hosted, key))
+        return None if serial is None else self._hosted_state(hosted, key, serial, None)
+
     async def parts(self, members: Members, key: str, form: str, trace: Trace | None = None) -> list[MemberParts]:
         """
         What the members that serve a package have of it, in order, for documents of one form.

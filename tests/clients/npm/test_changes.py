@@ -7,7 +7,11 @@ import json
 
 import pytest
 
+from tests.support.container_clients import ok
+from tests.support.http_client import HttpClient
 from tests.support.npm_clients import ENDS, NPMS, PNPMS, NodeBench, Registry
+from tests.support.python_index import PASSWORD, USER
+from tests.support.server_process import ServerProcess
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -59,6 +63,30 @@ def test_a_version_is_unpublished_and_then_the_package(
     assert "404" in bench.run(client, "view", name, status=1)
     again = bench.publish(client, bench.folder / f"package-{name.replace('/', '-')}-1.0.0", status=1)
     assert "cannot publish over" in again.lower()
+
+
+@pytest.mark.parametrize("action", ["block", "quarantine"])
+@pytest.mark.parametrize("client", [*NPMS, *PNPMS])
+def test_no_version_that_a_rule_hides_is_unpublished_with_another(
+    bench: NodeBench, registry: Registry, server: ServerProcess, client: str, action: str
+) -> None:
+    name = f"partly-{action}-{client}"
+    for version in ("1.0.0", "1.1.0", "1.2.0"):
+        bench.publish("npm-11", bench.package(name, version))
+    api = HttpClient(f"{server.url}/api", (USER, PASSWORD))
+    rule = {"name": "hides", "action": action, "match": {"packages": [name], "versions": "<1.2"}, "reason": "bad"}
+    path = "/repository/main%2Fnpm/config/policy"
+    ok(api.post_json(path, {"rules": [rule]}, "PUT"))
+    try:
+        assert list(registry.document(name)["versions"]) == ["1.2.0"]
+        bench.run(client, "deprecate", f"{name}@1.0.0", "gone soon")
+        bench.run(client, "dist-tag", "add", f"{name}@1.2.0", "good")
+        bench.run(client, "unpublish", f"{name}@1.2.0")
+    finally:
+        ok(api.post_json(path, {}, "PUT"))
+    versions = registry.document(name)["versions"]
+    assert list(versions) == ["1.0.0", "1.1.0"]
+    assert versions["1.0.0"].get("deprecated") == "gone soon"
 
 
 @pytest.mark.parametrize("client", [*ENDS, "pnpm-12"])

@@ -18,7 +18,7 @@ from attrs import evolve
 from pkgrepo.errors import Conflict, NotFound, existing
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.indexing import index_package, index_removed, index_states
-from pkgrepo.formats.npm.packument.document import revision
+from pkgrepo.formats.npm.packument.document import PARTIAL, revision
 from pkgrepo.formats.npm.packument.splicing import deprecation
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.http.responses import Refusal
@@ -119,7 +119,7 @@ def remove_version(
     package = packages.find_package(tx, repository.id, name)
     if package is None or versions.find_version(tx, package.id, key) is None:
         return
-    _check_revision(package, base)
+    _check_revision(package, base.removesuffix(PARTIAL))  # it names what it removes
     _remove_versions(tx, repository, name, [key], actor, burn, now_ms)
 
 
@@ -168,8 +168,17 @@ def _get_package(tx: Transaction, repository: Repository, name: str) -> Package:
 
 
 def _check_revision(package: Package, given: str) -> None:
-    """Check that a given revision, if any, is the package's. :raises Conflict: the package was changed since"""
+    """
+    Check that a given revision, if any, is the package's.
+
+    :raises Conflict: the package was changed since, or the document showed only a part of it
+    """
     current = revision(package.name, package.serial)
+    if given.endswith(PARTIAL):
+        raise Conflict(
+            f"the document of {package.name} was read without the versions that rules hide, or as it was at another "
+            "time, and what it leaves out stays: read it with ?write=true, as a user who may publish the package"
+        )
     if given and given != current:
         raise Conflict(f"{package.name} was changed meanwhile: it is at revision {current}, not {given}")
 

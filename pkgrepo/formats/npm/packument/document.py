@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from pkgrepo.formats.npm import names
 from pkgrepo.repositories.clock import format_time
@@ -36,6 +36,7 @@ _encode = msgspec.json.Encoder().encode
 FULL: Final = "npm.full"
 SHORT: Final = "npm.short"
 TIME: Final = "npm.time"
+PARTIAL: Final = "-partial"  # ends the revision of a document that does not show all that the package has
 # The fields of the abbreviated form. "bundledDependencies" is a second spelling in manifests, which clients know.
 _SHORT_FIELDS: Final = (
     "name",
@@ -99,6 +100,12 @@ def splice_short(top: Top, times: Sequence[bytes], fragments: Sequence[bytes]) -
 def revision(name: str, serial: int) -> str:
     """The ``_rev`` of a package; each change gives it another one."""
     return f"{serial}-{hashlib.sha256(f'{name}:{serial}'.encode()).hexdigest()[:32]}"
+
+
+def partial(top: Top) -> Top:
+    """The top of a document that does not show all that the package has, so that it cannot be written back."""
+    known = top.revision.removesuffix(PARTIAL)
+    return evolve(top, revision=f"{known}{PARTIAL}") if known else top
 
 
 def attestations_document(bundle: bytes, predicate_type: str) -> bytes:

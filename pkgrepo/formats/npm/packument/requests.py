@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from attrs import Factory, evolve, frozen
 
-from pkgrepo.errors import NotFound, existing
+from pkgrepo.errors import NotFound, ReadOnly, existing
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.authorization import authorize_read
 from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT_TYPE, version_document
@@ -24,8 +24,9 @@ from pkgrepo.http.answering.negotiation import best_encoding, best_media_type
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Document, Package, RepositoryType, Version
+from pkgrepo.model import Action, Document, Identity, Package, RepositoryType, Version
 from pkgrepo.proxy.resolving.serving import PackageState
+from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags, versions
@@ -44,15 +45,17 @@ class Caches:
 
 async def packument(context: Context[Caches], request: Request, path: PackagePath) -> Response:
     """
-    A packument in the form that the client asks for; always the full one when the client will write it back.
+    A packument in the form that the client asks for; see L{_document_for_writing} for one that it will write back.
 
     :raises NotFound: no such package; :raises RuleRefused: rules hide all of its versions, so that npm would print that
     it may be unpublished
     """
     name = path.name
-    await authorize_read(context, request, name)
+    identity = await authorize_read(context, request, name)
     generation = context.services.catalog.generation()
     writing = b"write" in request.args if request.raw_query else False
+    if writing and (whole := await _document_for_writing(context, request, identity, name)) is not None:
+        return whole
     form = FULL if writing else _form(request)
     found = await state_of(context, request, name)
     services, packuments = context.services, context.caches.packuments
@@ -75,11 +78,38 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
             by_address=True,
             expires_at=0 if response.last_modified is not None else document.modified_s or 0,
         )
-    if writing:
-        # Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304.
-        headers = (*NO_STORE, *response.headers[1:])
-        return evolve(response, etag=None, last_modified=None, headers=headers)
-    return response
+    return _not_stored(response) if writing else response
+
+
+async def _document_for_writing(
+    context: Context[Caches], request: Request, identity: Identity, name: str
+) -> Response | None:
+    """
+    The full form of what a change of a package concerns, with the versions that rules hide.
+
+    npm writes the document back without the version that it unpublishes, and removes the package if it has only that
+    one. So it must see all that there is, where changes go to. None for callers who may not change the package.
+    """
+    services = context.services
+    try:
+        target = publish_target(services.registry, context.repository)
+    except ReadOnly:
+        return None
+    changes = [(action, target, name) for action in (Action.WRITE, Action.DELETE)]
+    if not any(await services.access.authorizer.may_each(identity, changes)):
+        return None
+    state = await services.proxy.resolver.whole_state(target, name)
+    if state is None:
+        return None
+    rendered = await context.caches.packuments.get(
+        services.pools, services.view_turns, state, FULL, context.url(request)
+    )
+    return _not_stored(_document_response(context, request, rendered.document, settled=False))
+
+
+def _not_stored(response: Response) -> Response:
+    """Without ETag and Last-Modified: npm sends the validators of the other form, which must not make a 304."""
+    return evolve(response, etag=None, last_modified=None, headers=(*NO_STORE, *response.headers[1:]))
 
 
 async def version(context: Context[object], request: Request, path: VersionPath) -> Response:

@@ -125,7 +125,8 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
     }
     fragments = {kind: [_rewound(each, kind, changed) for each in found] for kind, found in parts.fragments.items()}
     then = min(package.updated_at, from_ms(at_ms))
-    top = evolve(read_top(reader, package, whole=form == FULL, past=tagged), modified=format_time(then))
+    top = packument.partial(read_top(reader, package, whole=form == FULL, past=tagged))
+    top = evolve(top, modified=format_time(then))
     return evolve(parts, top=msgspec.to_builtins(top), fragments=fragments)
 
 
@@ -174,7 +175,9 @@ def splice(name: str, form: str, serial: int, members: Sequence[MemberParts]) ->
 def merge_tops(members: Sequence[MemberParts], form: str) -> Top:
     """The top of the merged document in one form, whose tags are those of versions that are shown."""
     top = _merge([msgspec.convert(member.top, Top) for member in members])
-    return _without_hidden(top, form, members) if any(member.hidden for member in members) else top
+    if not any(member.hidden for member in members):
+        return top
+    return _without_hidden(packument.partial(top), form, members)
 
 
 def find_latest(members: Sequence[MemberParts]) -> Latest | None:
