@@ -1,0 +1,75 @@
+"""The kinds of rules about what is served, and what each of them refuses of a specimen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from tests.support.matrix.specimens import BAD, Item, Specimen
+from tests.support.matrix.world import ADVISORY
+
+ALL: Callable[[Specimen], bool] = lambda _specimen: True  # noqa: E731 - a default
+
+
+@frozen
+class RuleKind:
+    """
+    A kind of rule: its conditions for a specimen, and the items that it refuses.
+
+    It ``applies`` to specimens whose format has such a fact. With ``by_bytes`` it is about one file and nothing else.
+    """
+
+    name: str
+    match: Callable[[Specimen, str], Mapping[str, Any]]
+    refuses: Callable[[Specimen, Item], bool]
+    applies: Callable[[Specimen], bool] = ALL
+    by_bytes: bool = False
+
+
+def _every(_specimen: Specimen, _item: Item) -> bool:
+    return True
+
+
+def _bad(_specimen: Specimen, item: Item) -> bool:
+    return item.version == BAD
+
+
+def _scripts(_specimen: Specimen, item: Item) -> bool:
+    return item.scripts is True
+
+
+def _digests(specimen: Specimen) -> list[str]:
+    return [f"sha256:{digest}" for each in specimen.bad for digest in each.digests]
+
+
+def _source(_specimen: Specimen, kind: str) -> Mapping[str, Any]:
+    return {"source": "hosted" if kind in ("hosted", "around") else "up"}
+
+
+RULES = (
+    RuleKind("name", lambda each, _: {"packages": [each.name]}, _every),
+    RuleKind("spelling", lambda each, _: {"packages": [each.spelling]}, _every),
+    RuleKind("pattern", lambda each, _: {"packages": [f"*{each.name[1:-1]}*"]}, _every),
+    RuleKind("range", lambda each, _: {"packages": [each.name], "versions": ">=1.1"}, _bad),
+    RuleKind("version", lambda each, _: {"versions": BAD}, _bad),
+    RuleKind("digest", lambda each, _: {"digests": _digests(each)}, _bad, by_bytes=True),
+    RuleKind("licence", lambda *_: {"licences": ["GPL-*"]}, _bad, lambda each: bool(each.items[0].licence)),
+    RuleKind(
+        "install_scripts",
+        lambda *_: {"install_scripts": True},
+        _scripts,
+        lambda each: any(e.scripts is not None for e in each.items),
+    ),
+    RuleKind("age", lambda *_: {"age_days": 7}, _every),
+    RuleKind("advisory", lambda *_: {"advisories": "critical"}, _bad, lambda each: bool(each.ecosystem)),
+    RuleKind(
+        "advisory_id",
+        lambda each, _: {"advisories": f"{ADVISORY}-{each.format}"},
+        _bad,
+        lambda each: bool(each.ecosystem),
+    ),
+    RuleKind("source", _source, _every),
+    RuleKind("label", lambda *_: {"labels": {"stage": "evil"}}, _bad, lambda each: each.labels),
+)

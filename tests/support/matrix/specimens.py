@@ -1,0 +1,381 @@
+"""One package of each format, in a version that rules are made against and in one that they leave."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import zlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import zstandard
+from attrs import Factory, evolve, field, frozen
+
+from tests.support.conda_packages import make_conda
+from tests.support.gems import make_gem
+from tests.support.http_client import BOUNDARY, form_body
+from tests.support.images import OCI_IMAGE, Image, digest_of, make_image
+from tests.support.maven_files import make_pom
+from tests.support.npm_packages import make_manifest, make_publish, make_tarball
+from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.upload_forms import twine
+
+GOOD, BAD = "1.0.333", "1.1.666"  # versions whose texts are in documents only where they mean these versions
+JSON = "application/json"
+LICENCES = {GOOD: "MIT", BAD: "GPL-3.0-only"}
+
+Send = Callable[..., Awaitable[Any]]  # of method, path, bytes and media type
+
+
+@frozen
+class Item:
+    """
+    A file of a version as rules judge it, and where clients get it.
+
+    ``marker`` is in a document if and only if that names the file. ``paths`` give its bytes or are derived of it, and
+    are refused with it; those in ``silent`` are refused without its name or its reason. ``digest`` is its sha256.
+    """
+
+    version: str
+    marker: bytes
+    paths: tuple[str, ...]
+    digests: tuple[str, ...]
+    scripts: bool | None = None
+    licence: str = ""
+    beside: tuple[str, ...] = ()
+
+
+@frozen
+class Specimen:
+    """
+    A package, as it is published and read.
+
+    ``name`` is the one in rules, and ``spelling`` another way in which a rule may write it. ``documents`` name the
+    items; ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a proxy
+    only that of its upstream. ``upstream`` is behind the address of a repository that is an upstream. ``only_hosted``
+    are documents of what is stored, which proxies do not have. Only repositories of the ``kinds`` have the specimen.
+    """
+
+    format: str
+    name: str
+    spelling: str
+    items: tuple[Item, ...]
+    publish: Callable[[Send], Awaitable[None]]
+    documents: tuple[str, ...]
+    newest: tuple[str, ...] = ()
+    ecosystem: str = ""
+    upstream: str = "/"
+    only_hosted: tuple[str, ...] = ()
+    of_upstream: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ("hosted", "cold", "listed", "warm", "virtual", "around")
+    labels: bool = False
+    id: str = field(default=Factory(lambda self: self.format, takes_self=True))
+
+    @property
+    def bad(self) -> tuple[Item, ...]:
+        """Those of the version that rules are made against."""
+        return tuple(each for each in self.items if each.version == BAD)
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def plain(body: bytes) -> bytes:
+    """A document without its compression."""
+    for begin, unpack in (
+        (b"\x1f\x8b", gzip.decompress),
+        (b"BZh", bz2.decompress),
+        (b"\x28\xb5\x2f\xfd", lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data)),
+        (b"\x78", zlib.decompress),
+    ):
+        if body.startswith(begin):
+            return unpack(body)
+    return body
+
+
+# npm
+
+NPM_NAME = "@acme/evil-tool"
+NPM_FILES = {
+    version: make_tarball(
+        NPM_NAME,
+        version,
+        manifest=make_manifest(
+            NPM_NAME, version, license=LICENCES[version], **({"scripts": {"install": "x"}} if version == BAD else {})
+        ),
+    )
+    for version in (GOOD, BAD)
+}
+
+
+async def _publish_npm(send: Send) -> None:
+    for version, data in NPM_FILES.items():
+        more: dict[str, Any] = {"scripts": {"install": "x"}, "hasInstallScript": True} if version == BAD else {}
+        body = make_publish(NPM_NAME, version, tarball=data, license=LICENCES[version], **more)
+        await send("PUT", "/@acme%2fevil-tool", body, JSON)
+
+
+NPM = Specimen(
+    format="npm",
+    name=NPM_NAME,
+    spelling="@Acme/Evil-Tool",
+    items=tuple(
+        Item(
+            version,
+            version.encode(),
+            (
+                f"/@acme/evil-tool/-/evil-tool-{version}.tgz",
+                f"/@acme%2fevil-tool/-/evil-tool-{version}.tgz",
+                f"/%40acme%2fevil-tool/-/@acme/evil-tool-{version}.tgz",
+                f"/@acme%2fevil-tool/{version}",
+            ),
+            (sha256(data),),
+            version == BAD,
+            LICENCES[version],
+        )
+        for version, data in NPM_FILES.items()
+    ),
+    publish=_publish_npm,
+    documents=("/@acme%2fevil-tool", "/@acme%2fevil-tool?", "/@acme%2fevil-tool?write=true"),
+    newest=("/-/package/@acme%2fevil-tool/dist-tags", "/-/v1/search?text=evil-tool", "/-/all"),
+    only_hosted=("/-/all",),
+    ecosystem="npm",
+)
+
+# Python
+
+WHEELS = {version: make_wheel("evil-tool", version, fields=[("License", LICENCES[version])]) for version in LICENCES}
+SDISTS = {version: make_sdist("evil-tool", version, fields=[("License", LICENCES[version])]) for version in LICENCES}
+
+
+async def _publish_python(send: Send) -> None:
+    for version in LICENCES:
+        for name, data in (WHEELS[version], SDISTS[version]):
+            form = form_body(twine("Evil_Tool", version, name, data))
+            await send("POST", "/", form, f"multipart/form-data; boundary={BOUNDARY}")
+
+
+def _python_paths(version: str, name: str) -> tuple[str, ...]:
+    found = (
+        f"/packages/evil-tool/{version}/{name}",
+        f"/evil-tool/{version}/{name}",
+        f"/Evil_Tool/{version}/{name}",
+        f"/packages/{name}",
+        f"/simple/evil-tool/{name}",
+    )
+    return (f"/evil-tool/{version}/{name}.metadata", *found) if name.endswith(".whl") else found
+
+
+PYTHON = Specimen(
+    format="python",
+    name="evil-tool",
+    spelling="Evil.TOOL",
+    items=tuple(
+        Item(
+            version,
+            name.encode(),
+            _python_paths(version, name),
+            (sha256(data),),
+            name.endswith(".gz"),
+            LICENCES[version],
+        )
+        for files in (WHEELS, SDISTS)
+        for version, (name, data) in files.items()
+    ),
+    publish=_publish_python,
+    documents=("/simple/evil-tool/", "/simple/evil-tool/?format=application/vnd.pypi.simple.v1%2Bjson"),
+    newest=("/pypi/evil-tool/json",),
+    ecosystem="PyPI",
+    upstream="/simple/",
+)
+
+# The conda packages that are made of wheels, judged as these
+
+CHANNEL = evolve(
+    PYTHON,
+    id="wheels",
+    items=tuple(
+        Item(
+            version,
+            f"evil-tool-{version}".encode(),
+            (f"/conda/noarch/evil-tool-{version}-py_0.conda",),
+            (sha256(data),),
+            False,
+            LICENCES[version],
+        )
+        for version, (_, data) in WHEELS.items()
+    ),
+    documents=("/conda/noarch/repodata.json", "/conda/noarch/repodata.json.zst"),
+    newest=("/conda/noarch/current_repodata.json",),
+    kinds=("hosted", "around"),
+)
+
+# Ruby
+
+GEMS = {
+    version: make_gem(
+        "evil_tool",
+        version,
+        extra=f"licenses:\n- {LICENCES[version]}\n" + ("extensions:\n- ext/extconf.rb\n" if version == BAD else ""),
+    )
+    for version in LICENCES
+}
+
+
+async def _publish_gems(send: Send) -> None:
+    for data in GEMS.values():
+        await send("POST", "/api/v1/gems", data, "application/octet-stream")
+
+
+RUBY = Specimen(
+    format="ruby",
+    name="evil_tool",
+    spelling="EVIL_TOOL",
+    items=tuple(
+        Item(
+            version,
+            version.encode(),
+            (f"/gems/evil_tool-{version}.gem", f"/quick/Marshal.4.8/evil_tool-{version}.gemspec.rz"),
+            (sha256(data),),
+            version == BAD,
+            LICENCES[version],
+        )
+        for version, data in GEMS.items()
+    ),
+    publish=_publish_gems,
+    documents=("/info/evil_tool", "/versions", "/specs.4.8.gz", "/api/v1/versions/evil_tool.json"),
+    newest=(
+        "/latest_specs.4.8.gz",
+        "/api/v1/gems/evil_tool.json",
+        "/api/v1/versions/evil_tool/latest.json",
+        "/api/v1/search.json?query=evil",
+    ),
+    only_hosted=("/api/v1/search.json?query=evil",),
+    ecosystem="RubyGems",
+)
+
+# conda
+
+CONDAS = {version: make_conda("evil-tool", version, license=LICENCES[version]) for version in LICENCES}
+
+
+async def _publish_conda(send: Send) -> None:
+    for version, data in CONDAS.items():
+        await send("PUT", f"/noarch/evil-tool-{version}-py_0.conda", data, "application/octet-stream")
+
+
+CONDA = Specimen(
+    format="conda",
+    name="evil-tool",
+    spelling="Evil-TOOL",
+    items=tuple(
+        Item(
+            version,
+            f"evil-tool-{version}".encode(),
+            (f"/noarch/evil-tool-{version}-py_0.conda",),
+            (sha256(data),),
+            None,
+            LICENCES[version],
+        )
+        for version, data in CONDAS.items()
+    ),
+    publish=_publish_conda,
+    documents=("/noarch/repodata.json", "/noarch/repodata.json.zst", "/noarch/repodata.json.bz2"),
+    newest=("/noarch/current_repodata.json",),
+    of_upstream=("/noarch/current_repodata.json",),
+)
+
+# Java
+
+POMS = {
+    version: make_pom(
+        "com.acme",
+        "evil-tool",
+        version,
+        f"<licenses><license><name>{LICENCES[version]}</name></license></licenses>",
+    )
+    for version in LICENCES
+}
+JARS = {version: b"PK a jar of " + version.encode() for version in LICENCES}
+JAVA_FOLDER = "/com/acme/evil-tool"
+
+
+async def _publish_java(send: Send) -> None:
+    for version in LICENCES:
+        stem = f"{JAVA_FOLDER}/{version}/evil-tool-{version}"
+        for path, data in ((f"{stem}.pom", POMS[version]), (f"{stem}.jar", JARS[version])):
+            await send("PUT", path, data, "application/octet-stream")
+        await send("PUT", f"{JAVA_FOLDER}/{version}/notes.txt", f"of {version}".encode(), "text/plain")
+
+
+def _java_paths(version: str) -> tuple[str, ...]:
+    stem = f"{JAVA_FOLDER}/{version}/evil-tool-{version}"
+    endings = ("jar", "pom", "jar.sha1", "jar.md5", "jar.sha256", "jar.sha512", "pom.sha1")
+    return tuple(f"{stem}.{each}" for each in endings)
+
+
+JAVA = Specimen(
+    format="maven",
+    name="com.acme:evil-tool",
+    spelling="COM.acme:Evil-Tool",
+    items=tuple(
+        Item(
+            version,
+            version.encode(),
+            _java_paths(version),
+            (sha256(JARS[version]), sha256(POMS[version])),
+            None,
+            LICENCES[version],
+            (f"{JAVA_FOLDER}/{version}/notes.txt",),
+        )
+        for version in LICENCES
+    ),
+    publish=_publish_java,
+    documents=(f"{JAVA_FOLDER}/maven-metadata.xml",),
+    newest=("/solrsearch/select?q=evil-tool&wt=json",),
+    only_hosted=("/solrsearch/select?q=evil-tool&wt=json",),
+    ecosystem="Maven",
+)
+
+# Images
+
+IMAGES: Mapping[str, Image] = {
+    version: make_image(version, settings={"Labels": {"stage": "evil" if version == BAD else "fine"}})
+    for version in LICENCES
+}
+
+
+async def _publish_images(send: Send) -> None:
+    for version, image in IMAGES.items():
+        for blob in image.blobs:
+            path = f"/v2/evil/tool/blobs/uploads/?digest={digest_of(blob)}"
+            await send("POST", path, bytes(blob), "application/octet-stream")
+        await send("PUT", f"/v2/evil/tool/manifests/{version}", image.manifest, OCI_IMAGE)
+
+
+CONTAINER = Specimen(
+    format="docker",
+    name="evil/tool",
+    spelling="Evil/Tool",
+    items=tuple(
+        Item(
+            version,
+            version.encode(),
+            (
+                f"/v2/evil/tool/manifests/{version}",
+                f"/v2/evil/tool/manifests/{image.digest}",
+                *(f"/v2/evil/tool/blobs/{digest_of(each)}" for each in image.blobs),
+            ),
+            (image.digest.partition(":")[2],),
+        )
+        for version, image in IMAGES.items()
+    ),
+    publish=_publish_images,
+    documents=("/v2/evil/tool/tags/list",),
+    labels=True,
+)
+
+SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CONDA, JAVA, CONTAINER)
+READ: Sequence[Specimen] = (*SPECIMENS, CHANNEL)
