@@ -120,7 +120,8 @@ class ProxyParts:
             clock=core.clock,
             revalidation=self.revalidation,
         )
-        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories)
+        declares = {name: each.declares for name, each in formats.items() if each.declares is not None}
+        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories, declares)
         self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.resolver = Resolver(
             catalog=core.catalog,
@@ -168,8 +169,7 @@ class ProxyParts:
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
     def _make_files(self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, Proxied]) -> PackageFiles:
-        declares = {name: each.declares for name, each in formats.items() if each.declares is not None}
-        rules = FileRules(core.catalog, self.judges, declares, self.rule_matches.add)
+        rules = FileRules(core.catalog, self.judges, self.rule_matches.add)
         context = AddressedContext(
             catalog=core.catalog,
             publisher=core.publisher,

@@ -245,10 +245,7 @@ class Explainer:
     def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
         verdict = SERVED
         if member.judge is not None:
-            declares = self._formats[member.repository.format].declares
-            read = declares is not None and member.judge.rules.reads_metadata
-            meta = declares.read(entry.fragments) if read and declares is not None else None
-            verdict = member.judge.of_entry(entry, member.held.document.route, meta)
+            verdict = member.judge.of_entry(entry, member.held.document.route)
         return FoundVersion(entry.version, member.repository, entry.published_ms, entry.first_seen, verdict)
 
 

@@ -107,20 +107,28 @@ class Fetching:
             await self._on_mismatch(remote)
             raise
         except WholeNeeded:
-            container = self._container_of(remote)
-            if container is None or not takes_whole:
+            if not takes_whole:
                 raise
-            # A client that does not wait so long finds it the next time.
-            await shield(self.finish(container))
-            found = await self._find(remote)
-            if found is None:
-                raise _not_contained(remote) from None
-            return found
+            return await self._finish_container(remote)
 
     async def finish(self, remote: RemoteFile) -> File:
-        """A file when it is kept. It raises what ``content`` raises."""
+        """A file when it is kept. It raises what ``content`` raises, but no L{WholeNeeded}."""
         kept = await self._find(remote)
-        return kept if kept is not None else await self._transfer(remote).finish()
+        try:
+            return kept if kept is not None else await self._transfer(remote).finish()
+        except WholeNeeded:
+            return await self._finish_container(remote)
+
+    async def _finish_container(self, remote: RemoteFile) -> File:
+        """A file when the whole file is kept in which it is."""
+        container = self._container_of(remote)
+        assert container is not None, "only files in others need these"
+        # A client that does not wait so long finds it the next time.
+        await shield(self.finish(container))
+        found = await self._find(remote)
+        if found is None:
+            raise _not_contained(remote)
+        return found
 
     async def size(self, remote: RemoteFile) -> int | None:
         """The size in bytes of a file that is not kept; None if the upstream does not tell it."""

@@ -15,15 +15,8 @@ from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
+from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.publish.splicing import Spliced
-
-
-@frozen
-class Declares:
-    """The kinds of fragments that have the metadata of a version, and how these are read of those that an entry has."""
-
-    kinds: tuple[str, ...]
-    read: Callable[[Mapping[str, bytes]], Mapping[str, Any]]
 
 
 class LatestReason(StrEnum):

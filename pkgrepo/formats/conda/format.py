@@ -28,8 +28,9 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document
-from pkgrepo.proxy.format import Declares, Proxied
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Companion, Layout, VersionKinds
+from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config

@@ -8,15 +8,16 @@ from pkgrepo.formats.npm.document_requests import take_file
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, rewind, splice
-from pkgrepo.formats.npm.proxied.upstream import packument_question, read_manifest, release_of, restore_packument
+from pkgrepo.formats.npm.proxied.upstream import packument_question, read_declared, release_of, restore_packument
 from pkgrepo.formats.npm.ranges import accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.pipelines import NPM_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
-from pkgrepo.proxy.format import Declares, Proxied
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout, VersionKinds
+from pkgrepo.repositories.policy.judge import Declares
 
 from .configuration import CONFIGURATIONS
 from .indexing import index_package, index_removed
@@ -63,7 +64,7 @@ def npm() -> Format:
             document_request=packument_question,
             make_release=release_of,
             kinds=KINDS.__getitem__,
-            declares=Declares((FULL,), read_manifest),
+            declares=Declares((FULL,), read_declared),
             read_parts=read_parts,
             splice=splice,
             rewind=rewind,

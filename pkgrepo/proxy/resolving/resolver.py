@@ -29,7 +29,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
 from pkgrepo.proxy.caching.states import STALE_RETRY_MS
 from pkgrepo.proxy.documents.cached import Documents
-from pkgrepo.proxy.format import Declares, MemberParts, Proxied
+from pkgrepo.proxy.format import MemberParts, Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners, find_owners
@@ -331,10 +331,7 @@ class Resolver:
             return hosted, hidden
         read_kinds, judge = format_.kinds(form), member.judge
         section, route = member.request.section, member.held.document.route
-        declares = format_.declares if judge is not None and judge.rules.reads_metadata else None
-        parts, hidden = await self.read(
-            member, lambda file: _upstream_parts(file, section, read_kinds, judge, route, declares)
-        )
+        parts, hidden = await self.read(member, lambda file: _upstream_parts(file, section, read_kinds, judge, route))
         self._note_hidden(repository, key, hidden, trace)
         return parts, hidden
 
@@ -386,17 +383,15 @@ def _upstream_parts(
     kinds: Sequence[str],
     judge: Judge | None,
     route: str,
-    declares: Declares | None,
 ) -> tuple[MemberParts, Mapping[str, Hidden]]:
     """What an upstream's response has for some kinds of fragments, without versions that rules hide, and these."""
     fragments: dict[str, list[Fragment]] = {kind: [] for kind in kinds}
     versions: dict[str, bytes] = {}
     hidden: dict[str, Hidden] = {}
-    read = kinds if declares is None else {*kinds, *declares.kinds}
+    read = kinds if judge is None else {*kinds, *judge.kinds}
     for entry in parts.entries(read, section):
         if judge is not None:
-            meta = None if declares is None else declares.read(entry.fragments)
-            verdict = judge.of_entry(entry, route, meta)
+            verdict = judge.of_entry(entry, route)
             if not verdict.served:
                 hidden.setdefault(entry.version, (verdict, entry.published_ms))
                 continue

@@ -17,13 +17,13 @@ state of the configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 from attrs import define, evolve
 
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import File, Repository, RepositoryType
-from pkgrepo.proxy.format import Declares
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.owners import check_reserved
@@ -32,21 +32,27 @@ from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.facts import advisories_on
-from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.repositories.policy.judge import Declares, Judge
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import Verdict
 
 
 class PolicyJudges:
-    """Makes judges; ``formats`` are by name. ``known`` is None where no advisories are known."""
+    """Makes judges; ``formats``, and ``declares`` of those of upstreams, are by name. ``known``: None knows none."""
 
     def __init__(
-        self, catalog: ICatalog, clock: Clock, formats: Mapping[str, StoredFormat], known: KnownAdvisories | None = None
+        self,
+        catalog: ICatalog,
+        clock: Clock,
+        formats: Mapping[str, StoredFormat],
+        known: KnownAdvisories | None = None,
+        declares: Mapping[str, Declares] = MappingProxyType({}),
     ) -> None:
         self._catalog = catalog
         self._clock = clock
         self._formats = formats
         self._known = known
+        self._declares = declares
 
     async def of(self, flat: FlatMember, package: str) -> Judge | None:
         """The judge of a package (a key) of a member; None if no rule is about it."""
@@ -55,7 +61,8 @@ class PolicyJudges:
         if rules is None:
             return None
         format_ = self._formats[flat.repository.format]
-        judge = Judge(format_, rules, flat.repository, self._clock.now_ms())
+        declares = self._declares.get(flat.repository.format) if rules.reads_metadata else None
+        judge = Judge(format_, rules, flat.repository, self._clock.now_ms(), declares=declares)
         if "advisories" not in rules.needs or format_.ecosystem is None or self._known is None:
             return judge
         state = await self._known.knowledge(format_.ecosystem.name)
@@ -144,13 +151,11 @@ class FileRules:
     """
     Checks files on behalf of the repositories that they are asked of.
 
-    ``declares`` are by format, see L{Proxied}. ``on_match`` is told each verdict of a rule, with the repository and the
-    key of the package.
+    ``on_match`` is told each verdict of a rule, with the repository and the key of the package.
     """
 
     _catalog: ICatalog
     _judges: PolicyJudges
-    _declares: Mapping[str, Declares]
     _on_match: Callable[[Repository, str, Verdict], None] = lambda *_: None
 
     async def check_kept(
@@ -175,13 +180,10 @@ class FileRules:
         judge = await self._judges.of(flat, key)
         if judge is None:
             return
-        meta = None
-        if self._declares.get(flat.repository.format) is not None and judge.rules.reads_metadata:
-            meta = self._declares[flat.repository.format].read(remote.entry.fragments)
         entry, source = remote.entry, remote.source
         if source not in entry.files:
             entry = msgspec.structs.replace(entry, files=[*entry.files, source])
-        self._conclude(repository, flat, key, source.path, judge.of_entry(entry, remote.route, meta), trace)
+        self._conclude(repository, flat, key, source.path, judge.of_entry(entry, remote.route), trace)
 
     def _conclude(
         self, repository: Repository, flat: FlatMember, key: str, path: str, verdict: Verdict, trace: Trace

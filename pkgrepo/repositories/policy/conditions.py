@@ -35,7 +35,8 @@ class Facts:
     ``digests`` are those of the file, of all files of a version, or of a manifest and those around it, as
     ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route. ``labels``
     are those of an image for each of its platforms, None for one whose labels are not known.
-    ``added_ms`` is when a file was added, if that may be later than the version.
+    ``added_ms`` is when a file was added, if that may be later than the version. Of what is ``unreadable`` there are
+    data, which this server cannot read: rules are about it, whatever they say of missing ones.
     """
 
     package: str
@@ -49,6 +50,7 @@ class Facts:
     advisories: Sequence[Advisory] | None = None
     labels: Sequence[Mapping[str, str] | None] = ()
     added_ms: int | None = None
+    unreadable: bool = False
 
 
 @frozen
@@ -154,7 +156,7 @@ class CompiledRule:
             ("install_scripts", self._fits_scripts(facts), "whether it runs a program when it is installed"),
             ("labels", self._fits_labels(facts), "labels"),
         ):
-            if known is False or (known is None and not self._counts_missing(datum)):
+            if known is False or (known is None and not (facts.unreadable or self._counts_missing(datum))):
                 return False, "", None
             if known is None:
                 missing.append(name)

@@ -25,6 +25,8 @@ from .schema import Order, PolicyRule, ServingPolicy, check_rules, find_faults
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 
+UNREADABLE: Final = "pkgrepo:unreadable"  # in the metadata of a version of which the file has some that cannot be read
+
 
 def order_of(format_: StoredFormat) -> Order:
     """What rules need of a format."""
@@ -76,6 +78,7 @@ def facts_of_version(
         source=CACHED if cached else HOSTED,
         route=next((each.route for each in origins if each is not None), ""),
         digests=frozenset[str]().union(*(digests_of(each.digests, each.sha256) for each in kept)),
+        unreadable=UNREADABLE in version.meta,
         **declared(format_, version.meta, [each.path for each in kept]),
     )
 

@@ -6,12 +6,15 @@ It gathers what is known of a file or version, wherever that comes from, and ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from attrs import evolve, frozen
+from twisted.logger import Logger
 
 from pkgrepo.concurrency.gil import GilReleaser
+from pkgrepo.errors import Invalid
+from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.repositories.format import StoredFormat
@@ -21,6 +24,8 @@ from pkgrepo.storage.catalog.rows import to_ms
 from .conditions import CACHED, HOSTED, Facts
 from .facts import declared, digests_of, facts_of_version, stored_facts, with_advisories
 from .rules import PackageRules, Verdict
+
+_failures: Final = FailureLog(Logger(), "what an upstream lists is refused, as its metadata cannot be read")
 
 
 class ListedFile(Protocol):
@@ -50,6 +55,22 @@ class Listed(Protocol):
     def files(self) -> Sequence[ListedFile]:
         """Its files."""
 
+    @property
+    def fragments(self) -> Mapping[str, bytes]:
+        """What is shown of it, by kind."""
+
+
+@frozen
+class Declares:
+    """
+    The kinds of fragments that have the metadata of a version, and how these are read of those that an entry has.
+
+    ``read`` raises ``Invalid`` if they cannot be read.
+    """
+
+    kinds: tuple[str, ...]
+    read: Callable[[Mapping[str, bytes]], Mapping[str, Any]]
+
 
 @frozen(eq=False)
 class Judge:
@@ -57,6 +78,7 @@ class Judge:
     The rules about a package of one member, ready to be asked.
 
     ``known`` are the advisories on the package, if the rules ask for them; ``complete``: none is missing.
+    ``declares`` is where documents of upstreams have metadata, if the rules ask for these.
     """
 
     format: StoredFormat
@@ -65,9 +87,24 @@ class Judge:
     now_ms: int
     known: Any = None
     complete: bool = False
+    declares: Declares | None = None
 
-    def of_entry(self, entry: Listed, route: str, meta: Mapping[str, Any] | None = None) -> Verdict:
-        """The verdict on what an upstream lists; ``meta`` is what the document says of it, if that was read."""
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of fragments that entries must have to be judged."""
+        return () if self.declares is None else self.declares.kinds
+
+    def of_entry(self, entry: Listed, route: str) -> Verdict:
+        """The verdict on what an upstream lists."""
+        meta: Mapping[str, Any] = {}
+        unreadable = False
+        if self.declares is not None:
+            try:
+                meta = self.declares.read(entry.fragments)
+            except Invalid as error:
+                unreadable = True
+                reason = f"{self.rules.package} {entry.version} of {self.member.path}: {error}"
+                _failures.failed(error, reason=reason)
         digests = frozenset[str]().union(*(digests_of(each.digests) for each in entry.files))
         paths = [each.path for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
         facts = Facts(
@@ -77,7 +114,8 @@ class Judge:
             source=CACHED,
             route=route,
             digests=digests,
-            **declared(self.format, meta or {}, paths),
+            unreadable=unreadable,
+            **declared(self.format, meta, paths),
         )
         return self._decide(facts)
 

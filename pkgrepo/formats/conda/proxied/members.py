@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from attrs import define, frozen
 
+from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, REPODATA, RUN_EXPORTS
 from pkgrepo.formats.conda.index.packages import PackageRecords
 from pkgrepo.formats.conda.names import ENDINGS
@@ -26,11 +27,12 @@ from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.repositories.policy.judge import Declares, Judge
 from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 STEP_MS: Final = 300_000  # of time after which files are looked at again: large channels have one in every few seconds
 # Of an entry in the data of a channel, what is about the newest version.
@@ -103,6 +105,7 @@ class Selection:
 def find_hidden(services: Services, member: FlatMember, route: str) -> Callable[[PartsFile], Hidden]:
     """A function that finds, in the records of an upstream, the files that rules hide now. Blocks."""
     format_, now_ms, policy = services.formats[member.repository.format], services.clock.now_ms(), member.policy
+    declares = Declares(RECORDS, read_record)
 
     def find(parts: PartsFile) -> Hidden:
         files: set[str] = set()
@@ -114,8 +117,8 @@ def find_hidden(services: Services, member: FlatMember, route: str) -> Callable[
                 name, rules = its, None if policy is None else policy.of(its)
             if rules is None:
                 continue
-            meta = read_record(entry.fragments) if reads else None
-            verdict = Judge(format_, rules, member.repository, now_ms).of_entry(entry, route, meta)
+            asks = declares if rules.reads_metadata else None
+            verdict = Judge(format_, rules, member.repository, now_ms, declares=asks).of_entry(entry, route)
             if not verdict.served:
                 files.add(entry.key)
                 opens |= set() if verdict.opens_ms is None else {verdict.opens_ms}
@@ -127,14 +130,24 @@ def find_hidden(services: Services, member: FlatMember, route: str) -> Callable[
 RECORDS: Final = tuple(f"{RECORD}{ending}" for ending in ENDINGS)
 
 
+class _Declared(msgspec.Struct):
+    """What rules ask of a record."""
+
+    license: Any = None
+
+
 def read_record(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
-    """The record of a file in its fragment, which has a comma and the name of the file before it."""
+    """
+    What the record of a file in its fragment says of its licence.
+
+    :raises Invalid: it cannot be read
+    """
     body = next((fragments[kind] for kind in RECORDS if kind in fragments), b"")
     try:
-        found: dict[str, Any] = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return {}
-    return found
+        found = msgspec.json.decode(body, type=_Declared)
+    except ERRORS as error:
+        raise Invalid(f"a record cannot be read: {describe(body, error)}") from error
+    return {} if found.license is None else {"license": found.license}
 
 
 def shown_records(

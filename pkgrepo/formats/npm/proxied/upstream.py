@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve
 
+from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.packument.document import (
     FULL,
     FULL_TYPE,
@@ -31,12 +32,13 @@ from pkgrepo.proxy.documents.held import DocumentRequest, restored_entry
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.pools import Pools
-from pkgrepo.untrusted.strict_json import ERRORS
+from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 KEYS: Final = "-/npm/v1/keys"
 
@@ -101,18 +103,35 @@ def make_release(name: str, entry: Entry, source: FileSource, blob: BlobInfo) ->
         version_text=entry.version,
         sort=entry.sort,
         files=(NewFile(path=source.path, blob=blob, media_type=source.media_type),),
-        meta={**manifest, "name": name, "version": entry.version},
+        meta={**manifest, **_declared(entry), "name": name, "version": entry.version},
         package_meta={"maintainers": _people(manifest.get("maintainers"))},
     )
 
 
-def read_manifest(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
-    """What a fragment in the full form says of a version; nothing if it cannot be decoded."""
+class _Declared(msgspec.Struct):
+    """What rules ask of a manifest. Its other fields are not decoded: they may be more than this server can read."""
+
+    license: Any = None
+    licenses: Any = None
+    hasInstallScript: Any = None
+
+
+_decode_declared = msgspec.json.Decoder(_Declared).decode
+
+
+def read_declared(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
+    """
+    What a fragment in the full form says of the licence of a version, and of scripts at its installation.
+
+    :raises Invalid: it cannot be decoded
+    """
+    body = version_document(fragments[FULL]).replace(BASE, b"")
     try:
-        found: dict[str, Any] = msgspec.json.decode(version_document(fragments[FULL]))
-    except (KeyError, *ERRORS):
-        return {}
-    return found
+        found = _decode_declared(body)
+    except ERRORS as error:
+        raise Invalid(f"a manifest cannot be read: {describe(body, error)}") from error
+    declared = {key: value for key, value in msgspec.structs.asdict(found).items() if value is not None}
+    return {"hasInstallScript": False, **declared}
 
 
 def _read_manifest(entry: Entry) -> Mapping[str, Any]:
@@ -132,6 +151,14 @@ def _read_manifest(entry: Entry) -> Mapping[str, Any]:
             manifest["dist"] = {key: value for key, value in manifest["dist"].items() if key != "tarball"}
             return manifest
     return {}
+
+
+def _declared(entry: Entry) -> Mapping[str, Any]:
+    """What rules ask of a manifest, of which it may be all that is kept."""
+    try:
+        return {key: value for key, value in read_declared(entry.fragments).items() if value is not False}
+    except Invalid:
+        return {UNREADABLE: True}
 
 
 def _people(value: Any) -> list[Any]:
