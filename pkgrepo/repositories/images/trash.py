@@ -10,6 +10,7 @@ from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Package, Repository
 from pkgrepo.storage.catalog.images import linked_blobs
 from pkgrepo.storage.catalog.images.contents import StoredManifest
+from pkgrepo.storage.catalog.images.manifests import has_manifest
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
 from pkgrepo.storage.catalog.server.trash import Kept
@@ -20,11 +21,24 @@ TAG = "tag"
 
 @frozen
 class TrashedManifest:
-    """A manifest with its blobs, and the tags that pointed to it; ``times`` has when these were set, in ms."""
+    """
+    A manifest with its blobs, and the tags that pointed to it; ``times`` has when these were set, in ms.
+
+    ``children`` are the manifests it lists that the image had then; None in entries of before they were noted.
+    """
 
     manifest: StoredManifest
     tags: Sequence[str]
     times: Mapping[str, int] = Factory(dict)
+    children: Sequence[str] | None = None
+
+    @property
+    def needed(self) -> set[str]:
+        """The digests of the manifests without which it does not come back whole."""
+        if self.children is not None:
+            return set(self.children)
+        blobs = {each.digest for each in self.manifest.blobs}  # a build cache lists layers as if they were manifests
+        return {name for name, kind in self.manifest.references if kind == "manifest"} - blobs
 
 
 @frozen
@@ -64,7 +78,12 @@ def keep_manifest(
     return Kept(
         kind=MANIFEST,
         name=", ".join(tags) or manifest.digest,
-        data=TrashedManifest(manifest, tuple(tags), {each: times[each] for each in tags}),
+        data=TrashedManifest(
+            manifest,
+            tuple(tags),
+            {each: times[each] for each in tags},
+            [name for name, _ in manifest.references if has_manifest(tx, package.id, name)],
+        ),
         size=size,
         sha256s=[manifest.sha256, *(each.sha256 for each in manifest.blobs)],
     )

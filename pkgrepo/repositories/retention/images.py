@@ -3,7 +3,8 @@ What the rules select among the tags and untagged manifests of an image, and how
 
 A manifest goes when every tag that pointed to it goes. With it go the children of an index that no other index lists,
 and what refers to it: signatures, also those under cosign's tags, and other referrers. Manifests that were touched
-within ``GRACE_MS``, or are leased to a push, are not taken without a tag: an index or a tag may follow.
+within ``GRACE_MS``, or are leased to a push, are not taken without a tag: an index or a tag may follow. What a manifest
+in the trash needs to be restored whole stays as long as that is there.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Repository
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag
 from pkgrepo.repositories.images.push import fixed_tags
-from pkgrepo.storage.catalog.images.gc import Loss, find_loss
+from pkgrepo.storage.catalog.images.gc import Loss, find_loss, held_by_trash
 from pkgrepo.storage.catalog.images.linked_blobs import list_leased
 from pkgrepo.storage.catalog.images.retained import ManifestAge, TagAge, manifest_ages, tag_ages
 from pkgrepo.storage.catalog.images.summaries import subject_of_tag
@@ -55,7 +56,7 @@ def _plan_image(
     now_ms: int,
 ) -> Plan:
     every_tag, tags = tags, [each for each in tags if not _follows(each, manifests)]
-    leased = list_leased(r, package.id, now_ms)
+    leased, held = list_leased(r, package.id, now_ms), held_by_trash(r, package.id)
     loose = [
         each
         for each in manifests.values()
@@ -88,6 +89,7 @@ def _plan_image(
     going = {index for index, each in chosen if each.action != "untag"}
     staying = {digest for index, digest in enumerate(digests) if index not in going}
     staying |= {each.digest for each in manifests.values() if not each.is_top}  # it goes with its index
+    staying |= held
     doomed = {digests[index]: each for index, each in chosen if index in going and digests[index] not in staying}
     victims = []
     for index, each in chosen:

@@ -37,7 +37,14 @@ from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
 from pkgrepo.repositories.upkeep.sweep import UPLOAD_GRACE
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
-from pkgrepo.storage.catalog.images.gc import ImagePlan, Kept, may_remove_blob, may_remove_manifest, plan_image
+from pkgrepo.storage.catalog.images.gc import (
+    ImagePlan,
+    Kept,
+    held_by_trash,
+    may_remove_blob,
+    may_remove_manifest,
+    plan_image,
+)
 from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_leases
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.rows import batches
@@ -246,9 +253,11 @@ class GarbageCollector(MaintenanceWork):
         removed = 0
         doomed = frozenset(plan.manifests)
         for digests in batches(plan.manifests, BATCH):
-            removed += await self._catalog.write(
+            gone: frozenset[str] = await self._catalog.write(
                 remove_manifests, repository, package, digests, doomed, before_ms, actor, self._clock.now_ms()
             )
+            removed += len(gone)
+            doomed -= frozenset(digests) - gone  # what stays needs its children and referrers
         for sha256s in batches(plan.blobs, BATCH):
             await self._catalog.write(remove_links, repository, package, sha256s, before_ms, self._clock.now_ms())
         self._on_change(repository)
@@ -312,16 +321,18 @@ def remove_manifests(
     before_ms: int,
     actor: Actor,
     now_ms: int,
-) -> int:
-    """Remove manifests of an image that nothing but other ``doomed`` ones refers to. Returns their number."""
-    removed = 0
+) -> frozenset[str]:
+    """Remove manifests of an image that nothing but other ``doomed`` ones refers to. Returns those removed."""
     if _was_removed(tx, repository, package):
-        return 0
+        return frozenset()
+    removed, staying = set[str](), held_by_trash(tx, package.id)
     for digest in digests:
-        if may_remove_manifest(tx, package.id, digest, doomed, before_ms, now_ms):
+        if digest not in staying and may_remove_manifest(tx, package.id, digest, doomed - staying, before_ms, now_ms):
             delete_manifest(tx, repository, package.key, digest, actor, now_ms, disposal=FOR_GOOD)
-            removed += 1
-    return removed
+            removed.add(digest)
+        else:
+            staying.add(digest)
+    return frozenset(removed)
 
 
 def remove_links(

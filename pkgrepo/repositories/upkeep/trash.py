@@ -3,8 +3,9 @@ Restores what is in the trash.
 
 What an entry holds is published again as it was: files at their paths with their times, the state of a version, tags
 that stand for nothing else now. The formats make their documents of it as they do for every publish. A restore is
-refused whole if other content was published at one of its paths meanwhile; some items at a time are written by one
-transaction, in which each leaves the trash, so that a crash leaves an item either in the trash or restored.
+refused whole if other content was published at one of its paths meanwhile, or if a manifest that an index lists is
+gone. Some items at a time are written by one transaction, in which each leaves the trash, so that a crash leaves an
+item either in the trash or restored.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ async def restore_entry(
     Restore all items of an entry by ``change``, which runs a write command on its repository. Returns their number.
 
     :raises NotFound: the trash has no such entry of the repository
-    :raises Conflict: other content took the place of something, or its bytes are damaged
+    :raises Conflict: other content took the place of something, its bytes are damaged, or a part of it is gone
     """
     restored = 0
     while True:
@@ -88,18 +89,34 @@ def restore_some(
 
 
 def check_restorable(r: Reader, repository: Repository, entry: TrashEntry) -> None:
-    """:raises Conflict: other content was published at a path of an entry; the message names the first such path"""
+    """
+    Check that an entry can be restored whole.
+
+    :raises Conflict: other content was published at a path of it, which the message names, or a manifest that an index
+        of it lists is not there any more
+    """
     after = 0
+    coming: set[str] = set()
+    needed: dict[str, str] = {}  # the manifests that an index lists, each with one of these
     while items := trash.items_of(r, entry.id, BATCH * 5, after=after):
         after = items[-1].id
         for item in items:
-            if item.kind in (MANIFEST, TAG):
+            if item.kind == MANIFEST:
+                kept = _read(item, TrashedManifest)
+                coming.add(kept.manifest.digest)
+                needed |= dict.fromkeys(kept.needed, kept.manifest.digest)
+                continue
+            if item.kind == TAG:
                 continue
             found = {each.path: each.sha256 for each in _read(item, TrashedVersion).files}
             present = release_batches.find_files(r, repository.id, found)
             for path, file in present.items():
                 if file.sha256 != found[path]:
                     raise Conflict(f"{path} was published again with other content: delete that first")
+    package = packages.find_package(r, repository.id, entry.package_key)
+    for digest in sorted(needed.keys() - coming):
+        if package is None or not manifests.has_manifest(r, package.id, digest):
+            raise Conflict(f"{digest}, which {needed[digest]} lists, was deleted: restore or push that first")
 
 
 def _restore_version(

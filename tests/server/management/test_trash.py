@@ -260,8 +260,23 @@ async def test_a_manifest_deleted_by_a_client_is_restored_with_its_tag(stack: St
     assert await images.status("v1") == 404
     (entry,) = await entries(stack)
     assert (entry["kind"], entry["names"]) == ("manifest", ["v1"])
+    await images.collect()
     await stack.ok("POST", f"/trash/{entry['id']}/restore")
     assert (await images.whole(), await images.used()) == (True, used)
+
+
+async def test_an_index_comes_back_only_with_what_it_lists(stack: Stack) -> None:
+    images = Images(stack)
+    await images.fill()
+    for each in (images.index, images.children[0]):
+        assert (await images.registry.below("DELETE", f"manifests/{each.digest}")).status == 202
+    child, index = await entries(stack)
+    refused = await stack.api("POST", f"/trash/{index['id']}/restore")
+    assert (refused.status, images.children[0].digest in refused.body.decode()) == (409, True)
+    assert await images.status("v1") == 404
+    for each in (child, index):
+        await stack.ok("POST", f"/trash/{each['id']}/restore")
+    assert await images.whole()
 
 
 async def test_the_manifest_of_a_deleted_tag_stays_until_the_tag_is_purged(stack: Stack) -> None:

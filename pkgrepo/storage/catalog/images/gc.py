@@ -5,8 +5,9 @@ Garbage collection of images: which manifests and blobs of an image are not need
 object     is needed if
 =========  ============================================================================================================
 manifest   a tag points to it, or did so when it went to the trash, or serves it while the new one is in quarantine;
-           or a needed index lists it; or its subject is a needed manifest (signatures and other referrers). A tag that
-           cosign made about another manifest of the image counts only while that one is needed
+           or a needed index lists it; or its subject is a needed manifest (signatures and other referrers). A manifest
+           in the trash is needed: it may come back. A tag that cosign made about another manifest of the image counts
+           only while that one is needed
 blob       a manifest of the image refers to it
 both       touched within the grace period, or leased to a client (see L{linked_blobs}): clients push blobs before the
            manifest, and manifests before the index
@@ -18,9 +19,10 @@ checks all conditions again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
+import msgspec
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
@@ -37,6 +39,13 @@ _IN_TRASH = """
     JOIN trash t ON t.repository_id = p.repository_id AND t.package_key = p.key
     JOIN trash_item i ON i.trash_id = t.id
     WHERE p.id = ? AND i.digest IS NOT NULL
+"""
+# What the trash keeps of the manifests of an image, as JSON.
+_MANIFESTS_IN_TRASH = """
+    SELECT i.data FROM package p
+    JOIN trash t ON t.repository_id = p.repository_id AND t.package_key = p.key
+    JOIN trash_item i ON i.trash_id = t.id
+    WHERE p.id = ? AND i.kind = 'manifest'
 """
 
 
@@ -79,6 +88,19 @@ class _Manifest:
     references: frozenset[str]  # digests of manifests and blobs
 
 
+@frozen
+class _InTrash:
+    """The fields that are read here of a manifest in the trash, see L{ManifestRecord}."""
+
+    digest: str
+    references: Sequence[tuple[str, str]]
+
+
+@frozen
+class _TrashItem:
+    manifest: _InTrash
+
+
 def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untagged: bool) -> ImagePlan:
     """
     Plan what can be removed from an image: unneeded blobs and, with ``untagged``, unneeded manifests.
@@ -89,7 +111,7 @@ def plan_image(r: Reader, package_id: int, before_ms: int, now_ms: int, *, untag
     found = _manifests(r, package_id)
     tagged, about = _tagged(r, package_id, found)
     leased = list_leased(r, package_id, now_ms)
-    in_use = _reachable(found, about, tagged)
+    in_use = _reachable(found, about, tagged | _roots_in_trash(r, package_id, found))
     needed = in_use if untagged else set(found)
     touched = {name: each.touched_ms for name, each in found.items() if each.touched_ms >= before_ms}
     young = _reachable(found, about, needed | _with_subjects(touched, about)) if untagged else needed
@@ -135,15 +157,16 @@ def find_loss(r: Reader, storage_id: int, package_id: int, doomed: Collection[st
     """
     What an image loses with some manifests: these, and their children and referrers that nothing else needs.
 
-    Other manifests stay with all they need, and so does what is leased. In the order of removal: indexes before their
-    children, subjects before their referrers.
+    Other manifests stay with all they need, and so does what is leased, and what the trash needs. In the order of
+    removal: indexes before their children, subjects before their referrers.
     """
     found = _manifests(r, package_id)
     tagged, about = _tagged(r, package_id, found)
     reached = {name: _reachable(found, about, [name]) for name in doomed}
     going = set[str]().union(*reached.values())
     leased = list_leased(r, package_id, now_ms)
-    kept = _reachable(found, about, (found.keys() - going) | (tagged - set(doomed)) | leased.keys())
+    held = _roots_in_trash(r, package_id, found)
+    kept = _reachable(found, about, (found.keys() - going) | (tagged - set(doomed)) | leased.keys() | held)
     causes = {name: cause for cause, names in reached.items() for name in names if name not in kept}
     causes |= {name: name for name in doomed if name in causes}
     needed = set[str]().union(*(each.references for name, each in found.items() if name not in causes))
@@ -163,6 +186,18 @@ def find_loss(r: Reader, storage_id: int, package_id: int, doomed: Collection[st
         needed |= freed
         losses.append(Loss(name, own.get(name, 0) + sum(sizes.get(each, 0) for each in freed), causes[name]))
     return losses
+
+
+def held_by_trash(r: Reader, package_id: int) -> set[str]:
+    """
+    The manifests of an image that those in the trash need to come back whole: their children and their referrers.
+
+    Reads all rows of an image of which something is in the trash.
+    """
+    if not r.all(f"{_MANIFESTS_IN_TRASH} LIMIT 1", (package_id,)):
+        return set()
+    found = _manifests(r, package_id)
+    return _reachable(found, _tagged(r, package_id, found)[1], _roots_in_trash(r, package_id, found))
 
 
 def may_remove_manifest(
@@ -254,6 +289,17 @@ def _tagged(r: Reader, package_id: int, found: Mapping[str, _Manifest]) -> tuple
             else:
                 about.setdefault(subject, []).append(digest)
     return tagged, about
+
+
+def _roots_in_trash(r: Reader, package_id: int, found: Mapping[str, _Manifest]) -> set[str]:
+    """Those of the manifests found that one in the trash lists, or is the subject of."""
+    gone: set[str] = set()
+    listed: set[str] = set()
+    for (data,) in r.all(_MANIFESTS_IN_TRASH, (package_id,)):
+        each = msgspec.json.decode(data, type=_TrashItem).manifest
+        gone.add(each.digest)
+        listed.update(name for name, _ in each.references)
+    return {name for name, each in found.items() if name in listed or each.subject in gone}
 
 
 def _with_subjects(names: Collection[str], about: Mapping[str, list[str]]) -> set[str]:

@@ -16,6 +16,7 @@ from pkgrepo.storage.catalog.images.gc import ImagePlan, plan_image
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import tags
 from pkgrepo.storage.catalog.packages.packages import find_package
+from pkgrepo.storage.catalog.server.trash import list_entries, purge_entry, put_kept_days
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 from tests.support.images import digest_of
@@ -233,3 +234,53 @@ def test_a_plan_does_not_apply_to_an_image_that_was_removed_and_pushed_again(sce
     planned = frozenset(plan.manifests)
     scene.catalog.do(gc.remove_manifests, scene.repository, before, plan.manifests, planned, BEFORE, Actor(), LATER)
     assert scene.has("untagged")
+
+
+@pytest.fixture
+def trashed(scene: Scene) -> Scene:
+    """An image whose signed index was deleted by its digest, as skopeo does; its tag went with it."""
+    scene.catalog.do(put_kept_days, 14)
+    scene.link("other layer")
+    scene.put("child", "other layer")
+    scene.put("inner index", "child")
+    scene.put("index", "inner index", tag="v2")
+    scene.put("referrer", subject="index")
+    scene.put("signature", tag=cosign_tag("index"))
+    scene.put("of the child", subject="child")
+    scene.catalog.do(delete_manifest, scene.repository, "app", digest_of(b"index"), Actor(), NOW)
+    return scene
+
+
+NEEDED = ("child", "inner index", "other layer", "referrer", "signature", "of the child")
+
+
+def test_what_a_manifest_in_the_trash_needs_stays_until_that_is_purged(trashed: Scene) -> None:
+    trashed.carry_out(trashed.plan())
+    assert [each for each in NEEDED if not trashed.has(each)] == []
+    assert not trashed.has("untagged")
+    (entry,) = trashed.catalog.peek(list_entries, after=None, limit=10)
+    trashed.catalog.do(purge_entry, entry.id)
+    trashed.carry_out(trashed.plan())
+    trashed.carry_out(trashed.plan())  # the blobs of what went before
+    assert [each for each in NEEDED if trashed.has(each)] == ["signature"]  # its subject may be in another image
+
+
+def test_what_went_to_the_trash_after_the_plan_needs_stays(scene: Scene) -> None:
+    scene.catalog.do(put_kept_days, 14)
+    scene.put("inner index", "untagged")
+    plan = scene.plan()
+    assert digest_of(b"inner index") in plan.manifests
+    scene.put("index", "inner index", tag="v2")
+    scene.catalog.do(delete_manifest, scene.repository, "app", digest_of(b"index"), Actor(), NOW)
+    scene.catalog.do(manifests.touch_manifest, scene._package().id, digest_of(b"inner index"), NOW)
+    scene.carry_out(plan)
+    assert (scene.has("inner index"), scene.has("untagged")) == (True, True)
+
+
+def test_a_child_stays_whose_index_was_touched_after_the_plan(scene: Scene) -> None:
+    scene.put("index", "untagged")
+    plan = scene.plan()
+    assert plan.manifests == (digest_of(b"index"), digest_of(b"untagged"))
+    scene.catalog.do(manifests.touch_manifest, scene._package().id, digest_of(b"index"), LATER)
+    scene.carry_out(plan)
+    assert (scene.has("index"), scene.has("untagged")) == (True, True)
