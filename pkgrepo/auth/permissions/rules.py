@@ -5,10 +5,10 @@ The permission rules, as a pure function.
 step  input                    decision
 ====  =======================  =======================================================================
 1     the user is not active   refused
-2     token limits             refused outside of them; a bearer token requested without a scope reaches no
-                               container repository
+2     token limits             refused outside of them, but for reading what needs no credentials; a bearer
+                               token requested without a scope reaches no container repository
 2a    pipeline                 final, for a token of a pipeline: what publishers of the repository, and of the
-                               project that owns the package, allow it now
+                               project that owns the package, allow it now, and reading what needs no credentials
 3     admin, system manager    allowed; a system manager may do all but ``admin``
 4     grant to the user        final, if there is one: its actions and no others
 5     grants to their groups   final, if there are any: the union of their actions and no others
@@ -122,7 +122,7 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
     ``owner`` finds the project that owns the package and is called only if needed. ``anonymous`` is the server's
     setting. The caller checks the expiry of token limits, since a decision may be cached.
     """
-    beyond = _refusal_by_token(identity, action, repository, package)
+    beyond = _refusal_by_token(identity, action, repository, package, anonymous=anonymous)
     if beyond:
         return Decision(allowed=False, reason=beyond)
     if identity.anonymous:
@@ -131,7 +131,8 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
     if user is None or not user.active:
         return Decision(allowed=False, reason="the account is not active")
     if identity.pipeline is not None:
-        return _decide_pipeline(identity.pipeline, action, repository, package, owner)
+        unbound = _decide_anonymous(action, repository, anonymous=anonymous)
+        return unbound if unbound.allowed else _decide_pipeline(identity.pipeline, action, repository, package, owner)
     if user.admin or (user.system_manager and action is not Action.ADMIN):
         return Decision(allowed=True, reason="admin" if user.admin else "system manager")
     for grants, of_groups in ((standing.own, False), (standing.groups, True)):
@@ -181,12 +182,21 @@ def _granting(standing: Standing, repository: Repository) -> str:
     return f"the grant of the user's {'groups' if len(names) > 1 else 'group'} {', '.join(names)}"
 
 
-def _refusal_by_token(identity: Identity, action: Action, repository: Repository, package: str | None) -> str:
-    """Why this is refused regardless of the user's rights (limits of the token); empty if it is not."""
+def _refusal_by_token(
+    identity: Identity, action: Action, repository: Repository, package: str | None, *, anonymous: bool
+) -> str:
+    """
+    Why this is refused regardless of the user's rights (limits of the token); empty if it is not.
+
+    A token never gives less than none at all: clients send it with every request, as ``npm ci`` does for packages that
+    it is not for. Bearer tokens of anonymous callers have no other use than their scopes.
+    """
     if repository.id == NO_REPOSITORY:
         return "there is no such repository"
     if identity.limits is not None and not allows(identity.limits, action, repository.path, package):
-        return "the token does not reach that far"
+        open_ = _decide_anonymous(action, repository, anonymous=anonymous).allowed
+        if identity.anonymous or not open_:
+            return "the token does not reach that far"
     if identity.scoped is False and repository.format == "docker":
         return "the bearer token was asked for without a scope"
     return ""

@@ -43,7 +43,7 @@ async def test_what_only_visibility_gives_and_what_is_hidden(stack: Stack) -> No
         await stack.add_repository(visibility, visibility=visibility)
     assert await rights(stack) == {"main/public": {"visibility": ["read"]}}
     token = await stack.token("bob", scopes=["api:read"], repositories=[])
-    assert await rights(stack, who=token) == {}
+    assert await rights(stack, who=token) == {"main/public": {"visibility": ["read"]}}
     await stack.ok("PUT", "/users/bob/status", {"active": False})
     assert await rights(stack, "/users/bob", "admin") == {}
 

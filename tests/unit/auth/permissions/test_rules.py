@@ -133,7 +133,17 @@ ONE_PACKAGE = TokenLimits(packages=("x",))
         (W, {"who": "admin", "limits": READ_ONLY}, False),
         (R, {"who": "admin", "limits": READ_ONLY}, True),
         (R, {"who": "admin", "limits": ELSEWHERE}, False),
-        (R, {"visibility": "public", "limits": ELSEWHERE}, False),
+        # and never give less than none
+        (R, {"visibility": "public", "limits": ELSEWHERE}, True),
+        (R, {"visibility": "hidden", "limits": ELSEWHERE}, True),
+        (R, {"visibility": "public", "limits": ONE_PACKAGE, "package": "y"}, True),
+        (R, {"visibility": "public", "limits": ONE_PACKAGE, "package": None}, True),
+        (R, {"visibility": "public", "limits": ONE_PACKAGE, "package": "y", "own": []}, False),
+        (R, {"visibility": "public", "limits": ONE_PACKAGE, "package": "y", "who": "inactive"}, False),
+        (R, {"visibility": "public", "limits": ONE_PACKAGE, "package": "y", "auth": True}, False),
+        (R, {"visibility": "public", "limits": ONE_PACKAGE, "package": "y", "anonymous": False}, False),
+        (R, {"visibility": "private", "limits": ONE_PACKAGE, "package": "y", "own": [R]}, False),
+        (W, {"visibility": "public", "limits": ONE_PACKAGE, "package": "y", "own": [W]}, False),
         (R, {"limits": READ_ONLY}, False),
         (W, {"own": [W], "limits": ONE_PACKAGE}, True),
         (W, {"own": [W], "limits": ONE_PACKAGE, "package": "y"}, False),
@@ -149,9 +159,10 @@ def test_rule(action, given, allowed):
 
 def second_telling(action, who, own, groups, role, default, visibility, auth, anonymous, package, limits):
     """The same rules, as conditions that let the action pass."""
-    if limits is ELSEWHERE or (limits is READ_ONLY and action is not R):
+    open_ = action is R and anonymous and not auth and visibility != "private" and who != "nobody"
+    if not open_ and (limits is ELSEWHERE or (limits is READ_ONLY and action is not R)):
         return False
-    if limits is ONE_PACKAGE and (package == "y" or (package is None and action in {R, E, A})):
+    if not open_ and limits is ONE_PACKAGE and (package == "y" or (package is None and action in {R, E, A})):
         return False
     if who == "nobody":
         return action is R and anonymous and not auth and visibility != "private"

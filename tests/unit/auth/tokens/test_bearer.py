@@ -85,8 +85,8 @@ def test_reading_narrows_to_exactly_what_was_granted(scene):
 
 
 def test_no_grants_mean_no_repository_at_all(scene):
-    scene_user = scene.user("alice")
-    repository = scene.repository(visibility=Visibility.PUBLIC)
+    scene_user = scene.user("alice", admin=True)
+    repository = scene.repository(visibility=Visibility.PRIVATE)
     limits = scene.bearer.read(now(scene.bearer.issue(identity_of(scene_user, via="password"), [])).text).limits
     from attrs import evolve
 
