@@ -155,6 +155,7 @@ class StoredFormat:
     ``index_removed`` updates the index after the removal of many versions, which ``index`` does one by one.
     ``versions`` is None for images; ``ecosystem`` for formats that databases of vulnerabilities have no records of.
     ``purls`` are the package URLs that a version names, from its metadata and the attributes of its files.
+    With ``single_file`` a version has one file, beside those that belong to it.
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
@@ -181,6 +182,7 @@ class StoredFormat:
     tree: Tree | None = None
     images: Images | None = None
     versions: VersionKinds | None = None
+    single_file: bool = False
     purls: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Sequence[str]] | None = None
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None

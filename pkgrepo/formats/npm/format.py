@@ -45,6 +45,7 @@ def npm() -> Format:
         versions=VersionKinds(
             sort=lambda text: parse_version(padded(text)).sort, prerelease=lambda text: "-" in text.partition("+")[0]
         ),
+        single_file=True,
         runs_at_install=lambda meta, _paths: bool(meta.get("hasInstallScript")) if meta else None,
         accepts=accepts,
         ecosystem=ECOSYSTEM,

@@ -46,6 +46,7 @@ def ruby() -> Format:
             sort=lambda text: order_key(text.partition("-")[0]),
             prerelease=lambda text: is_prerelease(text.partition("-")[0]),
         ),
+        single_file=True,
         runs_at_install=lambda meta, _paths: meta.get(EXTENSIONS),
         accepts=accepts,
         ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),

@@ -327,16 +327,19 @@ class Resolver:
         format_ = self._formats[repository.format]
         if isinstance(member, HostedMember):
             hosted, hidden = await self._catalog.scan(lambda r: _hosted_parts(r, format_, member, key, form))
-            self._note_hidden(repository, key, hidden, trace)
+            await self._note_hidden(member, key, hidden, trace)
             return hosted, hidden
         read_kinds, judge = format_.kinds(form), member.judge
         section, route = member.request.section, member.held.document.route
         parts, hidden = await self.read(member, lambda file: _upstream_parts(file, section, read_kinds, judge, route))
-        self._note_hidden(repository, key, hidden, trace)
+        await self._note_hidden(member, key, hidden, trace)
         return parts, hidden
 
-    def _note_hidden(self, repository: Repository, key: str, hidden: Mapping[str, Hidden], trace: Trace | None) -> None:
+    async def _note_hidden(self, member: Member, key: str, hidden: Mapping[str, Hidden], trace: Trace | None) -> None:
+        repository = member.repository
         note_hidden(trace, repository, hidden)
+        if member.judge is not None and self._package_key(repository, key) == key:  # not a part of its versions
+            await self._judges.note(member.judge, {text: each for text, (each, _) in hidden.items()}, whole=True)
         held = [verdict for verdict, _ in hidden.values() if verdict.waits]
         for each in held[-MOST_HELD:]:
             self._on_held(repository, self._package_key(repository, key), each)

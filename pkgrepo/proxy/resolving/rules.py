@@ -17,11 +17,15 @@ state of the configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
+from typing import Final
 
 import msgspec
 from attrs import define, evolve
 
+from pkgrepo.concurrency.lru import Lru
+from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
@@ -31,14 +35,22 @@ from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
 from pkgrepo.repositories.policy.facts import advisories_on
 from pkgrepo.repositories.policy.judge import Declares, Judge
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
-from pkgrepo.repositories.policy.rules import Verdict
+from pkgrepo.repositories.policy.rules import NamedRules, Verdict
+from pkgrepo.storage.catalog.server.judged import Opens, find_judged, judged_serial, list_judged, put_judged
+
+MOST_NOTED: Final = 2048  # packages of which is known in memory what is noted of them
 
 
 class PolicyJudges:
-    """Makes judges; ``formats``, and ``declares`` of those of upstreams, are by name. ``known``: None knows none."""
+    """
+    Makes judges; ``formats``, and ``declares`` of those of upstreams, are by name. ``known``: None knows none.
+
+    It also notes what they find to be hidden by facts, for lists over all packages.
+    """
 
     def __init__(
         self,
@@ -53,6 +65,41 @@ class PolicyJudges:
         self._formats = formats
         self._known = known
         self._declares = declares
+        self._noted: Lru[tuple[int, str, str], Opens] = Lru(MOST_NOTED)
+
+    async def named(self, flat: FlatMember) -> NamedRules | None:
+        """What lists over all packages leave out of a member; None for nothing."""
+        policy, id_, now_ms = flat.policy, flat.repository.id, self._clock.now_ms()
+        if policy is None:
+            return None
+        source = CACHED if flat.repository.type is RepositoryType.PROXY else HOSTED
+        if not policy.decides_on_facts:
+            return policy.named(source, now_ms)
+        found: NamedRules | None = await self._catalog.scan(
+            lambda r: policy.named(source, now_ms, list_judged(r, id_), judged_serial(r, id_))
+        )
+        return found
+
+    async def note(self, judge: Judge, hidden: Mapping[str, Verdict], *, whole: bool) -> None:
+        """
+        Note versions that are hidden, by their texts, if facts decide; ``whole`` means that no other one is.
+
+        While that cannot be written lists show them: clients that ask for them are refused all the same.
+        """
+        rules = judge.rules
+        if not rules.needs or rules.at_ms is not None:
+            return
+        place = judge.member.id, rules.package, rules.stamp
+        found: Opens = {text: verdict.opens_ms for text, verdict in hidden.items()}
+        noted = self._noted.get(place)
+        if noted is None:
+            noted = await self._catalog.look(find_judged, *place) or {}
+        now = found if whole else {**noted, **found}
+        if now != noted:
+            with suppress(StorageFull, StorageFailed):  # which the catalog has logged
+                await self._catalog.write(put_judged, *place, now)
+                noted = now
+        self._noted.put(place, noted)
 
     async def of(self, flat: FlatMember, package: str) -> Judge | None:
         """The judge of a package (a key) of a member; None if no rule is about it."""
@@ -171,7 +218,7 @@ class FileRules:
         judge = await self._judges.of(flat, key)
         if judge is not None:
             verdict: Verdict = await self._catalog.look(judge.of_kept, file)
-            self._conclude(repository, flat, key, path, verdict, trace)
+            await self._conclude(repository, flat, judge, path, verdict, trace)
 
     async def check_listed(
         self, repository: Repository, flat: FlatMember, key: str, remote: RemoteFile, trace: Trace
@@ -183,16 +230,18 @@ class FileRules:
         entry, source = remote.entry, remote.source
         if source not in entry.files:
             entry = msgspec.structs.replace(entry, files=[*entry.files, source])
-        self._conclude(repository, flat, key, source.path, judge.of_entry(entry, remote.route), trace)
+        await self._conclude(repository, flat, judge, source.path, judge.of_entry(entry, remote.route), trace)
 
-    def _conclude(
-        self, repository: Repository, flat: FlatMember, key: str, path: str, verdict: Verdict, trace: Trace
+    async def _conclude(
+        self, repository: Repository, flat: FlatMember, judge: Judge, path: str, verdict: Verdict, trace: Trace
     ) -> None:
         if verdict.by is None and not verdict.warned:
             return
-        self._on_match(flat.repository, key, verdict)
+        self._on_match(flat.repository, judge.rules.package, verdict)
         trace.counted = trace.counted or bool(verdict.warned)
         if verdict.by is not None:
+            if judge.format.single_file and verdict.version:
+                await self._judges.note(judge, {verdict.version: verdict}, whole=False)
             error = refusal(path.rsplit("/", 1)[-1], verdict, repository, flat.repository)
             proxy, rule = flat.repository.path, verdict.by.owner or flat.repository.path
             trace.add(StepKind.FILE_REFUSED, repository=proxy, rule=rule, path=path, why=str(error))

@@ -123,7 +123,8 @@ class Judge:
         """The verdict on a file that is stored."""
         main = file
         if file.role is not None:  # it is as old as the file that it belongs to, and goes with that
-            main = files.find_file(reader, file.repository_id, file.path.removesuffix(file.role)) or file
+            path = file.path.removesuffix(file.role)
+            main = files.find_file(reader, file.repository_id, path) or evolve(file, path=path)
         found = [] if main.version_id is None else versions.versions_by_id(reader, [main.version_id])
         if found:
             facts = facts_of_version(self.format, self.member, self.rules.package, found[0], [main])

@@ -27,6 +27,7 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.model import DatedView
+from pkgrepo.storage.catalog.server.judged import Judged
 
 from .conditions import DAY_MS, CompiledRule, Datum, Facts, LaterRule, Placed
 from .schema import WILD, Order, PolicyRule
@@ -193,9 +194,18 @@ class RuleSet:
         places = sorted([*self._general, *self._named.get(self._order.folded(package), ())])
         return [each for each in (self.rules[place] for place in places) if each.takes_package(package)]
 
-    def named(self, source: str, now_ms: int) -> NamedRules | None:
-        """The rules for lists of what comes from a source; None if nothing is left out by them."""
-        found = NamedRules(self, source, now_ms)
+    @property
+    def decides_on_facts(self) -> bool:
+        """Whether any rule hides something by more than names, versions and sources."""
+        return any(each.needs and each.action != "warn" for each in self.rules)
+
+    def named(self, source: str, now_ms: int, judged: Iterable[Judged] = (), serial: int = 0) -> NamedRules | None:
+        """
+        The rules for lists of what comes from a source; None if nothing is left out by them.
+
+        ``judged`` is what they were found to hide by facts, at a ``serial``.
+        """
+        found = NamedRules(self, source, now_ms, judged, serial)
         return found if found.count else None
 
     def of(self, package: str) -> PackageRules | None:
@@ -255,20 +265,28 @@ class _ViewRules(RuleSet):
             return PackageRules(package, [self._later], {}, frozenset(), stamp, self._at_ms)
         return PackageRules(package, [*found.rules, self._later], found.rulings, found.needs, stamp, self._at_ms)
 
-    def named(self, source: str, now_ms: int) -> NamedRules | None:
+    @property
+    def decides_on_facts(self) -> bool:
+        """See the base class."""
+        return self._base.decides_on_facts
+
+    def named(self, source: str, now_ms: int, judged: Iterable[Judged] = (), serial: int = 0) -> NamedRules | None:
         """The rules for lists: the same as at present."""
-        return self._base.named(source, now_ms)
+        return self._base.named(source, now_ms, judged, serial)
 
 
 class NamedRules:
     """
     What lists over all packages leave out: what rules refuse by name, version and source alone, or what was denied.
 
-    Of the other data a list does not tell anything, and nobody looks at each of 200,000 packages for it. The rules are
-    those that hold at ``now_ms``; ``ends_ms`` is when the next of them ends, None for never.
+    Of the other data a list does not tell anything, and nobody looks at each of 200,000 packages for it: by these they
+    leave out what was ``judged``, which is what clients have asked for. The rules are those that hold at ``now_ms``;
+    ``ends_ms`` is when the next of them ends, None for never. Those with equal ``stamp`` leave out the same.
     """
 
-    def __init__(self, rules: RuleSet, source: str, now_ms: int) -> None:
+    def __init__(
+        self, rules: RuleSet, source: str, now_ms: int, judged: Iterable[Judged] = (), serial: int = 0
+    ) -> None:
         self._rules = rules
         self._source = source
         self._now_ms = now_ms
@@ -280,16 +298,25 @@ class NamedRules:
         ]
         self._holding = {id(each) for each in holding}
         denied = sum(not each.approved for found in rules.rulings.values() for each in found.values())
-        self.count = len(holding) + denied
-        self.ends_ms = min((each.ends_ms for each in holding if each.ends_ms is not None), default=None)
+        self._judged: dict[str, set[str]] = {}
+        ends = [each.ends_ms for each in holding if each.ends_ms is not None]
+        for each in judged:
+            hidden = {text: opens for text, opens in each.versions.items() if opens is None or opens > now_ms}
+            about = rules.of(each.package_key) if hidden else None
+            if about is not None and about.stamp == each.stamp:
+                self._judged[each.package_key] = {*hidden}
+                ends += [opens for opens in hidden.values() if opens is not None]
+        self.count = len(holding) + denied + len(self._judged)
+        self.stamp = len(holding) + denied, serial
+        self.ends_ms = min(ends, default=None)
 
     def hides(self, package: str, versions: Sequence[str], route: str = "") -> set[str]:
         """Those of some versions of a package (a key) that are left out."""
         rulings = self._rules.rulings.get(package, {})
         rules = [each for each in self._rules.rules_about(package) if id(each) in self._holding]
+        hidden = self._judged.get(package, set()) & {*versions}
         if not rules and not rulings:
-            return set()
-        hidden: set[str] = set()
+            return hidden
         for version in versions:
             ruling = rulings.get(version)
             if ruling is not None and not ruling.approved:

@@ -45,7 +45,6 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.repositories.policy.conditions import CACHED
 from pkgrepo.storage.catalog.packages import packages
 
 from .members import ChannelState, Upstream, find_members
@@ -251,7 +250,7 @@ class _Writing:
             return stamp, Part()
         hidden, policy, named = Hidden(), upstream.member.policy, None
         if policy is not None and not self.subdir:
-            named = policy.named(CACHED, now_ms)
+            named = await services.proxy.judges.named(upstream.member)
             hidden = Hidden(opens_ms=None if named is None else named.ends_ms)
         elif policy is not None:
             records = upstream.records

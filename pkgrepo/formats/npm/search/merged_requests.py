@@ -41,7 +41,6 @@ from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Identity, ReadLimits, Repository, RepositoryType
 from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private, passes_searches
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.policy.conditions import CACHED
 from pkgrepo.repositories.search_index import Query
 from pkgrepo.untrusted.strict_json import ERRORS
 
@@ -144,7 +143,7 @@ async def _ask(
     results = await services.pools.cpu(read_results, body)
     private = await _private(context, members, proxy, results.objects)
     flat = services.proxy.resolver.flat_member(context.repository, proxy)
-    named = None if flat.policy is None else flat.policy.named(CACHED, services.clock.now_ms())
+    named = await services.proxy.judges.named(flat)
     shown = {
         name: each
         for name, each in results.objects.items()

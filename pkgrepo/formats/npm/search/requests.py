@@ -32,9 +32,8 @@ from pkgrepo.formats.npm.search.shown import shown_rows
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Response, json_response
-from pkgrepo.model import Action, Identity, RepositoryType
+from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
 from pkgrepo.repositories.search_index import Query, SearchIndex, facet, facet_with
 from pkgrepo.untrusted.networks import networks_of
 
@@ -116,9 +115,7 @@ async def listing(context: Context[object], request: Request, listings: Listings
     identity = await identify(context, request)
     catalog, repository, now_ms = context.services.catalog, context.repository, context.services.clock.now_ms()
     flat = {each.repository.id: each for each in context.services.proxy.resolver.ways(repository)}.get(repository.id)
-    policy = None if flat is None else flat.policy
-    source = CACHED if repository.type is RepositoryType.PROXY else HOSTED
-    named = None if policy is None else policy.named(source, now_ms)
+    named = None if flat is None else await context.services.proxy.judges.named(flat)
     sees_all = await sees_all_packages(context, identity)
     if sees_all and named is None:
         content = await listings.whole(catalog, repository, now_ms)

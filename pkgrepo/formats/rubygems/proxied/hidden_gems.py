@@ -16,19 +16,10 @@ from attrs import Factory, frozen
 from pkgrepo.formats.rubygems import configuration
 from pkgrepo.formats.rubygems.index.info import INFO, info_md5, without_time
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
+from pkgrepo.model import Repository
 from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages
-
-
-def named_rules(flat: FlatMember, now_ms: int) -> NamedRules | None:
-    """The rules for lists of a member; None if nothing is left out by them."""
-    if flat.policy is None:
-        return None
-    return flat.policy.named(CACHED if flat.repository.type is RepositoryType.PROXY else HOSTED, now_ms)
 
 
 def md5_of_nothing(line: bytes) -> bytes:

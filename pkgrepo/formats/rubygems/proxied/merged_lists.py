@@ -24,7 +24,7 @@ from pkgrepo.formats.rubygems.index.indexing import versions_lines_at
 from pkgrepo.formats.rubygems.index.list_files import ListFile, ListWriter
 from pkgrepo.formats.rubygems.index.requests import IndexCaches
 from pkgrepo.formats.rubygems.proxied.derived_lists import write_names, write_specs
-from pkgrepo.formats.rubygems.proxied.hidden_gems import HiddenGems, hidden_of_hosted, named_rules
+from pkgrepo.formats.rubygems.proxied.hidden_gems import HiddenGems, hidden_of_hosted
 from pkgrepo.formats.rubygems.proxied.normaliser import PIECES_HEAD, read_pieces
 from pkgrepo.formats.rubygems.proxied.upstream import specs_question, versions_question
 from pkgrepo.gateway.services import Services
@@ -38,6 +38,7 @@ from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.storage.catalog.server.judged import judged_serial
 
 VERSIONS: Final[DocumentRequest] = versions_question()
 
@@ -63,8 +64,8 @@ class UpstreamList:
     @property
     def begun(self) -> Hashable:
         """Differs whenever more has changed than the end of the list."""
-        count = 0 if self.named is None else self.named.count  # fewer when one has ended
-        return self.repository.id, (self.held.base or self.held).document.fetched_ms, count
+        stamp = None if self.named is None else self.named.stamp  # another one when a rule has ended
+        return self.repository.id, (self.held.base or self.held).document.fetched_ms, stamp
 
     @property
     def appended(self) -> int:
@@ -174,7 +175,8 @@ class MergedState:
     """
     What a list was made of: upstreams' lists as they begin, what was appended to these, and hosted lists.
 
-    ``named`` are the rules by which something was left out of it.
+    ``named`` are the rules by which something was left out of it. ``judged`` are the serials of what they were found to
+    hide, with the ids of the members.
     """
 
     begins: Hashable
@@ -182,6 +184,7 @@ class MergedState:
     hosted: tuple[tuple[int, Hashable], ...]
     upstreams: Sequence[UpstreamList] = field(eq=False)
     named: Sequence[NamedRules] = field(eq=False, default=())
+    judged: tuple[tuple[int, int], ...] = field(eq=False, default=())
 
     @property
     def cacheable(self) -> bool:
@@ -197,6 +200,8 @@ class MergedState:
     def fresh(self, reader: Reader, config_serial: int) -> bool:
         """Whether the list is still made of the same."""
         if repositories.config_serial(reader) != config_serial:
+            return False
+        if any(judged_serial(reader, id_) != serial for id_, serial in self.judged):
             return False
         keys = (VERSIONS.key, VERSIONS.tail_key)
         return all(
@@ -224,20 +229,22 @@ class MergedLists:
         members = services.proxy.resolver.flat_members(repository)
         hosted = [each for each in members if each.type is RepositoryType.HOSTED]
         proxies = [each for each in members if each.type is RepositoryType.PROXY and each.active]
+        judged = tuple([(each.id, await services.catalog.look(judged_serial, each.id)) for each in members])
         asked = [await self._ask(services, repository, each, revalidate=revalidate) for each in proxies]
         upstreams = [each for each in asked if each is not None]
         if not upstreams and not hosted:
             raise NotFound("list of versions of", repository.path)
-        rules = {each.id: named for each in hosted if (named := self._named(services, repository, each)) is not None}
+        found = [(each.id, await self._named(services, repository, each)) for each in hosted]
+        rules = {id_: named for id_, named in found if named is not None}
         begins = (
             services.registry.serial,
             tuple(each.begun for each in upstreams),
             tuple([await services.catalog.look(repositories.names_serial, each.id) for each in hosted]),
-            tuple((id_, each.count) for id_, each in rules.items()),
+            tuple((id_, each.stamp) for id_, each in rules.items()),
         )
         appended = tuple(each.appended for each in upstreams)
         of_upstreams = [each.named for each in upstreams if each.named is not None]
-        state = MergedState(begins, appended, (), upstreams, [*of_upstreams, *rules.values()])
+        state = MergedState(begins, appended, (), upstreams, [*of_upstreams, *rules.values()], judged)
         join = partial(self._join, services, repository, begins, upstreams, hosted)
         begun = await self._cached(services, repository, "upstreams", state, join)
         if not hosted:
@@ -311,11 +318,11 @@ class MergedLists:
         rules = [
             rules for _, rules in services.proxy.resolver.flat_member(repository, proxy).rules if rules.reserved_names
         ]
-        return UpstreamList(proxy, held, rules, self._named(services, repository, proxy))
+        return UpstreamList(proxy, held, rules, await self._named(services, repository, proxy))
 
-    def _named(self, services: Services, repository: Repository, member: Repository) -> NamedRules | None:
+    async def _named(self, services: Services, repository: Repository, member: Repository) -> NamedRules | None:
         """The rules by which something of a member is left out; None if there are none."""
-        return named_rules(services.proxy.resolver.flat_member(repository, member), services.clock.now_ms())
+        return await services.proxy.judges.named(services.proxy.resolver.flat_member(repository, member))
 
     async def _join(
         self,

@@ -21,14 +21,13 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Action, Repository, RepositoryType
 
-from .hidden_gems import named_rules
 from .merged_lists import Caches
 
 
 async def compact(context: Context[Caches], request: Request, path: CompactPath) -> Response:
     """A list of the compact index. :raises NotFound, UpstreamFailed: see L{MergedLists.versions}"""
     await context.admit(request, Action.READ)
-    if _reads_catalog(context, context.repository):
+    if await _reads_catalog(context, context.repository):
         return await (hosted.names if path.document == NAMES else hosted.versions)(context, request)
     if path.document == NAMES:
         merged = context.caches.merged
@@ -48,38 +47,40 @@ async def specs(context: Context[Caches], request: Request, path: SpecsPath) -> 
     """
     await context.admit(request, Action.READ)
     services, repository, merged, file = context.services, context.repository, context.caches.merged, path.document
-    if _reads_catalog(context, repository):
+    if await _reads_catalog(context, repository):
         return await hosted.specs(context, request, file)
-    if repository.type is not RepositoryType.PROXY or _hides(context, repository):
+    if repository.type is not RepositoryType.PROXY or await _hides(context, repository):
         with suppress(NotFound):
             found = await merged.joined_specs(services, repository, file, revalidate=request.revalidates)
             return _specs_response(context, found)
     for member in services.proxy.resolver.flat_members(repository):
-        if member.active and member.type is RepositoryType.PROXY and not _hides(context, member):
+        if member.active and member.type is RepositoryType.PROXY and not await _hides(context, member):
             with suppress(NotFound):
                 found = await merged.specs(services, member, file, revalidate=request.revalidates)
                 return _specs_response(context, found)
     raise NotFound("file", file)
 
 
-def _reads_catalog(context: Context[Caches], repository: Repository) -> bool:
+async def _reads_catalog(context: Context[Caches], repository: Repository) -> bool:
     """
     Whether the lists of a repository are kept as they are.
 
-    Those of a view, and those out of which rules leave something, are made as if of its only member.
+    Those of a view, and those out of which rules leave something, or may soon, are made as if of its only member.
     """
-    hosted_ = repository.type is RepositoryType.HOSTED and repository.view is None
-    return hosted_ and not _hides(context, repository)
+    if repository.type is not RepositoryType.HOSTED or repository.view is not None:
+        return False
+    policy = context.services.proxy.resolver.flat_member(repository, repository).policy
+    return (policy is None or not policy.decides_on_facts) and not await _hides(context, repository)
 
 
-def _hides(context: Context[Caches], member: Repository) -> bool:
+async def _hides(context: Context[Caches], member: Repository) -> bool:
     """Whether lists leave something of a member out."""
     services = context.services
     try:
         flat = services.proxy.resolver.flat_member(context.repository, member)
     except KeyError:  # a virtual repository is no member of its own
         return False
-    return named_rules(flat, services.clock.now_ms()) is not None
+    return await services.proxy.judges.named(flat) is not None
 
 
 async def _versions(context: Context[Caches], request: Request) -> Response:

@@ -1109,6 +1109,19 @@ CREATE TABLE rule_count (
     PRIMARY KEY (owner, rule, repository_id, day)
 );
 
+-- What rules that need more than a name and a version were found to hide, for the lists over all packages. ``versions``
+-- is JSON: when each is shown again by itself (ms), or null, by its text. ``stamp`` is that of the rules that decided;
+-- those of changed rules count for nothing. A changed row gets a new number.
+CREATE TABLE judged (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    stamp TEXT NOT NULL,
+    versions TEXT NOT NULL
+);
+CREATE UNIQUE INDEX judged_package ON judged (repository_id, package_key, stamp);
+CREATE INDEX judged_seq ON judged (repository_id, seq);
+
 -- Only SQLite:
 -- The number of the last row of each package in the table fragment. Those of one package are numbered in a row, so that
 -- they lie side by side, however many others were written between them.

@@ -12,6 +12,7 @@ from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.policy.conditions import DAY_MS, Facts, Placed
 from pkgrepo.repositories.policy.rules import RuleSet, Ruling, Verdict
 from pkgrepo.repositories.policy.schema import Order, PolicyRule, RuleMatch, check_rules
+from pkgrepo.storage.catalog.server.judged import Judged
 
 NPM, PYTHON = npm(), python()
 assert NPM.versions is not None
@@ -296,3 +297,21 @@ def test_lists_leave_out_what_names_and_versions_alone_decide() -> None:
     hosted = RuleSet(placed[1:2], ORDER).named("hosted", NOW)
     assert hosted is not None
     assert hosted.hides("far", ["1.0.0"]) == set()
+
+
+def test_lists_leave_out_what_was_judged_by_the_rules_of_now() -> None:
+    placed = Placed(PolicyRule(name="r", match=RuleMatch(licences=["GPL-*"])), "main/npm")
+    rules = RuleSet([placed], ORDER)
+    about = rules.of("left")
+    assert about is not None
+    assert rules.decides_on_facts
+    assert rules.named("hosted", NOW) is None
+    found = Judged("left", about.stamp, {"1.0.0": None, "1.1.0": NOW + 5, "1.2.0": NOW})
+    named = rules.named("hosted", NOW, [found, Judged("right", "of other rules", {"1.0.0": None})], 7)
+    assert named is not None
+    assert named.hides("left", ["1.0.0", "1.1.0", "1.2.0", "2.0.0"]) == {"1.0.0", "1.1.0"}
+    assert named.hides("right", ["1.0.0"]) == set()
+    assert (named.stamp, named.ends_ms) == ((0, 7), NOW + 5)
+    assert not RuleSet(
+        [Placed(PolicyRule(name="r", action="warn", match=placed.rule.match), "x")], ORDER
+    ).decides_on_facts
