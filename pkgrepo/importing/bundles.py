@@ -144,20 +144,34 @@ class MavenBundle:
 
 
 class BundleSource:
-    """A source in a bundle, with the digests of its list, and with what the bundle knows of the packages."""
+    """
+    A source in a bundle, with the digests of its list, and with what the bundle knows of the packages.
+
+    Of yanked gems it knows the state, and has no files.
+    """
 
     def __init__(self, inner: Source, facts: Facts) -> None:
         self._inner = inner
         self._facts = facts
+        self._withdrawn: set[str] = set()  # the packages of which all versions are yanked, and no file is there
 
     async def names(self) -> AsyncIterator[str]:
         """The names of the packages."""
+        listed = set()
         async for name in self._inner.names():
+            listed.add(name)
             yield name
+        for key, known in self._facts.packages.items():
+            if key not in listed and all(each.state == VersionState.YANKED for each in known.versions.values()):
+                self._withdrawn.add(key)
+                yield key
 
     async def bundle(self, name: str) -> Bundle:
         """What there is of a package."""
-        bundle = await self._inner.bundle(name)
+        if name in self._withdrawn:
+            bundle = Bundle(name=name, key=name, fingerprint="", items=())
+        else:
+            bundle = await self._inner.bundle(name)
         known = self._facts.packages.get(bundle.key, PackageFacts()).versions
         items = [_with_facts(each, known.get(each.version or ""), self._facts.times) for each in bundle.items]
         states: dict[str, State] = {}

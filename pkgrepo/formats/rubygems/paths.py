@@ -47,6 +47,11 @@ def hidden_path(path: str) -> str:
     return path if path.startswith(_HIDDEN) else _HIDDEN + path
 
 
+def is_hidden(path: str) -> bool:
+    """Whether a file is that of a yanked version, which no client gets."""
+    return path.startswith(_HIDDEN)
+
+
 def public_path(path: str) -> str:
     """The public path of a file, also of one that is hidden."""
     return path.removeprefix(_HIDDEN)

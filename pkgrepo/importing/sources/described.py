@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import evolve
 from twisted.internet.defer import DeferredLock
 
+from pkgrepo.errors import NotFound
 from pkgrepo.importing.items import Bundle, Facts, Item, Source, downloads_of
 from pkgrepo.importing.sources.conda import Channel
 from pkgrepo.importing.sources.maven import MavenSite
@@ -17,6 +18,7 @@ from pkgrepo.importing.sources.npm import NpmRegistry
 from pkgrepo.importing.sources.places import Site
 from pkgrepo.importing.sources.python import PythonIndex
 from pkgrepo.importing.sources.ruby import GemServer
+from pkgrepo.model import VersionState
 
 T = TypeVar("T")
 
@@ -95,9 +97,15 @@ class Described:
 
     async def bundle(self, name: str) -> Bundle:
         """What there is of a package."""
-        bundle, facts = await self._inner.bundle(name), await self._facts(name)
-        found = {each.version: facts[each.version] for each in bundle.items if each.version in facts}
-        states = {text: fact.state for text, fact in found.items() if fact.state is not None}
+        facts = await self._facts(name)
+        try:
+            bundle = await self._inner.bundle(name)
+        except NotFound:
+            if not _is_withdrawn(facts):
+                raise
+            bundle = Bundle(name=name, key=name, fingerprint="", items=())
+        # also of versions without files: a gem server has none of what was yanked
+        states = {text: fact.state for text, fact in facts.items() if text and fact.state is not None}
         said = f"{bundle.fingerprint} {sorted((text, repr(fact)) for text, fact in facts.items() if text)}"
         return evolve(
             bundle,
@@ -106,6 +114,12 @@ class Described:
             fingerprint=hashlib.sha256(said.encode()).hexdigest(),
             downloads=downloads_of(bundle.items, facts),
         )
+
+
+def _is_withdrawn(facts: Facts) -> bool:
+    """Whether the API knows of versions, of which each was yanked."""
+    states = [fact.state for text, fact in facts.items() if text]
+    return bool(states) and all(each is not None and each[0] is VersionState.YANKED for each in states)
 
 
 def _with_fact(item: Item, facts: Facts) -> Item:

@@ -29,6 +29,7 @@ from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Re
 from pkgrepo.commands.remote.transfers.mirror import GivenLock, assign_locks
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.rubygems.paths import is_hidden
 from pkgrepo.importing.bundle_file import (
     BEFORE,
     FACTS,
@@ -49,6 +50,7 @@ from pkgrepo.web.rendering.filters import plural, size
 PARALLEL: Final = 8  # files that are fetched at once
 IN_MEMORY: Final = 4 * 1024 * 1024  # bytes of a file that is fetched; the rest is in a temporary file
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
+RUBY: Final = "ruby"
 SYSTEM: Final = "system"  # the publisher of what a proxy keeps
 INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
 
@@ -260,7 +262,9 @@ async def _add_package(work: Bundling, package: Any) -> None:
     async for version in work.client.items(*place):
         text, published_ms = str(version["version"]), _time_ms(version["published_at"])
         some = [each async for each in work.client.items(*place, text, "files")]
-        added = 0
+        # nobody gets the files of a yanked gem; what was taken in of it before is yanked there, too
+        added = int(work.facts.format == RUBY and any(is_hidden(str(each["path"])) for each in some))
+        some = [] if added else some
         for each in some:
             path, digests = str(each["path"]), each["digests"]
             if work.chosen is not None and not work.chosen.takes(key, text, path, digests):

@@ -33,6 +33,7 @@ from pkgrepo.commands.remote.client import Client
 from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.rubygems.paths import is_hidden
 from pkgrepo.untrusted.signed_lists import Listed
 
 from .lists import OCTETS, Twin, write
@@ -182,7 +183,7 @@ async def export_ruby(export: Export) -> None:
     """Gems, and both kinds of index."""
 
     async def one(package: Any) -> None:
-        await _stored_files(export, package)
+        await _stored_files(export, package, is_hidden)
         await export.document(f"info/{package['name']}")
 
     await _each_package(export, one)
@@ -264,10 +265,13 @@ async def _each_package(export: Export, work: Callable[[Any], Coroutine[Any, Any
     await together(work(each) for each in some)
 
 
-async def _stored_files(export: Export, package: Any) -> None:
+async def _stored_files(export: Export, package: Any, withdrawn: Callable[[str], bool] = lambda _path: False) -> None:
+    """Fetch the files of all versions but those that are ``withdrawn``, by their paths."""
     place = ("package", export.repository, str(package["key"]), "versions")
     async for version in export.client.items(*place):
         async for file in export.client.items(*place, str(version["version"]), "files"):
+            if withdrawn(str(file["path"])):
+                continue
             await export.file(str(file["path"]), file["digests"].get("sha256"))
 
 

@@ -1,0 +1,104 @@
+"""Yanks travel also where the files of what was yanked do not: gems, of which nobody gets a yanked one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from pkgrepo.commands.remote.transfers.bundles import Bundling, _add_package
+from pkgrepo.errors import NotFound
+from pkgrepo.importing.bundle_file import Facts, PackageFacts, VersionFacts
+from pkgrepo.importing.bundles import BundleSource
+from pkgrepo.importing.items import Bundle, Fact, Item
+from pkgrepo.importing.sources.described import Described
+from pkgrepo.model import VersionState
+
+YANKED = VersionState.YANKED, "it loses data"
+
+
+class Gems:
+    """A gem server with one version of ``demo``, and none of a gem whose versions were all yanked."""
+
+    async def names(self) -> AsyncIterator[str]:
+        yield "demo"
+
+    async def bundle(self, name: str) -> Bundle:
+        if name != "demo":
+            raise NotFound("gem", name)
+        place: Any = None
+        item = Item(name="demo-1.0.gem", path="gems/demo-1.0.gem", place=place, version="1.0")
+        return Bundle(name=name, key=name, fingerprint="1", items=[item])
+
+
+async def test_what_an_api_says_of_versions_without_files_is_taken_over() -> None:
+    known = {"": Fact(), "1.0": Fact(), "1.1": Fact(state=YANKED)}
+
+    async def facts(name: str) -> dict[str, Fact]:
+        return known if name == "demo" else {"": Fact(), "1.1": Fact(state=YANKED)}
+
+    source = Described(Gems(), facts)
+    assert (await source.bundle("demo")).states == {"1.1": YANKED}
+    gone = await source.bundle("gone")
+    assert (gone.key, gone.items, gone.states) == ("gone", [], {"1.1": YANKED})
+
+
+@pytest.mark.parametrize("said", [{}, {"": Fact()}, {"1.0": Fact(), "1.1": Fact(state=YANKED)}])
+async def test_a_package_that_is_not_there_is_none_unless_all_of_it_was_yanked(said: dict[str, Fact]) -> None:
+    async def facts(name: str) -> dict[str, Fact]:
+        return said
+
+    with pytest.raises(NotFound):
+        await Described(Gems(), facts).bundle("gone")
+
+
+async def test_a_bundle_yanks_what_it_has_no_files_of() -> None:
+    yanked = VersionFacts(state="yanked", reason="it loses data")
+    facts = Facts(
+        format="ruby",
+        packages={
+            "demo": PackageFacts(versions={"1.0": VersionFacts(), "1.1": yanked}),
+            "gone": PackageFacts(versions={"1.1": yanked}),
+            "elsewhere": PackageFacts(versions={"1.0": VersionFacts()}),
+        },
+    )
+    source = BundleSource(Gems(), facts)
+    assert [each async for each in source.names()] == ["demo", "gone"]
+    for name in ("demo", "gone"):
+        assert (await source.bundle(name)).states == {"1.1": YANKED}
+
+
+class Server:
+    """The API of a server that has a live and a yanked version of a gem."""
+
+    async def items(self, *path: str) -> AsyncIterator[dict[str, Any]]:
+        if path[-1] == "files":
+            hidden = ".yanked/" if path[-2] == "1.1" else ""
+            yield {"path": f"{hidden}gems/demo-{path[-2]}.gem", "size": 1, "digests": {"sha256": "a" * 64}}
+            return
+        for text, state in (("1.0", "live"), ("1.1", "yanked")):
+            yield {"version": text, "published_at": None, "publisher": "", "state": state, "reason": "it loses data"}
+
+    async def fetch(self, path: str, write: Any) -> None:
+        assert ".yanked" not in path
+        write(b"x")
+
+
+class Written:
+    """A bundle that is written."""
+
+    def has(self, sha256: str) -> bool:
+        return False
+
+    def add_file(self, sha256: str, size: int, data: Any) -> Any:
+        return size
+
+
+async def test_a_bundle_has_the_state_of_a_yanked_gem_without_its_files() -> None:
+    writer: Any = Written()
+    work = Bundling(Server(), "main/gems", writer, Facts(format="ruby"), None, {})
+    await _add_package(work, {"key": "demo"})
+    assert (list(work.files), work.withheld) == (["gems/demo-1.0.gem"], [])
+    states = {text: each.state for text, each in work.facts.packages["demo"].versions.items()}
+    assert states == {"1.0": "", "1.1": "yanked"}
