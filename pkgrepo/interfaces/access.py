@@ -62,12 +62,14 @@ class IAuthorizer(Interface):
         :raises NotFound: the repository was removed since the caller found it
         """
 
-    def is_approver(identity: Identity, repository: Repository, package: str | None) -> Awaitable[bool]:
+    def is_approver(
+        identity: Identity, repository: Repository, package: str | None, *, folder: str | None = None
+    ) -> Awaitable[bool]:
         """
         Whether the identity may publish what is staged of a package, or with None what belongs to no package.
 
         It takes the action admin in the repository (see L{person_may}), or the role maintainer in the project that
-        owns the package.
+        owns the package, or the ``folder`` of a plain file.
         """
 
     def person_may(
@@ -80,13 +82,22 @@ class IAuthorizer(Interface):
         """
 
     def check_push_rules(
-        identity: Identity, action: Action, repository: Repository, package: str | None = None
+        identity: Identity,
+        action: Action,
+        repository: Repository,
+        package: str | None = None,
+        *,
+        folder: str | None = None,
     ) -> Awaitable[None]:
         """
         Check the push rules that all formats have, for a change that the caller has the permission for.
 
-        Without ``package`` it is only whether the credentials suffice. With ``auto_create_projects``, a package that no
-        project owns may be published: see L{claim_packages}.
+        Without ``package`` it is only whether the credentials suffice, before the name is known. With
+        ``auto_create_projects``, a package that no project owns may be published: see L{claim_packages}.
+
+        A plain file belongs to the package in whose folder it lies. In no package's folder it has the ``folder``, which
+        ends with a slash, and ``package`` is the name by which permissions are asked. Who owns the folder decides, and
+        where no project does, who administers the repository.
 
         :raises Forbidden: the caller used a password, or must be a member of the owning project
         :raises NotFound: the repository was removed since the caller found it

@@ -44,13 +44,15 @@ class Tree:
     anywhere. ``directory`` is that of a version's files, by key and text; with an empty text, that of the package.
     ``document`` is the document of a directory of the repository with an id as clients get it, or None.
     ``document_names`` are its names in the readable layout; a plain file of the first name is the document of its
-    directory. ``kept_kinds`` are the kinds of fragments that cannot be made from files again.
+    directory. ``kept_kinds`` are the kinds of fragments that cannot be made from files again. ``package_of`` is the key
+    of the package of a repository with an id in whose folder a path lies: that belongs to it, whatever file it is.
     """
 
     directory: Callable[[str, str], str]
     document: Callable[[Reader, int, str], bytes | None]
     document_names: tuple[str, ...]
     kept_kinds: tuple[str, ...]
+    package_of: Callable[[Reader, int, str], str | None]
 
 
 @frozen(kw_only=True, eq=False)

@@ -185,5 +185,7 @@ def test_plain_files_in_the_folders_of_a_project_are_for_its_members(process, at
         assert (removed.status, [each["path"] for each in removed.json["rejected"]]) == (200, [path[1:]])
         assert admin.get(path).status == 200
     for path in ("/org/notes.txt", "/net/one/x.txt", "/x.txt"):
-        assert (path, bob.put(path, b"x").status) == (path, 201)
-        assert (path, bob.delete(path).status) == (path, 204)
+        assert (path, bob.put(path, b"x").status) == (path, 403)
+        assert (path, admin.put(path, b"x").status) == (path, 201)
+        assert (path, bob.delete(path).status) == (path, 403)
+        assert (path, admin.delete(path).status) == (path, 204)

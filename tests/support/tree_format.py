@@ -35,6 +35,7 @@ TREE = Tree(
     document=directory_document,
     document_names=("listing.txt", "same.txt"),
     kept_kinds=(KEPT,),
+    package_of=lambda _reader, _repository_id, path: path.rpartition("/")[0] or None,
 )
 TREE_FORMAT = StoredFormat(
     name="tree",

@@ -45,6 +45,7 @@ _VERBS = {
     Action.ADMIN: "administer",
 }
 
+ROOT = "/"  # the folder of plain files that lie in no folder, which no project owns
 PERSONS = frozenset({TokenKind.PERSONAL, TokenKind.LOGIN})  # kinds of tokens that stand for a person
 
 
@@ -102,18 +103,21 @@ class Authorizer(DecisionCache):
         """The project that owns a package name, or None; the package need not exist."""
         return await self._catalog.look(read_owner, repository.authority, package)
 
-    async def is_approver(self, identity: Identity, repository: Repository, package: str | None) -> bool:
+    async def is_approver(
+        self, identity: Identity, repository: Repository, package: str | None, *, folder: str | None = None
+    ) -> bool:
         """
         Whether the identity may publish what is staged of a package, or with None what belongs to no package.
 
         It takes the action admin in the repository (see L{person_may}), or the role maintainer in the project that
-        owns the package.
+        owns the package, or the ``folder`` of a plain file.
         """
         if await self.person_may(identity, Action.ADMIN, repository, package):
             return True
         if not await self.may(identity, Action.WRITE, repository, package):
             return False
-        project = None if package is None else await self.owning_project(repository, package)
+        owned = package if folder is None else folder
+        project = None if owned is None else await self.owning_project(repository, owned)
         return _has_role(await self.standing(identity), project, ProjectRole.MAINTAINER)
 
     async def person_may(
@@ -135,7 +139,13 @@ class Authorizer(DecisionCache):
         return await self.may(evolve(identity, limits=None), action, repository, package)
 
     async def check_push_rules(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+        self,
+        identity: Identity,
+        action: Action,
+        repository: Repository,
+        package: str | None = None,
+        *,
+        folder: str | None = None,
     ) -> None:
         """Check the rules of a repository for pushes. :raises Forbidden: one forbids it"""
         rules = repository.push_rules
@@ -145,18 +155,33 @@ class Authorizer(DecisionCache):
                 token = await self._catalog.look(find_token, identity.token_id)
             if token is None or token.kind is TokenKind.LOGIN:
                 raise Forbidden("pushes to this repository need an access token, not a password")
-        if package is not None:
+        if package is None:
+            return  # what is pushed is not known yet: it is asked again with the name
+        if folder is None:
             unowned_ok = action is Action.WRITE and rules.get("auto_create_projects", False)
             await self.check_project_member(identity, repository, package, unowned_ok=unowned_ok)
-            if action is not Action.DELETE and repository.stage is None:
-                if rules.get("requires_approval"):
-                    await self._check_approver(identity, repository, package)
-                if action is Action.WRITE and identity.pipeline is not None:
-                    await self._check_publishes_directly(identity.pipeline, repository, package)
+        else:
+            await self._check_folder_member(identity, repository, package, folder)
+        if action is not Action.DELETE and repository.stage is None:
+            if rules.get("requires_approval"):
+                await self._check_approver(identity, repository, package, folder)
+            if action is Action.WRITE and identity.pipeline is not None:
+                await self._check_publishes_directly(identity.pipeline, repository, package)
 
-    async def _check_approver(self, identity: Identity, repository: Repository, package: str) -> None:
+    async def _check_folder_member(self, identity: Identity, repository: Repository, name: str, folder: str) -> None:
+        """
+        Check membership for a plain file in no package's folder: where no project owns that, administrators change it.
+
+        :raises Forbidden: the identity is no member of the owning project, or administers not the repository
+        """
+        unowned_ok = await self.person_may(identity, Action.ADMIN, repository, name)
+        await self.check_project_member(identity, repository, folder, unowned_ok=unowned_ok)
+
+    async def _check_approver(
+        self, identity: Identity, repository: Repository, package: str, folder: str | None
+    ) -> None:
         """Check that the identity may publish without an approval. :raises Forbidden: it may not"""
-        if not await self.is_approver(identity, repository, package):
+        if not await self.is_approver(identity, repository, package, folder=folder):
             raise Forbidden(
                 f"{package!r} is published to {repository.path} by an approval (requires_approval): publish it to a "
                 "stage, which is opened by: pkgrepo stage open, or by: npm stage publish"
@@ -193,8 +218,9 @@ class Authorizer(DecisionCache):
                 f"only members of project {project.key} may push {package!r} to {repository.path} "
                 "(must_be_project_member); the role must be developer or above"
             )
+        what = repr(package) if package != ROOT else "what lies in no folder"
         raise Forbidden(
-            f"no project owns {package!r} in {repository.path}, and only members of the owning project may push "
+            f"no project owns {what} in {repository.path}, and only members of the owning project may push "
             "(must_be_project_member); let an admin bind the name to a project"
         )
 

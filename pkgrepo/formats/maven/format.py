@@ -47,7 +47,7 @@ from .names import (
     parse_version,
 )
 from .paths import METADATA_NAMES
-from .push_rules import refuses
+from .push_rules import find_package_of, refuses
 from .routes import ROUTES, take_file
 from .setup import install_snippets, snippets
 from .version_order import sort_key
@@ -74,6 +74,7 @@ def maven() -> Format:
             document=render_directory,
             document_names=METADATA_NAMES,
             kept_kinds=(UPLOADED,),
+            package_of=find_package_of,
         ),
         join_staged=join_staged,
         resource=serve(ROUTES, caches),

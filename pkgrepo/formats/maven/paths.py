@@ -39,7 +39,8 @@ METADATA_NAMES: Final = (METADATA_NAME, "repo-metadata.xml")
 ALGORITHMS: Final = ("md5", "sha1", "sha256", "sha512")  # of checksums
 ROLES: Final = (".asc", ".sigstore.json")  # suffixes of the signatures of a file
 
-_BUILD = re.compile(r"([0-9]{8}\.[0-9]{6})-([0-9]{1,9})(?=[-.])")
+# Maven takes build numbers of any length, and a segment of a path has at most 255 bytes.
+_BUILD = re.compile(r"([0-9]{8}\.[0-9]{6})-([0-9]{1,255})(?=[-.])")
 
 
 @frozen

@@ -6,9 +6,12 @@ no.  rule                          it concerns                                  
 ===  ============================  ======================================================================  ============
 1    authentication                every push                                                              401
 2    must_use_auth_token_for_push  every push                                                              403
-3    permission to write           every push; that of a plain file is asked for its path, with dots       403
-4    must_be_project_member        files of artifacts; metadata and plain files only where a project        403
-                                   owns the artifact or group in whose folder they are
+3    permission to write           every push; that of a plain file in no package's folder is asked for    403
+                                   its path, with dots
+4    must_be_project_member,       every push. A plain file in a package's folder belongs to the package;  403
+     requires_approval (but not    elsewhere who owns the folder decides, and without an owner who
+     deletions)                    administers the repository. Who may publish an artifact of a group may
+                                   list its plugins in the metadata of the group
 5    require_service_deploy        every push that is no bundle                                            403
      a deploy session is open      every push to its artifact that is not part of it                       409
 6    push_policy                   files of artifacts, and the metadata of snapshots                       409
@@ -21,18 +24,22 @@ to deletions, too, which need the permission to delete.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import frozen
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.responses import Refusal
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository
 from pkgrepo.proxy.virtual import check_publishes
-from pkgrepo.storage.catalog.packages import deployments
+from pkgrepo.storage.catalog.packages import deployments, packages
+from pkgrepo.storage.catalog.people.projects import list_bindings
 
 from .configuration import RELEASES, SNAPSHOTS, PushRules
 from .names import is_snapshot
-from .paths import ArtifactFile, Checksum, FilePath, Metadata, PlainFile
+from .paths import ArtifactFile, Checksum, FilePath, Metadata, PlainFile, package_key_of
 
 LONGEST_SHOWN = 40  # characters of a version in a refusal
 
@@ -43,13 +50,14 @@ class PushPermit:
     What a push may do.
 
     ``overwrite`` says whether it may replace a file that has other content, and ``why_not`` why it may not. ``reuse``
-    says whether it may use the path of a deleted file.
+    says whether it may use the path of a deleted file. With ``group`` it may only list plugins; see L{Change}.
     """
 
     rules: PushRules
     overwrite: bool
     why_not: Refusal
     reuse: bool
+    group: str | None = None
 
 
 async def check_push(
@@ -66,7 +74,8 @@ async def check_push(
     if identity.anonymous:
         raise AuthenticationRequired
     await check_token(services, identity, repository)
-    key = await require_change(services, identity, Action.WRITE, repository, found)
+    change = await require_change(services, identity, Action.WRITE, repository, found)
+    key = change.key
     if rules.require_service_deploy and not deploy:
         address = f"/repositories/{repository.path}/deploy"
         raise Refusal(403, f"This repository accepts bundle deploys only: POST {address}", "service_deploy_required")
@@ -85,6 +94,7 @@ async def check_push(
         overwrite=exempt or (rules.allow_overwrite and may_replace),
         why_not=why_not,
         reuse=exempt or rules.allow_overwrite,
+        group=change.group,
     )
 
 
@@ -157,37 +167,120 @@ async def require_any(
     return last
 
 
+@frozen
+class Change:
+    """
+    A change that a caller may make: ``key`` is the package, or the name of a plain file, by which it was allowed.
+
+    With ``group`` the caller may only list plugins of that group in its metadata, as far as they may publish these.
+    """
+
+    key: str
+    group: str | None = None
+
+
 async def require_change(
     services: Services, identity: Identity, action: Action, repository: Repository, target: FilePath
-) -> str:
+) -> Change:
     """
-    The package key for which the caller may change what is at a path, by permissions and by membership in projects.
+    Check that a caller may change what is at a path, by permissions and by all push rules.
 
-    :raises Forbidden: there is none, or another project owns the place; for the other errors see L{Access.require}
+    A path in a package's folder belongs to the package, also where it is no file of a version. The metadata of a
+    directory may be those of an artifact and of a group; who may publish some artifact of the group may list its
+    plugins.
+
+    :raises Forbidden: the caller may not; for the other errors see L{Access.require}
     """
+    access = services.access
     if isinstance(target, ArtifactFile):
-        key = target.coordinates.package_key
-        await services.access.require(identity, action, repository, key)
-        return key
+        await access.require(identity, action, repository, target.coordinates.package_key)
+        return Change(target.coordinates.package_key)
+    if isinstance(target, Metadata) and target.package_key is not None and target.version is not None:
+        await access.require(identity, action, repository, target.package_key)
+        return Change(target.package_key)
+    if isinstance(target, PlainFile):
+        package = await services.catalog.look(find_package_of, repository.authority.id, target.path)
+        if package is not None:
+            await access.require(identity, action, repository, package)
+            return Change(package)
     key = await require_any(services, identity, action, repository, target)
     check_publishes(repository)
-    check_member, folder = services.access.authorizer.check_project_member, target.path.rpartition("/")[0]
-    if isinstance(target, PlainFile) or target.package_key is None:
-        if folder:
-            await check_member(identity, repository, f"{folder}/", unowned_ok=True)
-        return key
-    first, *others = permission_keys(target)
+    folder = f"{target.path.rpartition('/')[0]}/"
     try:
-        await check_member(identity, repository, first, unowned_ok=True)
+        return await _check_rules(services, identity, action, repository, target, folder, key)
     except Forbidden as refused:
-        for other in others:  # the artifact is of another project, but the group of the same path may be of this one
-            try:
-                await check_member(identity, repository, other)
-            except Forbidden:
-                continue
-            return key
+        group = target.directory.replace("/", ".") if isinstance(target, Metadata) else ""
+        if group and action is Action.WRITE:
+            for each in await services.catalog.look(find_artifacts_of_group, repository.authority.id, group):
+                if await may_publish(services, identity, repository, each):
+                    return Change(key, group)
         raise refused from None
-    return key
+
+
+async def _check_rules(
+    services: Services,
+    identity: Identity,
+    action: Action,
+    repository: Repository,
+    target: Metadata | PlainFile,
+    folder: str,
+    key: str,
+) -> Change:
+    """Check the push rules for what is no file of a version: as that of an artifact, or in a folder."""
+    authorizer = services.access.authorizer
+    check = authorizer.check_push_rules
+    if isinstance(target, Metadata) and target.package_key is not None:
+        try:
+            await check(identity, action, repository, target.package_key)
+        except Forbidden as refused:
+            group = permission_keys(target)[1]
+            try:  # the artifact is of another project, but the group of the same path may be of this one
+                await authorizer.check_project_member(identity, repository, group)
+                await check(identity, action, repository, group)
+            except Forbidden:
+                raise refused from None
+    elif isinstance(target, Metadata) and target.directory:
+        await check(identity, action, repository, target.directory.replace("/", "."))
+    else:
+        await check(identity, action, repository, key, folder=folder)
+    return Change(key)
+
+
+async def may_publish(services: Services, identity: Identity, repository: Repository, package: str) -> bool:
+    """Whether a caller may publish a package, by permissions and push rules."""
+    try:
+        await services.access.require(identity, Action.WRITE, repository, package)
+    except Forbidden:
+        return False
+    return True
+
+
+async def check_plugins(
+    services: Services, identity: Identity, repository: Repository, group: str, artifacts: Iterable[str]
+) -> None:
+    """
+    Check that a caller may publish the artifacts whose plugins the metadata of a group are to list otherwise.
+
+    :raises Forbidden: one of them is none that the caller may publish
+    """
+    for each in artifacts:
+        await services.access.require(identity, Action.WRITE, repository, f"{group}:{each}")
+
+
+def find_package_of(r: Reader, repository_id: int, path: str) -> str | None:
+    """The key of the package with the innermost folder that a path lies in; None: it lies in no package's folder."""
+    segments = path.split("/")[:-1]
+    for count in range(len(segments), 1, -1):
+        key = package_key_of(segments[:count])
+        if key is not None and packages.find_package(r, repository_id, key) is not None:
+            return key
+    return None
+
+
+def find_artifacts_of_group(r: Reader, repository_id: int, group: str) -> list[str]:
+    """The artifacts of a group that are owned by projects."""
+    found = (each.pattern for each in list_bindings(r, repository_id=repository_id))
+    return [each for each in found if each.startswith(f"{group}:") and not each.endswith(":*")]
 
 
 def _shown(text: str) -> str:

@@ -29,6 +29,7 @@ from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.metadata.plugins import change_plugins
 from pkgrepo.formats.maven.paths import (
+    LONGEST_SEGMENT,
     ROLES,
     Checksum,
     Directory,
@@ -163,7 +164,7 @@ def _version_removal(r: Reader, repository_id: int, segments: list[str]) -> Remo
 def _build_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
     *directory, number = segments
     coordinates = coordinates_of(directory)
-    if coordinates is None or not (number.isascii() and number.isdigit() and len(number) < 10):
+    if coordinates is None or not (number.isascii() and number.isdigit() and len(number) <= LONGEST_SEGMENT):
         return None
     package = packages.find_package(r, repository_id, coordinates.package_key)
     version = None if package is None else versions.find_version(r, package.id, coordinates.version)

@@ -56,6 +56,7 @@ _BEFORE_DIGIT: Final = {"a": "alpha", "b": "beta", "m": "milestone"}
 _WORD, _LIST, _ZERO, _NUMBER = 1, 2, 3, 4  # marks; with _AFTER added if the item and what follows are after the end
 _END: Final = b"\x04"
 _AFTER: Final = 4
+_LARGE: Final = 0xFFFFFFFF  # build numbers from here on follow all others, by their length
 
 # mark, what follows it in the key, and how the item compares with nothing: -1 before, 0 equal, 1 after
 _Item = tuple[int, bytes, int]
@@ -145,3 +146,11 @@ def _utf16_ordered(text: str) -> bytes:
     units = text.encode("utf-16-be", "surrogatepass")
     characters = (chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2))
     return "".join(characters).encode("utf-8", "surrogatepass")
+
+
+def build_sort(updated: str, build: int) -> bytes:
+    """The place of the files of a snapshot's build, by its time (``yyyyMMddHHmmss``) and number."""
+    if build < _LARGE:
+        return updated.encode("ascii") + build.to_bytes(4, "big")
+    digits = build.to_bytes((build.bit_length() + 7) // 8, "big")
+    return updated.encode("ascii") + _LARGE.to_bytes(4, "big") + bytes((len(digits),)) + digits

@@ -193,7 +193,10 @@ def _row(context: Context[object], staged: Staged, verb: str, actor: Actor) -> I
 async def _find(context: Context[object], request: Request, uid: str) -> tuple[Identity, Staged]:
     """The caller, and a stage of this repository that they may see. :raises NotFound: there is none"""
     identity = await require_login(context, request)
-    return identity, await find_stage(context.services, identity, uid, context.repository)
+    staged = await find_stage(context.services, identity, uid, context.repository)
+    if not staged.content:
+        raise NotFound("stage", uid)  # npm knows no stage without a version
+    return identity, staged
 
 
 def _number(request: Request, name: bytes, default: int) -> int:

@@ -33,8 +33,8 @@ async def yank(context: Context[object], request: Request, project: str, version
 
 
 async def unyank(context: Context[object], request: Request, project: str, version: str) -> Response:
-    """Restore a yanked version."""
-    key, actor = await _admit(context, request, project)
+    """Restore a yanked version, which is judged like publishing it."""
+    key, actor = await _admit(context, request, project, Action.WRITE)
     return await _set_state(context, key, version, VersionState.LIVE, "", actor)
 
 

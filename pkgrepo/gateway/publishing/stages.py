@@ -101,7 +101,7 @@ async def prepare_stage(
     """
     if base.parent is not None:
         raise Conflict(f"{base.path} belongs to {base.parent.path}: open a stage of that one")
-    await services.access.require(identity, Action.READ, base)
+    await services.access.require(identity, Action.READ, base, package)
     target = publish_target(services.registry, base)
     await services.access.require(identity, Action.WRITE, as_staged(target), package)
     if len(description) > LONGEST:
@@ -244,9 +244,7 @@ async def reject(
 
     :raises Forbidden: the caller neither opened it nor may approve it; :raises Conflict: it has ended
     """
-    own = identity.user_id is not None and staged.stage.user_id == identity.user_id
-    allowed = own and await services.access.authorizer.may(identity, Action.WRITE, staged.target)
-    if not allowed and not await may_approve(services, identity, staged):
+    if not await _may_withdraw(services, identity, staged) and not await may_approve(services, identity, staged):
         raise Forbidden(
             f"stages of {staged.target.path} are rejected by those who may approve them, or by who opened them"
         )
@@ -254,6 +252,15 @@ async def reject(
         raise Invalid(f"the reason has more than {LONGEST} characters", "/reason")
     ended = await services.publisher.change(reject_stage, staged.target, staged.stage.uid, reason, inside, actor)
     return await _ended(services, ended, staged.target)
+
+
+async def _may_withdraw(services: Services, identity: Identity, staged: Staged) -> bool:
+    """Whether the caller opened a stage, and may publish all that is staged in it, with the token of this request."""
+    if not staged.whole or identity.user_id is None or staged.stage.user_id != identity.user_id:
+        return False
+    questions = [(Action.WRITE, staged.target, each.key or None) for each in staged.content]
+    questions.append((Action.WRITE, staged.target, None))
+    return all(await services.access.authorizer.may_each(identity, questions))
 
 
 def with_row(entry: Entry, now_ms: int) -> Inside:
@@ -289,9 +296,13 @@ async def _seen(services: Services, identity: Identity, stage: Stage, privates: 
     questions = [(Action.READ, private, key or None) for key in keys]
     may = dict(zip(keys, await services.access.authorizer.may_each(identity, questions), strict=True))
     shown = [each for each in content if may[each.key]]
-    own = identity.user_id is not None and stage.user_id == identity.user_id
-    if not shown and not own and not await services.access.authorizer.may(identity, Action.READ, private):
-        return None
+    if not shown:
+        own = identity.user_id is not None and stage.user_id == identity.user_id
+        questions = [(Action.READ, private, None)]
+        if own:  # by a token that may publish what is in it
+            questions += [(Action.WRITE, private, key or None) for key in keys or [""]]
+        if not any(await services.access.authorizer.may_each(identity, questions)):
+            return None
     return _staged(services, stage, target, shown, serial, whole=len(shown) == len(content))
 
 

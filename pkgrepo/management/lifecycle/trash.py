@@ -113,7 +113,8 @@ async def restore(call: Call, id: str) -> Restored:
     """
     With its files, times, metadata, and the tags that stand for nothing else now; a package with all its versions.
 
-    Needs the right to delete it; for a repository, a system manager. 409 if other content took the place of a file, or
+    Needs the right to delete it, and to publish it now, by the action write and the push rules: what comes back is
+    judged like what is published. For a repository, a system manager. 409 if other content took the place of a file, or
     another repository that of the repository.
     """
     removed = await _find_removed(call, id)
@@ -123,6 +124,7 @@ async def restore(call: Call, id: str) -> Restored:
         call.services.on_change(repository)
         return Restored(id=id, repository=repository.path, package="", items=removed.items)
     entry = await _find_entry(call, id)
+    await call.shared.access.require(call.identity, Action.WRITE, call.repository, entry.package_key)
 
     async def change(command: Callable[..., tuple[int, bool]], *arguments: Any) -> tuple[int, bool]:
         if call.audited:

@@ -160,6 +160,9 @@ async def test_clients_see_the_trash_of_what_they_may_delete(stack: Stack) -> No
         for method, path in (("POST", f"/trash/{gone['trash']}/restore"), ("DELETE", f"/trash/{gone['trash']}")):
             assert (await stack.api(method, path, who=who)).status in (401, 404)
     assert [each["id"] for each in await entries(stack, who="keeper")] == [gone["trash"]]
+    refused = await stack.api("POST", f"/trash/{gone['trash']}/restore", who="keeper")
+    assert (refused.status, "may not publish" in refused.json["detail"]) == (403, True)
+    await stack.grant("keeper", "main/all", "read", "write", "delete")
     await stack.ok("POST", f"/trash/{gone['trash']}/restore", who="keeper")
 
 

@@ -12,12 +12,13 @@ from pkgrepo.auth.login.identities import present_identity
 from pkgrepo.errors import AuthenticationRequired, Conflict, Forbidden, NotFound
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.deploy.problems import MOST_OPEN, OPEN_UPLOADS
+from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.formats.maven.push_rules import check_token
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
-from pkgrepo.interfaces import Transaction
+from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.model.deployments import Deployment
 from pkgrepo.storage.catalog.packages import deployments
@@ -105,16 +106,34 @@ async def open_deployment(context: MavenContext, request: Request, uid: str) -> 
     """
     The caller, and a deployment that is theirs or that they may change as maintainers of the repository.
 
+    Theirs is what they may publish with the credentials of this request: a token for some packages is not for others.
+
     :raises NotFound: it does not exist; otherwise as in ``admit``
     """
     pusher = await admit(context, request)
     found = await find_deployment(context, uid)
-    if found is None or not (
-        found.user_id == pusher.identity.user_id
-        or await context.services.access.authorizer.may(pusher.identity, Action.EDIT, context.repository)
-    ):
+    if found is None or not await _may_change(context, pusher.identity, found):
         raise NotFound("deployment", uid)
     return pusher, found
+
+
+async def _may_change(context: MavenContext, identity: Identity, deployment: Deployment) -> bool:
+    authorizer = context.services.access.authorizer
+    if await authorizer.may(identity, Action.EDIT, context.repository):
+        return True
+    if deployment.user_id != identity.user_id:
+        return False
+    packages = await context.services.catalog.scan(_packages_of, deployment)
+    return all(await authorizer.may_each(identity, [(Action.WRITE, context.repository, each) for each in packages]))
+
+
+def _packages_of(r: Reader, deployment: Deployment) -> set[str]:
+    """The keys of the packages that a deployment has, as far as they are known: those of a bundle once it was read."""
+    listed = deployment.meta.get("components", ())
+    found = {f"{each['group_id']}:{each['artifact_id']}" for each in listed}
+    parsed = (parse_text(each.path) for each in deployments.staged_files(r, deployment.id))
+    found |= {each.coordinates.package_key for each in parsed if isinstance(each, ArtifactFile)}
+    return found | ({deployment.package_key} - {""})
 
 
 def most_open(services: Services) -> int:

@@ -26,7 +26,9 @@ from pkgrepo.formats.maven.metadata.plugins import (
     ATTEMPTS,
     BUSY,
     PluginChange,
+    artifacts_of_changes,
     group_metadata,
+    listed_plugins,
     new_list,
     prepare_plugins,
     put_plugins,
@@ -34,7 +36,7 @@ from pkgrepo.formats.maven.metadata.plugins import (
 from pkgrepo.formats.maven.metadata.reading import Plugin
 from pkgrepo.formats.maven.openpgp import LARGEST_SIGNATURE, is_signed_by, read_certificates
 from pkgrepo.formats.maven.paths import ArtifactFile, Metadata
-from pkgrepo.formats.maven.push_rules import PushPermit, check_push
+from pkgrepo.formats.maven.push_rules import PushPermit, check_plugins, check_push
 from pkgrepo.gateway.publishing.stages import as_staged, make_opening
 from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.responses import Refusal
@@ -141,7 +143,7 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
     repository = context.repository
     parts = await _parts(context, deployment)
     permits = await _permits(context, identity, [each.first for each in parts])
-    await _permits(context, identity, [group_metadata(each) for each in plugins_of(parts)])
+    await _check_plugins(context, identity, plugins_of(parts))
     await _check_places(context, parts, permits)
     releases = await context.services.pools.cpu(releases_of, parts, permits)
     try:
@@ -226,6 +228,23 @@ async def _permits(
     if problems:
         raise Refused(problems)
     return permits
+
+
+async def _check_plugins(context: MavenContext, identity: Identity, plugins: Mapping[str, Sequence[Plugin]]) -> None:
+    """Check that plugins may be listed in the metadata of their groups. :raises Refused: one may not"""
+    targets = [group_metadata(each) for each in plugins]
+    problems = Problems()
+    for target, permit in zip(targets, await _permits(context, identity, targets), strict=True):
+        if permit.group is None:
+            continue
+        listed = await context.services.catalog.look(listed_plugins, context.repository.id, target)
+        try:
+            artifacts = artifacts_of_changes(plugins[permit.group], listed)
+            await check_plugins(context.services, identity, context.repository, permit.group, artifacts)
+        except Forbidden as error:
+            problems.add(target.directory, str(error), 403)
+    if problems:
+        raise Refused(problems)
 
 
 async def _check_places(context: MavenContext, parts: Sequence[Part], permits: Sequence[PushPermit]) -> None:

@@ -54,6 +54,7 @@ from pkgrepo.formats.maven.metadata.reading import (
 )
 from pkgrepo.formats.maven.names import SNAPSHOT, is_literal_snapshot, package_directory
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
+from pkgrepo.formats.maven.version_order import build_sort
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, File, Fragment, Package, Version, VersionState
@@ -353,7 +354,7 @@ def _build_fragment(file: File, version: Version) -> Fragment:
     else:
         value = f"{version.text[: -len(SNAPSHOT)]}{timestamp}-{build}"
         updated = timestamp.replace(".", "")
-        sort = updated.encode() + build.to_bytes(4, "big")
+        sort = build_sort(updated, build)
     listed = SnapshotFile(attrs.get("classifier", ""), attrs.get("extension", ""), value, updated, timestamp, build)
     return Fragment(sort, file.path.rpartition("/")[2], msgspec.json.encode(listed))
 

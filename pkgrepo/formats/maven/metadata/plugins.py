@@ -7,7 +7,7 @@ those of an artifact if the group's directory is one, else a plain file, which i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 from xml.etree.ElementTree import ParseError
@@ -109,6 +109,13 @@ def listed_plugins(r: Reader, repository_id: int, target: Metadata) -> tuple[Plu
         uploaded = find_uploaded(r, package.id)
         return () if uploaded is None else uploaded.plugins
     return plugins_of(files.find_file(r, repository_id, target.path))
+
+
+def artifacts_of_changes(plugins: Iterable[Plugin], listed: Iterable[Plugin]) -> set[str]:
+    """The artifacts of plugins that are listed beside, or instead of, those ``listed``, and of those."""
+    present = {each.prefix: each for each in listed}
+    changed = [each for each in plugins if present.get(each.prefix) != each]
+    return {plugin.artifact for each in changed for plugin in (each, present.get(each.prefix, each))}
 
 
 def group_metadata(group: str) -> Metadata:

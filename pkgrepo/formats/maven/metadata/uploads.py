@@ -9,7 +9,7 @@ choose and do not find.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Set
+from collections.abc import Awaitable, Callable, Set
 from enum import Enum, auto
 from functools import partial
 from typing import Final, Protocol
@@ -53,6 +53,7 @@ from pkgrepo.storage.pools import Pools
 
 ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time
 FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it
+Judge = Callable[[ReadMetadata], Awaitable[None]]
 PLUGINS_SIZE: Final = 512 * 1024  # bytes of the plugins of a group, which it always keeps; 5,000 plugins
 
 
@@ -82,16 +83,26 @@ class UploadServices(Protocol):
 
 
 async def store_metadata(
-    services: UploadServices, repository: Repository, target: Metadata, staged: Staged, blob: BlobInfo, actor: Actor
+    services: UploadServices,
+    repository: Repository,
+    target: Metadata,
+    staged: Staged,
+    blob: BlobInfo,
+    actor: Actor,
+    judge: Judge | None = None,
 ) -> bool:
     """
     Store metadata, whose bytes are ``blob``. Returns whether nothing was stored in their place before.
+
+    ``judge`` is awaited with what they say before it is stored, and raises an error if the pusher may not say that.
 
     :raises Invalid: they are malformed; :raises TooLarge: a part of them is larger than allowed
     :raises Conflict: other clients replaced them too often meanwhile, or a file is where a folder is needed
     """
     upload = await staged.inspect(services.pools.cpu, blob, partial(read_upload, target), commit=False)
     for attempt in range(ATTEMPTS):
+        if judge is not None:
+            await judge(upload.read)
         package = await services.catalog.look(find_package, repository.id, target)
         if (
             package is not None

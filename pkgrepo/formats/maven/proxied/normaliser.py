@@ -18,13 +18,13 @@ from pkgrepo.errors import Invalid, TooLarge
 from pkgrepo.formats.maven.metadata.reading import ReadMetadata, SnapshotFile, read_metadata, version_fragment
 from pkgrepo.formats.maven.names import SNAPSHOT, is_part
 from pkgrepo.formats.maven.paths import LONGEST_SEGMENT
-from pkgrepo.formats.maven.version_order import sort_key
+from pkgrepo.formats.maven.version_order import build_sort, sort_key
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised
 
 VERSION: Final = "version"  # kinds of fragments, as hosted artifacts have them
 BUILD: Final = "build"
 
-_BUILD = re.compile(r"([0-9]{8}\.[0-9]{6})-([0-9]{1,9})")
+_BUILD = re.compile(r"([0-9]{8}\.[0-9]{6})-([0-9]{1,255})")
 
 
 def normalise(source: bytes, context: Context) -> Normalised:
@@ -86,11 +86,6 @@ def _split(file: SnapshotFile, version: str) -> tuple[SnapshotFile, bytes] | Non
     updated = timestamp.replace(".", "")
     made = SnapshotFile(file.classifier, file.extension, file.value, updated, timestamp, build)
     return made, build_sort(updated, build)
-
-
-def build_sort(updated: str, build: int) -> bytes:
-    """The place of the files of a build, by its time (``yyyyMMddHHmmss``) and number."""
-    return updated.encode("ascii") + build.to_bytes(4, "big")
 
 
 def _time(text: str) -> str:

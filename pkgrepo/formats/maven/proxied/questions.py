@@ -45,7 +45,7 @@ from pkgrepo.formats.maven.paths import (
 from pkgrepo.formats.maven.push_rules import permission_keys
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
-from pkgrepo.formats.maven.version_order import sort_key
+from pkgrepo.formats.maven.version_order import build_sort, sort_key
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, Origin, Package, Version
 from pkgrepo.proxy.addressed.request import FileRequest
@@ -57,7 +57,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.pools import Pools
 
-from .normaliser import BUILD, VERSION, build_sort
+from .normaliser import BUILD, VERSION
 
 SNAPSHOT_TTL_S: Final = 60
 ALGORITHMS: Final = ("md5", "sha1", "sha512")  # beside sha256, which every blob has

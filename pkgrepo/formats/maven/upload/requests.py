@@ -21,16 +21,24 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.errors import Conflict, DigestMismatch, FileBurned, FileExists, Invalid, PkgrepoError
+from pkgrepo.errors import Conflict, DigestMismatch, FileBurned, FileExists, Forbidden, Invalid, PkgrepoError
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE
 from pkgrepo.formats.maven.files import present_file
 from pkgrepo.formats.maven.metadata.joining import index_artifact
-from pkgrepo.formats.maven.metadata.plugins import PACKAGING, change_plugins, find_plugin, group_metadata, usual_plugin
-from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin
+from pkgrepo.formats.maven.metadata.plugins import (
+    PACKAGING,
+    artifacts_of_changes,
+    change_plugins,
+    find_plugin,
+    group_metadata,
+    listed_plugins,
+    usual_plugin,
+)
+from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin, ReadMetadata
 from pkgrepo.formats.maven.metadata.uploads import store_metadata
 from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile, media_type
-from pkgrepo.formats.maven.push_rules import PushPermit, check_push
+from pkgrepo.formats.maven.push_rules import PushPermit, check_plugins, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
 from pkgrepo.formats.maven.upload.jar import FACTS, read_jar
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom_file
@@ -84,8 +92,9 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
         push = Push(identity, await check_push(services, identity, repository, target), replaces)
         try:
             if isinstance(target, Metadata):
-                actor = actor_of(request, identity)
-                added = await store_metadata(services, repository, target, staged, blob, actor)
+                actor, group = actor_of(request, identity), push.permit.group
+                judge = None if group is None else partial(_judge_list, context, identity, target, group)
+                added = await store_metadata(services, repository, target, staged, blob, actor, judge)
                 return Response(201 if added else 200)
             if isinstance(target, PlainFile):
                 return await _put_plain(context, request, push, target, staged, blob)
@@ -94,6 +103,21 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
             raise push.permit.why_not from None
         except FileBurned:
             raise _burned(target.path) from None
+
+
+async def _judge_list(
+    context: MavenContext, identity: Identity, target: Metadata, group: str, read: ReadMetadata
+) -> None:
+    """
+    Check metadata of a group by a pusher who may list plugins there, and nothing else.
+
+    :raises Forbidden: they say more, or list a plugin that the pusher may not publish
+    """
+    services, repository = context.services, context.repository
+    if read.versions or read.snapshots or read.others:
+        raise Forbidden(f"in the metadata of group {group} you may list the plugins that you may publish, and no more")
+    listed = await services.catalog.look(listed_plugins, repository.id, target)
+    await check_plugins(services, identity, repository, group, artifacts_of_changes(read.plugins, listed))
 
 
 async def _publish(
@@ -299,13 +323,20 @@ async def list_plugin(
     if jar is None:
         return
     at = target.coordinates
+    target_of_group = group_metadata(at.group)
     try:
-        await check_push(services, identity, repository, group_metadata(at.group))
+        permit = await check_push(services, identity, repository, target_of_group)
     except (Refusal, PkgrepoError):
         return
     look = partial(find_plugin, artifact=at.artifact)
     found = await services.files.inspect(services.pools.cpu, jar.storage_id, jar, look) or usual_plugin(at.artifact)
     plugin = Plugin(found["prefix"], at.artifact, found["name"])
+    if permit.group is not None:
+        listed = await services.catalog.look(listed_plugins, repository.id, target_of_group)
+        try:
+            await check_plugins(services, identity, repository, at.group, artifacts_of_changes([plugin], listed))
+        except Forbidden:
+            return  # the prefix is that of another project's plugin
     await change_plugins(services, repository, at.group, actor, added=(plugin,))
 
 

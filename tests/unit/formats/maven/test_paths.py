@@ -79,6 +79,14 @@ def test_dashes_and_dots_in_all_names() -> None:
     [
         ("app-1.1-20240102.030405-6.jar", "1.1-20240102.030405-6", "", "jar", "20240102.030405", 6),
         ("app-1.1-20240102.030405-16-x-y.tar.gz", "1.1-20240102.030405-16", "x-y", "tar.gz", "20240102.030405", 16),
+        (
+            "app-1.1-20240102.030405-6000000000.jar",
+            "1.1-20240102.030405-6000000000",
+            "",
+            "jar",
+            "20240102.030405",
+            6 * 10**9,
+        ),
         ("app-1.1-SNAPSHOT.jar", "1.1-SNAPSHOT", "", "jar", None, None),
         ("app-1.1-SNAPSHOT-20240102.jar", "1.1-SNAPSHOT", "20240102", "jar", None, None),
     ],
@@ -113,7 +121,7 @@ def test_the_bare_word_is_a_snapshot_too() -> None:
         "com/example/app/1.0/app-1.01.jar",
         "com/example/app/1.1-SNAPSHOT/app-1.1-2024.030405-6.jar",
         "com/example/app/1.1-SNAPSHOT/app-1.1-20240102.030405-6jar",
-        "com/example/app/1.1-SNAPSHOT/app-1.1-20240102.030405-6000000000.jar",
+        "com/example/app/1.1-SNAPSHOT/app-1.1-20240102.030405-.jar",
         "com/example/app/1.0/APP-1.0.jar",
         "com.example/app/1.0/app-1.0.jar",
         "com/example/a:b/1.0/a:b-1.0.jar",

@@ -13,6 +13,7 @@ from pkgrepo.management.api.access_rules import (
     ADMINS,
     AUDITORS,
     CONTENT_DELETERS,
+    CONTENT_PUBLISHERS,
     CONTENT_READERS,
     EDITORS,
     METRICS_READERS,
@@ -59,6 +60,7 @@ EXPECTED: dict[AccessRule, tuple[int | None, ...]] = {
     EDITORS: (401, 404, 403, None, 404, None, None, 403, 404, 403, None, 403, 403),
     ADMINS: (401, 404, 403, 403, 404, 403, None, 403, 404, 403, None, 403, 403),
     JOB_READERS: (401, None, None, None, None, None, None, None, None, None, None, None, None),
+    CONTENT_PUBLISHERS: (401, 404, 403, 403, 404, None, None, 403, 404, 403, None, 403, 403),
     CONTENT_DELETERS: (401, 404, 403, 403, 404, None, None, 403, 404, 403, None, 403, 403),
 }
 
@@ -255,7 +257,7 @@ ROUTE_ACCESS = {
     "GET /import": PUBLIC,
     "POST /import": IMPORTERS,
     "POST /package/<repository>/<package>/tags/<tag>": OVERWRITERS,
-    "POST /package/<repository>/<package>/versions/<version>/unyank": CONTENT_DELETERS,
+    "POST /package/<repository>/<package>/versions/<version>/unyank": CONTENT_PUBLISHERS,
     "POST /package/<repository>/<package>/versions/<version>/yank": CONTENT_DELETERS,
     "POST /project": SYSTEM_MANAGERS,
     "POST /project/<key>/bindings": SYSTEM_MANAGERS,

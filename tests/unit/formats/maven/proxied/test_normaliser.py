@@ -57,16 +57,23 @@ def test_odd_times_are_no_time(written: str) -> None:
     assert normalise(document.encode(), Context("g:a", "")).top["last_updated_ms"] == 0
 
 
+LONG = 9_999_999_999  # a build number that takes more than 32 bits
+
+
 def test_files_of_builds_have_their_place_in_the_order() -> None:
     kinds = "<extension>jar</extension><value>1.0-20240102.030405-{}</value><updated>1</updated>"
-    inner = "".join(f"<snapshotVersion>{kinds.format(number)}</snapshotVersion>" for number in (10, 9))
+    inner = "".join(f"<snapshotVersion>{kinds.format(number)}</snapshotVersion>" for number in (LONG, 10, 9))
     found = entries(versioning(f"<snapshotVersions>{inner}</snapshotVersions>"), SNAPSHOT)
-    assert [each.key for each in found] == ["app-1.0-20240102.030405-9.jar", "app-1.0-20240102.030405-10.jar"]
+    assert [each.key for each in found] == [
+        "app-1.0-20240102.030405-9.jar",
+        "app-1.0-20240102.030405-10.jar",
+        f"app-1.0-20240102.030405-{LONG}.jar",
+    ]
     assert {each.version for each in found} == {"1.0-SNAPSHOT"}
 
 
 def test_files_of_other_versions_are_left_out() -> None:
-    values = ("2.0-20240102.030405-1", "1.0-2024.1-1", "1.0-20240102.030405-1/../x", "1.0-20240102.030405-9999999999")
+    values = ("2.0-20240102.030405-1", "1.0-2024.1-1", "1.0-20240102.030405-1/../x", "1.0-20240102.030405-x")
     inner = "".join(
         f"<snapshotVersion><extension>jar</extension><value>{each}</value></snapshotVersion>" for each in values
     )
