@@ -17,6 +17,7 @@ from pkgrepo.config import Config
 from pkgrepo.gateway.callers.tokens import take_token
 from pkgrepo.http.access_log import AccessLogWriter
 from pkgrepo.http.limits import HttpLimits
+from pkgrepo.http.reading.proxies import TrustedProxies
 from pkgrepo.http.site import Site, make_site
 from pkgrepo.http.tls import ServerCertificate, tls_factory
 from pkgrepo.management.metrics.durations import RequestMetrics
@@ -42,7 +43,7 @@ class Listener:
             Resource(),
             reactor=reactor,
             limits=_limits(config),
-            trusted_proxies=config.server.trusted_proxies,
+            trusted_proxies=TrustedProxies(config.server.trusted_proxies, config.server.forwarded_header),
             access_log=self.metrics,
             server_header=f"pkgrepo/{__version__}",
             in_thread=in_thread,

@@ -81,10 +81,17 @@ class Server(Section, frozen=True):
     trusted_proxies: Annotated[
         tuple[Network, ...],
         meaning(
-            "reverse proxies whose Forwarded and X-Forwarded-* fields are trusted: networks, or unix for a Unix socket",
+            "reverse proxies that say who the client is: networks, or unix for a Unix socket",
             title='a list of networks, or "unix"',
         ),
     ] = ()
+    forwarded_header: Annotated[
+        Literal["X-Forwarded-For", "Forwarded"],
+        meaning(
+            "header field in which these proxies name the client. X-Forwarded-Proto, -Host, -Port and -Prefix count with "
+            "X-Forwarded-For only; the other fields are ignored"
+        ),
+    ] = "X-Forwarded-For"
     max_upload: Annotated[Bytes, meaning("largest upload", ge=1)] = 10 * GIB
     shutdown_grace_s: Annotated[Seconds, meaning("how long a stop waits for transfers to end", ge=0, le=3600)] = 60
     idle_timeout_s: Annotated[Seconds, meaning("how long a connection may be idle between requests", ge=1, le=3600)] = (

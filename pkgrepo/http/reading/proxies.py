@@ -1,8 +1,9 @@
 """
 The client's address and our own when requests come through proxies (Forwarded, X-Forwarded-*).
 
-These fields count only when a trusted proxy sent them. Addresses are read from the right, where our own proxies append:
-the first one that is not a trusted proxy is the client. Everything to the left of it is only what the client claims.
+These fields count only when a trusted proxy sent them, and only those of the one kind that our proxies set: a proxy passes
+on the others as the client wrote them. Addresses are read from the right, where our own proxies append: the first one that
+is not a trusted proxy is the client. Everything to the left of it is only what the client claims.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Protocol
+from typing import Literal, Protocol
 
 from attrs import frozen
+from twisted.logger import Logger
 
 from pkgrepo.http.reading.head import is_host
+
+ForwardedHeader = Literal["X-Forwarded-For", "Forwarded"]
+"""Where our proxies name clients; X-Forwarded-Proto, -Host, -Port and -Prefix belong to the first."""
+
+_log = Logger()
 
 _PAIR = re.compile(rb'[ \t]*([A-Za-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^;,"\s]*))[ \t]*')
 _PORT = re.compile(r":[0-9]{1,5}$")
@@ -61,9 +68,15 @@ class _Hop:
 
 
 class TrustedProxies:
-    """The networks whose proxies are trusted; ``"unix"`` among them stands for peers on a Unix socket."""
+    """
+    The networks whose proxies are trusted, and the header field in which they name clients.
 
-    def __init__(self, networks: Iterable[str] = ()) -> None:
+    ``"unix"`` among the networks stands for peers on a Unix socket.
+    """
+
+    def __init__(self, networks: Iterable[str] = (), header: ForwardedHeader = "X-Forwarded-For") -> None:
+        self._header = header
+        self._report = lru_cache(maxsize=1024)(self._report_once)
         names = list(networks)
         self._unix = "unix" in names
         self._networks: list[IPv4Network | IPv6Network] = [ip_network(name) for name in names if name != "unix"]
@@ -76,12 +89,17 @@ class TrustedProxies:
         host = (request.authority or b"").decode("ascii") or _local_host(request.host)
         if not self.trusts(peer):
             return Addresses(peer, f"{scheme}://{host}")
-        hops = _read_forwarded(request.fields)
-        if hops is None:
-            hops = _read_x_forwarded(request.fields)
+        fields = request.fields
+        forwarded, x_forwarded = _read_forwarded(fields), _read_x_forwarded(fields)
+        hops, ignored = (forwarded, x_forwarded) if self._header == "Forwarded" else (x_forwarded, forwarded)
         client, hop = self._find_client(hops, peer)
-        outer_host = _with_port(hop.host or host, hop.scheme or scheme, _last(request.fields, b"x-forwarded-port"))
-        return Addresses(client, f"{hop.scheme or scheme}://{outer_host}{_prefix(request.fields)}")
+        if any(other.node for other in ignored) and self._find_client(ignored, peer)[0] != client:
+            self._report(peer)
+        port = prefix = ""
+        if self._header == "X-Forwarded-For":
+            port, prefix = _last(fields, b"x-forwarded-port"), _prefix(fields)
+        outer_host = _with_port(hop.host or host, hop.scheme or scheme, port)
+        return Addresses(client, f"{hop.scheme or scheme}://{outer_host}{prefix}")
 
     def trusts(self, address: str) -> bool:
         """Whether a peer of this address is one of our proxies; an empty one means a Unix socket."""
@@ -96,6 +114,17 @@ class TrustedProxies:
             return False
         mapped = getattr(parsed, "ipv4_mapped", None)
         return any((mapped or parsed) in network for network in self._networks)
+
+    def _report_once(self, peer: str) -> None:
+        """Log a contradiction; once for each proxy, as clients may cause any number of them."""
+        ignored = "X-Forwarded-For" if self._header == "Forwarded" else "Forwarded"
+        _log.warn(
+            "the proxy {peer} passed on a header {ignored} that names another client than {used} does. It is ignored. "
+            "If the proxy sets it, name it in server.forwarded_header; otherwise let the proxy remove it",
+            peer=peer or "at the Unix socket",
+            ignored=ignored,
+            used=self._header,
+        )
 
     def _find_client(self, hops: list[_Hop], peer: str) -> tuple[str, _Hop]:
         """The client, and the outermost trusted proxy's entry; ``hops`` are in the order in which they were added."""
@@ -132,28 +161,27 @@ def _bare(node: str) -> str:
     return node.partition(":")[0] if node.count(":") == 1 else node
 
 
-def _read_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop] | None:
-    """The entries of ``Forwarded`` (RFC 7239); None without the field, or when it is malformed."""
+def _read_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop]:
+    """
+    The entries of ``Forwarded`` (RFC 7239).
+
+    No address, scheme or host has a comma, so the text is cut at all of them: what a client has written, such as a quote
+    without an end, cannot hide the entries that proxies append. A malformed entry has no address.
+    """
     text = fields.get(b"forwarded")
-    if text is None:
-        return None
-    hops: list[_Hop] = []
-    at, element = 0, dict[str, str]()
+    return [] if text is None else [_read_element(element) for element in text.split(b",")]
+
+
+def _read_element(text: bytes) -> _Hop:
+    values: dict[str, str] = {}
+    at = 0
     while at < len(text):
         pair = _PAIR.match(text, at)
-        if pair is None:
-            return None
-        value = pair[2] if pair[2] is not None else pair[3]
-        element[pair[1].decode("ascii").lower()] = value.decode("latin-1")
-        at = pair.end()
-        separator = text[at : at + 1]
-        if separator in (b",", b""):
-            hops.append(_checked(element.get("for", ""), element.get("proto", ""), element.get("host", "")))
-            element = {}
-        elif separator != b";":
-            return None
-        at += 1
-    return hops
+        if pair is None or text[pair.end() : pair.end() + 1] not in (b";", b""):
+            return _Hop("")
+        values[pair[1].decode("ascii").lower()] = (pair[2] if pair[2] is not None else pair[3]).decode("latin-1")
+        at = pair.end() + 1
+    return _checked(values.get("for", ""), values.get("proto", ""), values.get("host", ""))
 
 
 def _read_x_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop]:

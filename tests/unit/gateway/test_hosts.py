@@ -157,6 +157,20 @@ async def test_a_host_of_a_proxy_that_is_not_trusted_counts_nothing(tmp_path: Pa
                 assert reply.json["urls"][0]["url"].startswith("https://py.corp.example/")
 
 
+async def test_the_host_is_read_of_the_field_that_the_settings_name(tmp_path: Path) -> None:
+    for header, there in (("X-Forwarded-For", 404), ("Forwarded", 200)):
+        async with running_stacks(tmp_path / header) as make:
+            stack = await make(
+                server__trusted_proxies=["192.168.0.0/16"],
+                server__forwarded_header=header,
+                hosts={"py.corp.example": "main/py"},
+            )
+            await stack.add_repository("py")
+            await stack.publish("main/py", "demo", "1.0")
+            headers = {"Forwarded": "for=192.0.2.1;host=py.corp.example"}
+            assert (await stack.call("GET", "/pypi/demo/json", headers=headers)).status == there
+
+
 async def test_the_scheme_at_a_host_is_that_of_the_public_address(tmp_path: Path) -> None:
     async with running_stacks(tmp_path) as make:
         stack = await make(

@@ -3,6 +3,7 @@
 import pytest
 from attrs import define, field
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
+from twisted.logger import capturedLogs, formatEvent
 
 from pkgrepo.http.reading.proxies import Addresses, TrustedProxies
 
@@ -52,6 +53,15 @@ TRUSTED = TrustedProxies(["10.0.0.0/8", "fd00::/8"])
             "1.2.3.4",
             "http://out",
         ),
+    ],
+)
+def test_rightmost_untrusted_address_is_the_client(fields: dict[bytes, bytes], client: str, base: str) -> None:
+    assert TRUSTED.resolve(Asked(fields)) == Addresses(client, base)
+
+
+@pytest.mark.parametrize(
+    ("fields", "client", "base"),
+    [
         ({b"forwarded": b"for=1.2.3.4;proto=https;host=out"}, "1.2.3.4", "https://out"),
         ({b"forwarded": b'For="[2001:db8::1]:4711" ; Proto=https'}, "2001:db8::1", "https://inside:8081"),
         (
@@ -61,12 +71,38 @@ TRUSTED = TrustedProxies(["10.0.0.0/8", "fd00::/8"])
         ),
         ({b"forwarded": b"for=unknown;host=out"}, "10.0.0.1", "http://out"),
         ({b"forwarded": b"for=_hidden, for=10.1.1.1"}, "10.1.1.1", "http://inside:8081"),
-        ({b"forwarded": b"for=1.2.3.4", b"x-forwarded-for": b"5.5.5.5"}, "1.2.3.4", "http://inside:8081"),
-        ({b"forwarded": b"nonsense", b"x-forwarded-for": b"5.5.5.5"}, "5.5.5.5", "http://inside:8081"),
+        ({b"forwarded": b"nonsense"}, "10.0.0.1", "http://inside:8081"),
+        # what a client wrote does not hide the entry of the proxy
+        ({b"forwarded": b"nonsense, for=1.2.3.4"}, "1.2.3.4", "http://inside:8081"),
+        ({b"forwarded": b'for="10.0.0.9, for=1.2.3.4;proto=https'}, "1.2.3.4", "https://inside:8081"),
+        ({b"forwarded": b"for=10.0.0.9;;, for=10.1.1.1"}, "10.1.1.1", "http://inside:8081"),
+        ({b"x-forwarded-prefix": b"/evil", b"x-forwarded-port": b"1"}, "10.0.0.1", "http://inside:8081"),
     ],
 )
-def test_rightmost_untrusted_address_is_the_client(fields: dict[bytes, bytes], client: str, base: str) -> None:
-    assert TRUSTED.resolve(Asked(fields)) == Addresses(client, base)
+def test_entries_of_forwarded_count_where_the_proxies_set_it(
+    fields: dict[bytes, bytes], client: str, base: str
+) -> None:
+    proxies = TrustedProxies(["10.0.0.0/8", "fd00::/8"], "Forwarded")
+    assert proxies.resolve(Asked(fields)) == Addresses(client, base)
+
+
+def test_a_header_that_the_proxies_do_not_set_is_ignored_and_told_of_once() -> None:
+    both = {b"forwarded": b"for=10.0.0.7;host=evil;proto=https", b"x-forwarded-for": b"5.5.5.5"}
+    same = {b"forwarded": b"for=5.5.5.5", b"x-forwarded-for": b"5.5.5.5"}
+    alone = {b"x-forwarded-for": b"10.0.0.7", b"x-forwarded-host": b"evil"}
+    usual, other = TrustedProxies(["10.0.0.0/8"]), TrustedProxies(["10.0.0.0/8"], "Forwarded")
+    with capturedLogs() as events:
+        assert usual.resolve(Asked(same)) == Addresses("5.5.5.5", "http://inside:8081")
+        assert events == []
+        assert usual.resolve(Asked(both)) == Addresses("5.5.5.5", "http://inside:8081")
+        assert usual.resolve(Asked(both)) == Addresses("5.5.5.5", "http://inside:8081")
+        assert len(events) == 1
+        assert other.resolve(Asked(both)) == Addresses("10.0.0.7", "https://evil")
+        assert other.resolve(Asked(alone)) == Addresses("10.0.0.1", "http://inside:8081")
+    assert [formatEvent(each).partition(" that ")[0] for each in events] == [
+        "the proxy 10.0.0.1 passed on a header Forwarded",
+        "the proxy 10.0.0.1 passed on a header X-Forwarded-For",
+    ]
 
 
 def test_strangers_are_not_believed() -> None:
