@@ -73,13 +73,14 @@ async def get_tags(
     found = [tags for tags, _ in pages if tags is not None]
     if not found:
         raise unknown_image(target)
-    shown, hidden, ends_s = set[str](), set[str](), 0
+    shown, hidden, ends_s, settled = set[str](), set[str](), 0, True
     for each, (tags, _) in zip((target, *beside), pages, strict=True):
         own = [tag for tag in tags or () if tag not in shown and tag not in hidden]  # the first one that has it decides
         refused = await context.images.rules.hidden_tags(each, own)
         hidden |= refused.tags
         shown.update(tag for tag in own if tag not in refused.tags)
         ends_s = min(filter(None, (ends_s, refused.ends_s)), default=0)
+        settled = settled and refused.settled
     listed = sorted({*chain(*found)}) if beside else found[0]
     response = tags_response(target, listed, size, hidden=hidden)
     serials = {each.id: None if tags is None else serial for each, (tags, serial) in zip(every, pages, strict=True)}
@@ -87,7 +88,9 @@ async def get_tags(
     def fresh(r: Reader) -> bool:
         return all(package_serial(r, each, image) == serial for each, serial in serials.items())
 
-    if all(view.audiences == (None,) for view in views):  # else it depends on the caller and on the trusted keys
+    if settled and all(
+        view.audiences == (None,) for view in views
+    ):  # else it depends on the caller and on the trusted keys
         cache = context.services.response_cache
         cache_response(cache, request, target, response, fresh=fresh, generation=generation, ends_s=ends_s)
     return response

@@ -36,7 +36,7 @@ from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob
 from pkgrepo.storage.catalog.images.manifests import list_referrers
-from pkgrepo.storage.catalog.packages.packages import find_package
+from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
 from pkgrepo.storage.catalog.packages.tags import list_tag_names
 
 from .proxied.holders import Holder
@@ -141,6 +141,7 @@ async def fetch_tags(
         if holder.is_hosted:
             return await get_tags(context, request, image, identity, rest, beside=holder.beside)
         repository, generation = image.repository, services.catalog.generation()
+        serial = await services.catalog.look(package_serial, repository.id, image.image)
         try:
             found = await context.images.lists.tags(repository, image.image, after=last)
         except UpstreamDenied:
@@ -160,17 +161,21 @@ async def fetch_tags(
         document = found.document
 
         def fresh(r: Reader) -> bool:
-            return upstream_documents.fetched_at(r, repository.id, document.key) == document.fetched_ms
+            if upstream_documents.fetched_at(r, repository.id, document.key) != document.fetched_ms:
+                return False
+            # Rules decide about a manifest when it is kept.
+            return not hidden.judged or package_serial(r, repository.id, image.image) == serial
 
-        cache_response(
-            services.response_cache,
-            request,
-            image,
-            response,
-            fresh=fresh,
-            generation=generation,
-            ends_s=min(filter(None, (found.found.ends_s, hidden.ends_s)), default=0),
-        )
+        if hidden.settled:
+            cache_response(
+                services.response_cache,
+                request,
+                image,
+                response,
+                fresh=fresh,
+                generation=generation,
+                ends_s=min(filter(None, (found.found.ends_s, hidden.ends_s)), default=0),
+            )
         return response
 
     try:

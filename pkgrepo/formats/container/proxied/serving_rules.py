@@ -48,7 +48,6 @@ from pkgrepo.storage.catalog.images.relations import Relations, find_relations, 
 
 MOST_FORMER = 200  # digests of a tag that are tried in place of a refused one
 MOST_LABELLED = 10  # of these, whose labels are read for that
-LABELS_S = 300  # seconds for which a list of tags is kept whose labels may become known
 _LEVELS = 4  # of indexes in indexes
 
 
@@ -68,10 +67,17 @@ class Chosen:
 
 @frozen
 class HiddenTags:
-    """Tags that lists do not name, and until when that holds (Unix s; 0 for ever)."""
+    """
+    Tags that lists do not name, and until when that holds (Unix s; 0 for ever).
+
+    It is not ``settled`` if a request for a manifest may show that a rule hides it, without any other change.
+    They were ``judged`` if there are rules about the image.
+    """
 
     tags: frozenset[str] = frozenset()
     ends_s: int = 0
+    settled: bool = True
+    judged: bool = False
 
 
 NOTHING_HIDDEN = HiddenTags()
@@ -160,9 +166,8 @@ class ImageRules:
         judge = _Judge(rules, target.repository, target.image, now_ms)
         hidden: Mapping[str, int | None] = await self._catalog.scan(judge.hidden_tags, tags)
         ends = [each // 1000 + 1 for each in hidden.values() if each is not None]
-        if "labels" in rules.needs:  # they may become known
-            ends.append(now_ms // 1000 + LABELS_S)
-        return HiddenTags(frozenset(hidden), min(ends, default=0))
+        # Labels are noted when a manifest is asked for, which changes no image.
+        return HiddenTags(frozenset(hidden), min(ends, default=0), settled="labels" not in rules.needs, judged=True)
 
     async def check_blob(self, target: Target, digest: str) -> None:
         """:raises RuleRefused: a rule names the blob, or refuses all manifests that refer to it"""
