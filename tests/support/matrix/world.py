@@ -35,22 +35,23 @@ class MatrixWorld:
     upstream: RunningServer
     _numbers: Any = field(factory=count)
 
-    async def repository(self, specimen: Specimen, kind: str) -> str:
-        """Add a repository of a kind with the specimen. Returns its name."""
+    async def repository(self, specimen: Specimen, kind: str, *, empty: bool = False) -> str:
+        """Add a repository of a kind with the specimen, unless it is to be empty. Returns its name."""
         name = f"{specimen.format}-{kind}-{next(self._numbers)}"
         if kind in ("hosted", "around"):
             inner = f"{name}-own" if kind == "around" else name
-            await self._add(specimen, inner, {"type": "Hosted"})
-            await specimen.publish(self.sender(inner))
+            await self.add(specimen, inner, {"type": "Hosted"})
+            if not empty:
+                await specimen.publish(self.sender(inner))
         else:
             inner = f"{name}-proxy" if kind == "virtual" else name
             url = f"{self.upstream.url}/repositories/main/{specimen.format}-own{specimen.upstream}"
-            await self._add(specimen, inner, {"type": "Proxy", "proxy": {"routes": [{"url": url, "name": "up"}]}})
+            await self.add(specimen, inner, {"type": "Proxy", "proxy": {"routes": [{"url": url, "name": "up"}]}})
         if inner != name:
-            await self._add(specimen, name, {"type": "Virtual", "members": [f"main/{inner}"]})
+            await self.add(specimen, name, {"type": "Virtual", "members": [f"main/{inner}"]})
         return name
 
-    async def _add(self, specimen: Specimen, name: str, config: Mapping[str, Any]) -> None:
+    async def add(self, specimen: Specimen, name: str, config: Mapping[str, Any]) -> None:
         await self.stack.add_repository(name, format=specimen.format, config=config)
 
     def sender(self, name: str, who: str | None = "admin") -> Any:
