@@ -136,8 +136,9 @@ def make_person(
     """
     What a provider says of a person, bounded; values that are no texts are left out.
 
-    ``username`` may be an e-mail address, whose domain is left out. ``email`` is verified. ``group_names`` are names of
-    groups here by those there; other groups have the same name here. ``admin_groups`` are names there.
+    ``username`` may be an e-mail address, whose domain is left out. ``email`` is verified; one with characters that
+    nobody sees is left out, as it may look like another. ``group_names`` are names of groups here by those there; other
+    groups have the same name here. ``admin_groups`` are names there.
     """
     names = [each for each in groups if isinstance(each, str)][:MOST_GROUPS]
     return Person(
@@ -145,7 +146,7 @@ def make_person(
         subject=subject,
         username=_username(username),
         name=printable_text(name),
-        email=printable_text(email),
+        email=email if isinstance(email, str) and email == printable_text(email) else "",
         groups=[group_names.get(each, each) for each in names],
         admin=not set(admin_groups).isdisjoint(names) if admin_groups else None,
         called=printable_text(username),
@@ -160,7 +161,7 @@ def printable_text(value: object) -> str:
 def _username(value: object) -> str:
     """The name of a new account; empty if it is no user name."""
     with suppress(Invalid):
-        return check_username(printable_text(value).partition("@")[0])
+        return check_username(value.partition("@")[0] if isinstance(value, str) else "")
     return ""
 
 

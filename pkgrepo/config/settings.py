@@ -88,8 +88,8 @@ class Server(Section, frozen=True):
     forwarded_header: Annotated[
         Literal["X-Forwarded-For", "Forwarded"],
         meaning(
-            "header field in which these proxies name the client. X-Forwarded-Proto, -Host, -Port and -Prefix count with "
-            "X-Forwarded-For only; the other fields are ignored"
+            "header field in which these proxies name the client. X-Forwarded-Proto, -Host, -Port and -Prefix count "
+            "with X-Forwarded-For only; the other fields are ignored"
         ),
     ] = "X-Forwarded-For"
     max_upload: Annotated[Bytes, meaning("largest upload", ge=1)] = 10 * GIB

@@ -209,8 +209,8 @@ def _expiry(claims: Mapping[str, Any]) -> Any:
 
 def _verified(token: Unverified, claims: Mapping[str, Any]) -> IdentityToken:
     subject, jti = claims.get("sub", ""), claims.get("jti")
-    if not isinstance(subject, str):
-        raise IdentityRefused("the claim sub of the identity token is no text")
+    if not isinstance(subject, str) or ("sub" in claims and not subject):
+        raise IdentityRefused("the claim sub of the identity token is no text, or is empty")
     # An ECDSA signature can be changed into another valid one, so without jti the signed part identifies the token.
     unique = jti if isinstance(jti, str) and jti else token.text.rpartition(".")[0]
     digest = hashlib.sha256(f"{token.issuer}\0{unique}".encode()).digest()

@@ -4,7 +4,7 @@ Logins of people at OpenID Connect providers: authorization code with PKCE (RFC 
 =========  ==========================================================================================================
 begin      the browser gets a sealed cookie with state, nonce and the PKCE verifier, and goes to the provider
 end        the provider sends it back with a code and the state, which must be that of the cookie; the code is exchanged
-           for an identity token, whose nonce must be that of the cookie
+           for an identity token, whose nonce must be that of the cookie, once
 afterwards a logout token of the provider ends sessions (back-channel logout); with a refresh token the provider is
            asked daily whether it still knows the person
 =========  ==========================================================================================================
@@ -29,10 +29,11 @@ from zope.interface import implementer
 
 from pkgrepo.auth.external_accounts import MOST_TEXT, IProvider, Known, printable_text
 from pkgrepo.errors import Forbidden, IdentityRefused, NotFound, SecretUnreadable
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, User
 from pkgrepo.storage.catalog.people.linked_identities import (
     LinkedIdentity,
+    Person,
     end_sessions_of,
     ensure_linked,
     note_checked,
@@ -157,7 +158,7 @@ class SignOn:
 
     async def _end(self, name: str, redirect_uri: str, cookie: str, answer: Mapping[str, str]) -> Ended:
         provider = self._find(name)
-        nonce, verifier, target = self._opened(provider, cookie, answer.get("state", ""))
+        nonce, verifier, target, until_s = self._opened(provider, cookie, answer.get("state", ""))
         metadata = await provider.issuer.metadata()
         # RFC 9207 section 2.4: a provider that says so always names itself
         named = metadata.get("authorization_response_iss_parameter_supported") is True
@@ -178,7 +179,9 @@ class SignOn:
         refresh = tokens.get("refresh_token") if OFFLINE in provider.scopes else None
         sealed = self._box.seal(refresh, _REFRESH) if isinstance(refresh, str) else ""
         user, linked = await self._catalog.write(
-            ensure_linked,
+            _link_once,
+            hashlib.sha256(f"{_COOKIE}\0{nonce}".encode()).digest(),
+            until_s * 1000,
             person,
             auto_create=provider.auto_create,
             link_by_email=provider.link_by_email,
@@ -203,7 +206,7 @@ class SignOn:
         events, sid, subject = (found.claims.get(each) for each in ("events", "sid", "sub"))
         if not isinstance(events, dict) or LOGOUT_EVENT not in events or "nonce" in found.claims:
             raise IdentityRefused("this is no logout token")
-        if not isinstance(sid or subject, str):
+        if not (sid or subject) or not isinstance(sid or subject, str):
             raise IdentityRefused("the logout token names neither a session nor a person")
         await self._write(_end_sessions, provider, found, str(subject or ""), str(sid or ""), actor, self._now_ms())
 
@@ -246,8 +249,8 @@ class SignOn:
             raise NotFound("provider", name)
         return found
 
-    def _opened(self, provider: Provider, cookie: str, state: str) -> tuple[str, str, str]:
-        """Nonce, PKCE verifier and target of the login that this browser began."""
+    def _opened(self, provider: Provider, cookie: str, state: str) -> tuple[str, str, str, int]:
+        """Nonce, PKCE verifier and target of the login that this browser began, and until when it may end."""
         try:
             name, wanted, nonce, verifier, until, target = self._box.open(cookie, _COOKIE).split("\n", 5)
         except (SecretUnreadable, ValueError):
@@ -256,7 +259,7 @@ class SignOn:
             raise IdentityRefused("this answer belongs to another login: begin it again")
         if self._now_s() > int(until):
             raise IdentityRefused("the login took too long: begin it again")
-        return nonce, verifier, target
+        return nonce, verifier, target, int(until)
 
     async def _read(
         self, provider: Provider, tokens: Mapping[str, Any], nonce: str
@@ -293,8 +296,17 @@ def _base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
+def _link_once(
+    tx: Transaction, /, digest: bytes, until_ms: int, person: Person, *, now_ms: int, **how: Any
+) -> tuple[User, LinkedIdentity]:
+    """As ``ensure_linked``, once for a login, which ``digest`` stands for. :raises IdentityRefused: it has ended"""
+    if not spend_token(tx, digest, until_ms + 1000, now_ms=now_ms):
+        raise IdentityRefused("this login has ended already: begin it again")
+    return ensure_linked(tx, person, now_ms=now_ms, **how)
+
+
 def _end_sessions(
-    tx: Any, provider: Provider, token: IdentityToken, subject: str, sid: str, actor: Actor, now_ms: int
+    tx: Transaction, provider: Provider, token: IdentityToken, subject: str, sid: str, actor: Actor, now_ms: int
 ) -> Entry:
     if not spend_token(tx, token.digest, (token.expires_at + SKEW_S) * 1000, now_ms=now_ms):
         raise IdentityRefused("the logout token was used before")

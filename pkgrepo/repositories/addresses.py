@@ -33,7 +33,10 @@ IMAGES: Final = "/v2/"
 MOST: Final = 1000  # hosts, and aliases, of a server
 # First segments of the server's own addresses: an alias among them would hide what is there.
 OWN: Final = frozenset(
-    {"repositories", "ui", "t", "token", "health", "healthz", "readyz", "metrics", "problems", "api", "v2"}
+    {
+        *("repositories", "ui", "t", "token", "health", "healthz", "readyz", "metrics", "problems", "api", "v2"),
+        *("_", "-", ".well-known"),  # exchanges of identity tokens; what standards and clients look for at a host
+    }
 )
 PACKAGES: Final = "/api/packages/"  # where the addresses of Gitea and Forgejo begin; the API has nothing there
 

@@ -4,6 +4,7 @@ from attrs import evolve
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.auth.external_accounts import CHECKED_S, MOST_FAILURES, DailyCheck, Known
+from pkgrepo.auth.external_accounts import make_person as make_person_of
 from pkgrepo.errors import IssuerUnavailable
 from pkgrepo.model import TokenKind
 from pkgrepo.storage.catalog.people.groups import add_group, is_member
@@ -87,6 +88,40 @@ async def test_name_and_address_follow_the_provider_when_they_change_there(catal
         ensure_linked, other, auto_create=True, link_by_email=True, refresh="directory", now_ms=NOW_MS
     )
     assert found.id != user.id, "who has the former address of another person is not that person"
+
+
+async def test_an_address_links_only_the_account_with_the_same_letters(catalog):
+    owner = await catalog.write(add_user, username="king", email="King@corp.example", now_ms=0)
+    await catalog.write(add_user, username="kelvin", email="\u212aate@corp.example", now_ms=0)
+    await catalog.write(add_user, username="kate", email="kate@corp.example", now_ms=0)
+
+    async def linked(subject, email):
+        person = make_person_of(
+            ISSUER, subject, username=subject, name="", email=email, groups=[], group_names={}, admin_groups=[]
+        )
+        user, _ = await catalog.write(
+            ensure_linked, person, auto_create=True, link_by_email=True, refresh="directory", now_ms=NOW_MS
+        )
+        return user
+
+    for number, other in enumerate(("\u212aing@corp.example", "ki\u200bng@corp.example", "K\u0130NG@corp.example")):
+        assert (await linked(f"other{number}", other)).id != owner.id, ascii(other)
+    assert (await linked("ki", "kING@Corp.example")).id == owner.id
+    assert (await linked("ka", "kate@corp.example")).username == "kate", "the other one is no second of this address"
+
+
+async def test_groups_and_new_names_of_a_provider_are_those_with_the_same_letters(catalog):
+    group = await catalog.write(add_group, name="Kings", now_ms=0)
+    for number, name in enumerate(("\u212aings", "kings\u200b", " kings", "king\u017f", group.uid)):
+        user, _ = await log_in(catalog, make_person(f"user{number}", name))
+        assert not await catalog.look(is_member, group.id, user.id), ascii(name)
+    user, _ = await log_in(catalog, make_person("ann", "KINGS"))
+    assert await catalog.look(is_member, group.id, user.id)
+    for name in ("\u212aing", "ki\u200bng", "king ", "pipelines", "pipelines-2", "System", "anonymous"):
+        person = make_person_of(
+            ISSUER, "x", username=name, name="", email="", groups=[], group_names={}, admin_groups=[]
+        )
+        assert person.username == "", ascii(name)
 
 
 async def test_who_has_left_loses_sessions_tokens_and_groups_once(catalog):

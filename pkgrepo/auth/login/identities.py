@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from pkgrepo.auth.tokens.limits import in_force
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Identity, Token, User
+from pkgrepo.model import SYSTEM, Identity, Token, User
+from pkgrepo.storage.catalog.people.pipelines import USERNAME as PIPELINES
 from pkgrepo.storage.catalog.people.tokens import find_token
 from pkgrepo.storage.catalog.people.users import find_user
 
+# What the audit calls the server, callers without credentials, and the account of pipelines.
+RESERVED = re.compile(rf"{SYSTEM.name}|anonymous|{PIPELINES}(?:-[0-9]+)?", re.ASCII | re.IGNORECASE)
 _USERNAME = re.compile(r"[a-z0-9][a-z0-9._-]{2,31}", re.ASCII | re.IGNORECASE)
 
 
@@ -61,10 +64,12 @@ def check_username(text: str) -> str:
 
     Case is kept, but names that differ only by case are equal.
 
-    :raises Invalid: it is not a user name
+    :raises Invalid: it is not a user name, or the server has it for itself
     """
     if not _USERNAME.fullmatch(text):
         raise Invalid(
             "a user name has 3 to 32 letters, digits, '.', '_' or '-', and begins with a letter or digit", "/username"
         )
+    if RESERVED.fullmatch(text):
+        raise Invalid(f"the server uses the name {text!r} itself", "/username")
     return text

@@ -254,13 +254,17 @@ class Authorizer(DecisionCache):
         repositories: Iterable[Repository],
         before: Mapping[int, frozenset[Action]],
         after: Mapping[int, frozenset[Action]],
+        roles: Mapping[int, ProjectRole] | None = None,
     ) -> None:
         """
         Check that ``giver`` may set other grants of a group, by what a new member of it would gain.
 
-        :raises Forbidden: with a repository and the actions that the giver does not hold there
+        ``roles`` are those that a new member would gain in projects.
+
+        :raises Forbidden: with a repository and the actions that the giver does not hold there, or the role
         """
-        was, becomes = Standing(user=NEWCOMER, groups=before), Standing(user=NEWCOMER, groups=after)
+        was = Standing(user=NEWCOMER, groups=before)
+        becomes = Standing(user=NEWCOMER, groups=after, roles=roles or {})
         check_delegation(giver, await self.standing(giver), was, becomes, repositories)
 
     async def _check_exists(self, repository: Repository) -> None:

@@ -36,18 +36,17 @@ MOST_LISTED: Final = 100  # texts of a claim that is a list
 STAGE: Final = "stage"  # in place of an action: publishing to stages alone
 WILD: Final = frozenset("*?[")
 
-# How many leading parts of a claim, between slashes, name the owner of the source; 1 for claims that are not here.
-# With 0, other owners can have the same value: of job_workflow_ref, by calling a workflow that is public.
+# How many leading parts of a claim, between slashes, name the owner of the source. Of claims that are not here other
+# owners can have the same value: run_number or workflow_sha by chance or at will, job_workflow_ref by calling a
+# workflow that is public, actor by working for both.
 _OWNER_PARTS: Final[Mapping[str, int]] = {
     **dict.fromkeys(
         (
-            *("actor", "actor_id", "aud", "base_ref", "deployment_tier", "environment", "environment_protected"),
-            *("event_name", "head_ref", "iss", "job_workflow_ref", "job_workflow_sha", "pipeline_source", "ref"),
-            *("ref_path", "ref_protected", "ref_type", "repository_visibility", "project_visibility"),
-            *("runner_environment", "sha", "user_access_level", "user_email", "user_id", "user_login", "workflow"),
-            *("oidc.circleci.com/vcs-ref", "oidc.circleci.com/ssh-rerun"),
+            *("sub", "repository", "repository_id", "repository_owner", "repository_owner_id", "workflow_ref"),
+            *("enterprise", "enterprise_id", "project_path", "project_id", "namespace_path", "namespace_id"),
+            "oidc.circleci.com/project-id",
         ),
-        0,
+        1,
     ),
     "ci_config_ref_uri": 2,  # begins with the host
     "oidc.circleci.com/vcs-origin": 2,
@@ -125,7 +124,7 @@ def is_anything(pattern: str) -> bool:
 def names_owner(claims: Mapping[str, str | Sequence[str]]) -> bool:
     """Whether one of the claims says without a wildcard who owns the source: else others may have what fits."""
     return any(
-        (parts := _OWNER_PARTS.get(name, 1)) and WILD.isdisjoint("/".join(pattern.split("/")[:parts]))
+        (parts := _OWNER_PARTS.get(name, 0)) and WILD.isdisjoint("/".join(pattern.split("/")[:parts]))
         for name, value in claims.items()
         for pattern in texts_of(value)
     )

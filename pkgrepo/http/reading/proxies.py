@@ -1,9 +1,9 @@
 """
 The client's address and our own when requests come through proxies (Forwarded, X-Forwarded-*).
 
-These fields count only when a trusted proxy sent them, and only those of the one kind that our proxies set: a proxy passes
-on the others as the client wrote them. Addresses are read from the right, where our own proxies append: the first one that
-is not a trusted proxy is the client. Everything to the left of it is only what the client claims.
+These fields count only when a trusted proxy sent them, and only those of the one kind that our proxies set: a proxy
+passes on the others as the client wrote them. Addresses are read from the right, where our own proxies append: the
+first one that is not a trusted proxy is the client. Everything to the left of it is only what the client claims.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def _read_forwarded(fields: Mapping[bytes, bytes]) -> list[_Hop]:
     """
     The entries of ``Forwarded`` (RFC 7239).
 
-    No address, scheme or host has a comma, so the text is cut at all of them: what a client has written, such as a quote
-    without an end, cannot hide the entries that proxies append. A malformed entry has no address.
+    No address, scheme or host has a comma, so the text is cut at all of them: what a client has written, such as a
+    quote without an end, cannot hide the entries that proxies append. A malformed entry has no address.
     """
     text = fields.get(b"forwarded")
     return [] if text is None else [_read_element(element) for element in text.split(b",")]

@@ -71,10 +71,22 @@ async def show_group(call: Call, name: str) -> WholeGroupRecord:
 
 @table.patch("/groups/<name>", USER_MANAGERS, "Change a group", audit="group.update", conditional=True)
 async def change_group(call: Call, body: GroupChange, name: str) -> WholeGroupRecord:
-    """Members and grants stay when it gets another name."""
+    """
+    Members and grants stay when it gets another name.
+
+    Logins at a provider may add members to a group by its name. So callers who are no admins may give another name only
+    to groups whose rights they hold themselves.
+    """
     group = await _find(call, name)
     call.check_unchanged(await _record(call, group))
     changes = body.given("name", "description")
+    if users.name_key(changes.get("name", group.name)) != group.key and not is_full_admin(call.identity):
+        granted = {
+            each.repository_id: each.actions for each in await call.catalog.look(groups.grants_of_group, group.id)
+        }
+        roles = await call.catalog.look(projects.roles_through_group, group.id)
+        listed = call.registry.listed()
+        await call.services.authorizer.check_group_delegation(call.identity, listed, {}, granted, roles)
     group = await call.write(call.entry(group.name, changes), groups.update_group, group.id, **changes)
     return await _record(call, group)
 

@@ -128,7 +128,7 @@ async def change_user(call: Call, body: UserChange, id: str) -> UserRecord:
     user = await find_manageable(call, id)
     call.check_unchanged(UserRecord.of(user))
     changes = body.given("username", "name", "email", "active", *FLAGS)
-    if "username" in changes:
+    if changes.get("username", user.username) != user.username:
         changes["username"] = check_username(changes["username"])
     if body.default_repository_actions is not UNSET:
         changes["default_actions"] = parse_actions(body.default_repository_actions, "/default_repository_actions")

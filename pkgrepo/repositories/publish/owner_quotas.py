@@ -184,5 +184,5 @@ def _owner(repository: Repository, key: str, bound: Mapping[str, int], project: 
     for pattern in rule.patterns:
         if pattern in bound:
             return bound[pattern]
-    named = rule.project_key is not None and rule.project_key.casefold() == project.key
+    named = rule.project_key is not None and users.name_key(rule.project_key) == project.key
     return project.id if named else None

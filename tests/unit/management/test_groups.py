@@ -43,6 +43,22 @@ async def test_a_group_is_made_changed_and_removed(stack: Stack) -> None:
     assert ("group.delete", "ok") in rows
 
 
+async def test_a_group_gets_a_new_name_only_of_those_who_hold_its_rights(stack: Stack) -> None:
+    await stack.add_repository(visibility="private")
+    await stack.add_user("boss", user_manager=True)
+    await add_group(stack)
+    await stack.ok("PUT", "/groups/crew/permissions", READ)
+    for name, status in (("everybody", 403), ("CREW", 200), ("crew", 200)):  # a case is no other name
+        assert (await stack.api("PATCH", "/groups/crew", {"name": name}, who="boss")).status == status, name
+    assert (await stack.api("PATCH", "/groups/crew", {"description": "all"}, who="boss")).status == 200
+    await stack.grant("boss", "main/py", "read")
+    assert (await stack.api("PATCH", "/groups/crew", {"name": "everybody"}, who="boss")).status == 200
+    await stack.ok("POST", "/project", {"key": "acme"})
+    await stack.ok("POST", "/project/acme/members", {"group": "everybody", "role": "maintainer"})
+    assert (await stack.api("PATCH", "/groups/everybody", {"name": "crew"}, who="boss")).status == 403
+    assert (await stack.api("PATCH", "/groups/everybody", {"name": "crew"})).status == 200
+
+
 async def test_the_grants_of_a_group_hold_for_its_members_at_once(stack: Stack) -> None:
     await stack.add_repository(visibility="private")
     await stack.add_user("ada")

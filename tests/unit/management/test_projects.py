@@ -76,10 +76,10 @@ async def test_only_members_see_the_list_of_members(stack: Stack) -> None:
     await stack.ok("POST", "/project", {"key": "core", "visibility": "public"})
     for name in ("ada", "bob"):
         await stack.add_user(name)
-    await stack.add_user("system", system_manager=True)
+    await stack.add_user("keeper", system_manager=True)
     await stack.ok("POST", "/project/core/members", {"user": "ada", "role": "guest"})
     token = await stack.token("ada", scopes=["api:read"])
-    for who, status in ((None, 401), ("bob", 403), ("ada", 200), ("system", 200), ("admin", 200), (token, 200)):
+    for who, status in ((None, 401), ("bob", 403), ("ada", 200), ("keeper", 200), ("admin", 200), (token, 200)):
         assert (await stack.api("GET", "/project/core/members", who=who)).status == status, who
         members = (await stack.ok("GET", "/project/core", who=who))["members"]
         assert (members is not None) == (status == 200), who

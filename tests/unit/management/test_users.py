@@ -115,7 +115,7 @@ async def test_a_wrong_grant_changes_nothing(stack: Stack, grant: dict[str, obje
 
 async def test_user_managers_set_no_flags_and_change_no_admin(stack: Stack) -> None:
     await stack.add_user("boss", user_manager=True)
-    await stack.add_user("system", system_manager=True)
+    await stack.add_user("keeper", system_manager=True)
     plain = await stack.add_user("plain")
     assert (await stack.api("POST", "/users", {"username": "evil", "admin": True}, who="boss")).status == 403
     assert (await stack.api("POST", "/users", {"username": "fine"}, who="boss")).status == 201
@@ -124,7 +124,7 @@ async def test_user_managers_set_no_flags_and_change_no_admin(stack: Stack) -> N
         assert (
             await stack.api("PUT", "/users/boss/permissions", {flag: flag != "user_manager"}, who="boss")
         ).status == 403
-    for name in ("admin", "system"):
+    for name in ("admin", "keeper"):
         for method, suffix, body in (
             ("PATCH", "", {"name": "x"}),
             ("DELETE", "", None),

@@ -123,6 +123,7 @@ def swapped():
         token(aud=["other", "packages.evil.example"]),
         token(aud=None),
         token(sub=None),
+        token(sub=""),
         token(exp=None),
         token(iat=None),
         token(exp=NOW - SKEW_S),

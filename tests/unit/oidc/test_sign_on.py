@@ -11,12 +11,12 @@ import pytest_twisted
 from twisted.logger import globalLogPublisher
 
 from pkgrepo.auth.external_accounts import CHECKED_S, DailyCheck
-from pkgrepo.errors import Forbidden, IssuerUnavailable
-from pkgrepo.model import TokenKind
+from pkgrepo.errors import Forbidden, IdentityRefused, IssuerUnavailable
+from pkgrepo.model import SYSTEM, TokenKind
 from pkgrepo.oidc.documents import Document
 from pkgrepo.oidc.identity_tokens import IdentityToken
 from pkgrepo.oidc.providers import Provider
-from pkgrepo.oidc.sign_on import SignOn
+from pkgrepo.oidc.sign_on import LOGOUT_EVENT, SignOn
 from pkgrepo.storage.catalog.people.groups import add_group, is_member
 from pkgrepo.storage.catalog.people.linked_identities import Person, ensure_linked, find_linked
 from pkgrepo.storage.catalog.people.logins import add_session, list_sessions
@@ -50,9 +50,8 @@ class StubIssuer:
     async def metadata(self):
         return METADATA
 
-    async def verify(self, token, _audiences, _now_s, *, own):
-        assert own
-        assert token.text == IDENTITY
+    async def verify(self, token, _audiences, _now_s, *, own=False, needed=()):
+        assert own == (token.text == IDENTITY) == (not needed)
         return IdentityToken(URL, self.claims.get("sub", "id-ann"), NOW_S + 300, self.claims, b"digest")
 
 
@@ -237,6 +236,46 @@ async def test_a_refresh_token_that_was_not_asked_for_tells_of_nobody_leaving(tm
     await scene.check()
     assert (await scene.state())[:2] == ((0, False) if offline else (1, True))
     await case.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_login_ends_once(scene):
+    begun = await scene.sign_on.begin("corp", "https://here/callback", "/")
+    query = dict(parse_qsl(urlsplit(begun.url).query))
+    scene.issuer.claims = {"nonce": query["nonce"]}
+    scene.documents.answer = 200, {"access_token": "a", "id_token": IDENTITY}
+    answer = {"code": "c", "state": query["state"]}
+    assert (await scene.sign_on.end("corp", "https://here/callback", begun.cookie, answer)).user.username == "ann"
+    with pytest.raises(IdentityRefused, match="ended already"):
+        await scene.sign_on.end("corp", "https://here/callback", begun.cookie, answer)
+    again = await scene.sign_on.begin("corp", "https://here/callback", "/")
+    query = dict(parse_qsl(urlsplit(again.url).query))
+    scene.issuer.claims = {"nonce": query["nonce"]}
+    answer = {"code": "c", "state": query["state"]}
+    assert (await scene.sign_on.end("corp", "https://here/callback", again.cookie, answer)).user.username == "ann"
+
+
+@pytest.mark.parametrize(
+    ("claims", "issuer", "ended"),
+    [
+        ({"sub": "id-ann"}, URL, True),
+        ({"sub": "id-ann"}, "https://other.example", False),
+        ({"sub": ""}, URL, False),
+        ({"sid": ""}, URL, False),
+        ({}, URL, False),
+    ],
+)
+@pytest_twisted.ensureDeferred
+async def test_logout_tokens_end_the_sessions_of_whom_they_name(scene, claims, issuer, ended):
+    parts = ({"alg": "RS256", "typ": "logout+jwt"}, {"iss": issuer}, "signature")
+    text = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+    scene.issuer.claims = {"events": {LOGOUT_EVENT: {}}, **claims}
+    if ended:
+        await scene.sign_on.end_by_provider("corp", text, SYSTEM)
+    else:
+        with pytest.raises(IdentityRefused):
+            await scene.sign_on.end_by_provider("corp", text, SYSTEM)
+    assert (await scene.state())[0] == (0 if ended else 1)
 
 
 @pytest_twisted.ensureDeferred

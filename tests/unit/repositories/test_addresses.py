@@ -89,7 +89,7 @@ def test_what_is_no_host_is_refused(name: str) -> None:
     [
         *("", "/", "x/", "//", "/a//b/", "/../x/", "/a/../b/", "/a/%2e/", "/a b/", "/a\n/"),
         *("/repositories/main/npm/", "/ui/", "/t/", "/api/user/", "/api/packages/", "/api/packages/x/", "/v2/"),
-        "/healthz/",
+        *("/healthz/", "/_/", "/_/oidc/", "/-/", "/-/npm/v1/", "/.well-known/", "/.well-known/acme/"),
     ],
 )
 def test_what_is_no_alias_or_hides_the_server_is_refused(prefix: str) -> None:

@@ -24,7 +24,7 @@ from pkgrepo.storage.catalog.rows import column, dump, every, find, insert, load
 
 from .groups import add_group_member, find_group, remove_group_member
 from .passkeys import remove_passkeys
-from .users import add_user, bump_generation, bump_identity_serial, get_user, password_hash, update_user
+from .users import add_user, ascii_lower, bump_generation, bump_identity_serial, get_user, password_hash, update_user
 
 
 @frozen
@@ -166,7 +166,9 @@ class _Plan:
 
 def _plan(r: Reader, linked: LinkedIdentity, user: User, person: Person) -> _Plan:
     before, made_admin = set(linked.given.get("groups", ())), bool(linked.given.get("admin"))
-    groups = {group.id for name in sorted(person.groups) if (group := find_group(r, name)) is not None}
+    found = {name: find_group(r, name) for name in person.groups}
+    # not those that are found by their id, or without spaces
+    groups = {group.id for name, group in found.items() if group is not None and group.key == ascii_lower(name)}
     member_of = set(column(r, "SELECT group_id FROM group_member WHERE user_id = ?", (user.id,)))
     admin = user.admin
     if person.admin and not user.admin:
@@ -242,9 +244,17 @@ def _revoke_tokens(tx: Transaction, user_id: int, now_ms: int) -> None:
 
 
 def _find_by_email(tx: Transaction, person: Person) -> User | None:
-    """The only active person with a verified e-mail address; None if there is none, or several."""
-    sql = "SELECT id FROM account WHERE lower(email) = ? AND active = 1 AND kind = ? LIMIT 2"
-    found = column(tx, sql, (person.email.lower(), UserKind.PERSON.value))
+    """
+    The only active person with a verified e-mail address; None if there is none, or several.
+
+    Addresses with other characters than those of ASCII link nobody: some of them look like these, or fold into them.
+    """
+    if not person.email.isascii():
+        return None
+    wanted = ascii_lower(person.email)
+    sql = "SELECT id, email FROM account WHERE lower(email) = ? AND active = 1 AND kind = ?"
+    # lower() of PostgreSQL also folds other letters
+    found = [user_id for user_id, email in tx.all(sql, (wanted, UserKind.PERSON.value)) if ascii_lower(email) == wanted]
     return get_user(tx, found[0]) if len(found) == 1 else None
 
 

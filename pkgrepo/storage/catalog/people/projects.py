@@ -172,6 +172,16 @@ def roles_of_user(r: Reader, user_id: int) -> dict[int, ProjectRole]:
         """,
         (user_id,),
     )
+    return _highest(rows)
+
+
+def roles_through_group(r: Reader, group_id: int) -> dict[int, ProjectRole]:
+    """The roles that the members of a group have through it, by the project's catalog key."""
+    sql = "SELECT project_id, role FROM project_member WHERE subject_kind = 'group' AND subject_id = ?"
+    return _highest(r.all(sql, (group_id,)))
+
+
+def _highest(rows: Sequence[tuple[Any, ...]]) -> dict[int, ProjectRole]:
     roles: dict[int, ProjectRole] = {}
     for project_id, text in rows:
         role = ProjectRole(text)

@@ -79,6 +79,7 @@ USER_ORDERS: Final[Mapping[str, Order[User]]] = both_ways(
 
 
 GROUPS_OF_USER = "(SELECT group_id FROM group_member WHERE user_id = ?)"
+_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 class _Fields(TypedDict, total=False):
@@ -120,7 +121,12 @@ def bump_identity_serial(tx: Transaction) -> None:
 
 def name_key(name: str) -> str:
     """The key of a user, group or project name: two names with the same key cannot exist."""
-    return name.strip().casefold()
+    return ascii_lower(name.strip(" "))
+
+
+def ascii_lower(text: str) -> str:
+    """A text with the letters A to Z in lower case. Others stay: some look like letters and would become these."""
+    return text.translate(_LOWER)
 
 
 def find_user(r: Reader, user_id: int) -> User | None:

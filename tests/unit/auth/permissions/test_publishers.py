@@ -130,6 +130,15 @@ def test_ids_are_of_what_is_recognised_and_of_the_whole_publisher() -> None:
         ({"sub": "repo:acme/widget:*"}, True),
         ({"sub": "repo:*"}, False),
         ({"project_path": "group/**"}, True),
+        *(
+            ({name: "7"}, False)
+            for name in (
+                *("run_attempt", "run_number", "run_id", "workflow_sha", "check_run_id", "runner_id", "ci_config_sha"),
+                *("job_id", "pipeline_id", "actor_id", "unheard_of"),
+            )
+        ),
+        ({"project_id": "7"}, True),
+        ({"oidc.circleci.com/project-id": "7"}, True),
         ({"ci_config_ref_uri": "gitlab.example/*/x//.gitlab-ci.yml@**"}, False),
         ({"oidc.circleci.com/vcs-origin": "github.com/*"}, False),
         ({"oidc.circleci.com/vcs-origin": "github.com/acme/*"}, True),

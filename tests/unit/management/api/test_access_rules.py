@@ -39,7 +39,7 @@ ROUTES = [route for table in EVERY_TABLE for route in table.routes]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 # Status of the refusal by caller; None where the caller is admitted. The repository is private.
-PEOPLE = ("nobody", "plain", "reader", "editor", "users", "system", "admin")
+PEOPLE = ("nobody", "plain", "reader", "editor", "users", "keeper", "admin")
 # All of an admin: "weak token" may only read that repository; the "drawn" bearer tokens were issued for it.
 TOKENS = ("weak token", "metrics token", "scoped bearer", "bearer", "drawn scoped bearer", "drawn bearer")
 CALLERS = (*PEOPLE, *TOKENS)
@@ -359,7 +359,7 @@ async def people(stack: Stack) -> Any:
         ("reader", {}),
         ("editor", {}),
         ("users", {"user_manager": True}),
-        ("system", {"system_manager": True}),
+        ("keeper", {"system_manager": True}),
     ):
         await stack.add_user(name, **fields)
     await stack.grant("reader", "main/private", "read")
