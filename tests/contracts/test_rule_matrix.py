@@ -9,7 +9,7 @@ import pytest
 import pytest_twisted
 
 from tests.support.matrix.kinds import RULES, RuleKind
-from tests.support.matrix.specimens import BAD, READ, Item, Specimen, plain
+from tests.support.matrix.specimens import BAD, LICENCES, READ, Item, Specimen, plain
 from tests.support.matrix.world import KINDS, MatrixWorld, matrix_world
 
 REASON = "known to be bad"
@@ -71,6 +71,8 @@ async def check_documents(world: MatrixWorld, specimen: Specimen, name: str, kin
     hidden = [each for each in specimen.items if rule.refuses(specimen, each)]
     for path in documents_of(specimen, kind):
         reply = await world.ask(name, "GET", path)
+        if reply.status == 404 and path in specimen.withheld:
+            continue
         if reply.status != 200:
             assert not shown, (path, reply.status, reply.body)
             assert reply.status in (403, 404), (path, reply.status, reply.body)
@@ -83,6 +85,21 @@ async def check_documents(world: MatrixWorld, specimen: Specimen, name: str, kin
             wanted = []
         for each in wanted:
             assert each.marker in text, (path, each.marker, text[:2000])
+
+
+async def check_abouts(world: MatrixWorld, specimen: Specimen, name: str, rule: RuleKind) -> None:
+    """A document about one version names what is served of it, and is refused if that is nothing."""
+    for version in LICENCES:
+        items = [each for each in specimen.items if each.version == version]
+        for path in (each.format(version, digest=items[0].digests[0]) for each in specimen.abouts):
+            reply = await world.ask(name, "GET", path)
+            if all(rule.refuses(specimen, each) for each in items):
+                assert reply.status in (200, 403, 404), (path, reply.status, reply.body)
+                assert reply.status != 200 or not any(each.marker in reply.body for each in items), (path, reply.body)
+                continue
+            assert reply.status == 200, (path, reply.status, reply.body)
+            for each in items:
+                assert (path, each.marker in reply.body) == (path, not rule.refuses(specimen, each))
 
 
 async def fetch_all(world: MatrixWorld, specimen: Specimen, name: str, kind: str) -> None:
@@ -111,3 +128,4 @@ async def test_a_rule_holds_on_every_road(world: MatrixWorld, specimen: Specimen
         await check_documents(world, specimen, name, kind, rule)
     await check_files(world, specimen, name, kind, rule)
     await check_documents(world, specimen, name, kind, rule)
+    await check_abouts(world, specimen, name, rule)

@@ -186,6 +186,16 @@ PYTHON_ROADS = (
         "publish",
         at("POST", "/", form_body(twine("evil-tool", NEW, *_WHEEL)), f"multipart/form-data; boundary={BOUNDARY}"),
     ),
+    Road(
+        PYTHON,
+        "publish-to-project",
+        at(
+            "POST",
+            "/pypi/evil-tool/upload/",
+            form_body(twine("evil-tool", NEW, *_WHEEL)),
+            f"multipart/form-data; boundary={BOUNDARY}",
+        ),
+    ),
     Road(PYTHON, "put", at("PUT", f"/evil-tool/{NEW}/{_WHEEL[0]}", _WHEEL[1], "application/octet-stream")),
     Road(
         PYTHON, "unyank", at("POST", f"/pypi/evil-tool/{BAD}/unyank"), first(at("POST", f"/pypi/evil-tool/{BAD}/yank"))
@@ -229,6 +239,16 @@ async def _commit(world: MatrixWorld, name: str, who: str | None) -> Reply:
 CONDA_ROADS = (
     Road(CONDA, "put", at("PUT", f"/noarch/{_CONDA_FILE}", _CONDA, "application/octet-stream")),
     Road(CONDA, "post", at("POST", f"/api/channels/any/upload/{_CONDA_FILE}", _CONDA, "application/octet-stream")),
+    Road(
+        CONDA,
+        "form-of-client",
+        at(
+            "POST",
+            "/api/v1/upload/any",
+            form_body([("file", _CONDA_FILE, _CONDA)]),
+            f"multipart/form-data; boundary={BOUNDARY}",
+        ),
+    ),
     Road(CONDA, "stage", _commit),
     form(CONDA, _CONDA_FILE, _CONDA),
     restore(CONDA),
@@ -259,6 +279,7 @@ async def _bundle(world: MatrixWorld, name: str, who: str | None) -> Reply:
 
 
 JAVA_ROADS = (
+    Road(JAVA, "bundle", _bundle),
     Road(JAVA, "jar", put(f"{_STEM}.jar")),
     Road(JAVA, "pom", put(f"{_STEM}.pom", make_pom("com.acme", "evil-tool", NEW))),
     Road(JAVA, "checksum", put(f"{_STEM}.jar.sha1", hashlib.sha1(b"x").hexdigest().encode())),
@@ -288,7 +309,23 @@ async def _push(world: MatrixWorld, name: str, who: str | None) -> Reply:
     return await world.ask(name, "PUT", path, IMAGES[GOOD].manifest, OCI_IMAGE, who=who)
 
 
+_UPLOADS: dict[str, str] = {}  # the addresses of uploads that an administrator has begun, by repository
+
+
+async def _begin(world: MatrixWorld, name: str) -> None:
+    begun = await world.ask(name, "POST", "/v2/evil/tool/blobs/uploads/", b"", who="admin")
+    sent = await world.stack.call("PATCH", begun.headers["location"], raw=bytes(_BLOB))
+    _UPLOADS[name] = sent.headers["location"]
+
+
+async def _finish(world: MatrixWorld, name: str, who: str | None) -> Reply:
+    address = _UPLOADS[name]
+    sign = "&" if "?" in address else "?"
+    return await world.stack.call("PUT", f"{address}{sign}digest={digest_of(_BLOB)}", raw=b"", who=who)
+
+
 CONTAINER_ROADS = (
+    Road(CONTAINER, "finished-upload", _finish, _begin),
     Road(CONTAINER, "tag", _push),
     Road(
         CONTAINER,

@@ -15,11 +15,11 @@ from attrs import Factory, evolve, field, frozen
 from tests.support.conda_packages import make_conda
 from tests.support.gems import make_gem
 from tests.support.http_client import BOUNDARY, form_body
-from tests.support.images import OCI_IMAGE, Image, digest_of, make_image
+from tests.support.images import OCI_IMAGE, Image, digest_of, make_artifact, make_image
 from tests.support.maven_files import make_pom
-from tests.support.npm_packages import make_manifest, make_publish, make_tarball
+from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_sdist, make_wheel
-from tests.support.upload_forms import twine
+from tests.support.upload_forms import attestations, twine
 
 GOOD, BAD = "1.0.333", "1.1.666"  # versions whose texts are in documents only where they mean these versions
 JSON = "application/json"
@@ -52,9 +52,11 @@ class Specimen:
     A package, as it is published and read.
 
     ``name`` is the one in rules, and ``spelling`` another way in which a rule may write it. ``documents`` name the
-    items; ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a proxy
+    items, and ``abouts`` those of one version, with ``{}`` in the place of its text or ``{digest}`` in that of its
+    first digest. ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a proxy
     only that of its upstream. ``upstream`` is behind the address of a repository that is an upstream. ``only_hosted``
-    are documents of what is stored, which proxies do not have. Only repositories of the ``kinds`` have the specimen.
+    are documents of what is stored, which proxies do not have, and those ``withheld`` do not exist where a rule is
+    about the package. Only repositories of the ``kinds`` have the specimen.
     """
 
     format: str
@@ -64,10 +66,12 @@ class Specimen:
     publish: Callable[[Send], Awaitable[None]]
     documents: tuple[str, ...]
     newest: tuple[str, ...] = ()
+    abouts: tuple[str, ...] = ()
     ecosystem: str = ""
     upstream: str = "/"
     only_hosted: tuple[str, ...] = ()
     of_upstream: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ("hosted", "cold", "listed", "warm", "virtual", "around")
     labels: bool = False
     id: str = field(default=Factory(lambda self: self.format, takes_self=True))
@@ -95,6 +99,9 @@ def plain(body: bytes) -> bytes:
     return body
 
 
+SHARD = "shard of "  # begins a document that is found through an index
+
+
 # npm
 
 NPM_NAME = "@acme/evil-tool"
@@ -113,7 +120,8 @@ NPM_FILES = {
 async def _publish_npm(send: Send) -> None:
     for version, data in NPM_FILES.items():
         more: dict[str, Any] = {"scripts": {"install": "x"}, "hasInstallScript": True} if version == BAD else {}
-        body = make_publish(NPM_NAME, version, tarball=data, license=LICENCES[version], **more)
+        bundle = make_bundle(NPM_NAME, version, data)
+        body = make_publish(NPM_NAME, version, tarball=data, bundle=bundle, license=LICENCES[version], **more)
         await send("PUT", "/@acme%2fevil-tool", body, JSON)
 
 
@@ -130,6 +138,7 @@ NPM = Specimen(
                 f"/@acme%2fevil-tool/-/evil-tool-{version}.tgz",
                 f"/%40acme%2fevil-tool/-/@acme/evil-tool-{version}.tgz",
                 f"/@acme%2fevil-tool/{version}",
+                f"/-/npm/v1/attestations/@acme%2fevil-tool@{version}",
             ),
             (sha256(data),),
             version == BAD,
@@ -153,8 +162,9 @@ SDISTS = {version: make_sdist("evil-tool", version, fields=[("License", LICENCES
 async def _publish_python(send: Send) -> None:
     for version in LICENCES:
         for name, data in (WHEELS[version], SDISTS[version]):
-            form = form_body(twine("Evil_Tool", version, name, data))
-            await send("POST", "/", form, f"multipart/form-data; boundary={BOUNDARY}")
+            fields = [*twine("Evil_Tool", version, name, data)]
+            fields.insert(1, ("attestations", attestations(name, data)))
+            await send("POST", "/", form_body(fields), f"multipart/form-data; boundary={BOUNDARY}")
 
 
 def _python_paths(version: str, name: str) -> tuple[str, ...]:
@@ -164,6 +174,9 @@ def _python_paths(version: str, name: str) -> tuple[str, ...]:
         f"/Evil_Tool/{version}/{name}",
         f"/packages/{name}",
         f"/simple/evil-tool/{name}",
+        f"/+f/abc/def0123456789/{name}",
+        f"/integrity/evil-tool/{version}/{name}/provenance",
+        f"/pypi/evil-tool/{version}/?filename={name}",
     )
     return (f"/evil-tool/{version}/{name}.metadata", *found) if name.endswith(".whl") else found
 
@@ -186,7 +199,8 @@ PYTHON = Specimen(
     ),
     publish=_publish_python,
     documents=("/simple/evil-tool/", "/simple/evil-tool/?format=application/vnd.pypi.simple.v1%2Bjson"),
-    newest=("/pypi/evil-tool/json",),
+    newest=("/pypi/evil-tool/json", "/pypi-data/evil-tool/json"),
+    abouts=("/pypi/evil-tool/{}/json",),
     ecosystem="PyPI",
     upstream="/simple/",
 )
@@ -207,7 +221,8 @@ CHANNEL = evolve(
         )
         for version, (_, data) in WHEELS.items()
     ),
-    documents=("/conda/noarch/repodata.json", "/conda/noarch/repodata.json.zst"),
+    documents=("/conda/noarch/repodata.json", "/conda/noarch/repodata.json.zst", f"{SHARD}/conda/noarch"),
+    abouts=(),
     newest=("/conda/noarch/current_repodata.json",),
     kinds=("hosted", "around"),
 )
@@ -245,14 +260,19 @@ RUBY = Specimen(
         for version, data in GEMS.items()
     ),
     publish=_publish_gems,
-    documents=("/info/evil_tool", "/versions", "/specs.4.8.gz", "/api/v1/versions/evil_tool.json"),
+    documents=(
+        *("/info/evil_tool", "/versions", "/specs.4.8.gz", "/api/v1/versions/evil_tool.json"),
+        "/api/v1/dependencies.json?gems=evil_tool",
+    ),
     newest=(
         "/latest_specs.4.8.gz",
         "/api/v1/gems/evil_tool.json",
         "/api/v1/versions/evil_tool/latest.json",
         "/api/v1/search.json?query=evil",
     ),
-    only_hosted=("/api/v1/search.json?query=evil",),
+    abouts=("/api/v2/rubygems/evil_tool/versions/{}.json",),
+    withheld=("/api/v1/dependencies.json?gems=evil_tool",),
+    only_hosted=("/api/v1/search.json?query=evil", "/api/v1/dependencies.json?gems=evil_tool"),
     ecosystem="RubyGems",
 )
 
@@ -282,7 +302,10 @@ CONDA = Specimen(
         for version, data in CONDAS.items()
     ),
     publish=_publish_conda,
-    documents=("/noarch/repodata.json", "/noarch/repodata.json.zst", "/noarch/repodata.json.bz2"),
+    documents=(
+        *("/noarch/repodata.json", "/noarch/repodata.json.zst", "/noarch/repodata.json.bz2"),
+        f"{SHARD}/noarch",
+    ),
     newest=("/noarch/current_repodata.json",),
     of_upstream=("/noarch/current_repodata.json",),
 )
@@ -333,9 +356,10 @@ JAVA = Specimen(
         for version in LICENCES
     ),
     publish=_publish_java,
-    documents=(f"{JAVA_FOLDER}/maven-metadata.xml",),
+    documents=(f"{JAVA_FOLDER}/maven-metadata.xml", f"{JAVA_FOLDER}/"),
+    abouts=(f"{JAVA_FOLDER}/{{}}/",),
     newest=("/solrsearch/select?q=evil-tool&wt=json",),
-    only_hosted=("/solrsearch/select?q=evil-tool&wt=json",),
+    only_hosted=("/solrsearch/select?q=evil-tool&wt=json", f"{JAVA_FOLDER}/"),
     ecosystem="Maven",
 )
 
@@ -346,6 +370,11 @@ IMAGES: Mapping[str, Image] = {
     for version in LICENCES
 }
 
+SIGNATURES = {
+    version: make_artifact(image, "application/vnd.example.signature", annotations={"of": version})
+    for version, image in IMAGES.items()
+}
+
 
 async def _publish_images(send: Send) -> None:
     for version, image in IMAGES.items():
@@ -353,6 +382,11 @@ async def _publish_images(send: Send) -> None:
             path = f"/v2/evil/tool/blobs/uploads/?digest={digest_of(blob)}"
             await send("POST", path, bytes(blob), "application/octet-stream")
         await send("PUT", f"/v2/evil/tool/manifests/{version}", image.manifest, OCI_IMAGE)
+        signature = SIGNATURES[version]
+        for blob in signature.blobs:
+            path = f"/v2/evil/tool/blobs/uploads/?digest={digest_of(blob)}"
+            await send("POST", path, bytes(blob), "application/octet-stream")
+        await send("PUT", f"/v2/evil/tool/manifests/{signature.digest}", signature.manifest, OCI_IMAGE)
 
 
 CONTAINER = Specimen(
@@ -374,6 +408,7 @@ CONTAINER = Specimen(
     ),
     publish=_publish_images,
     documents=("/v2/evil/tool/tags/list",),
+    abouts=("/v2/evil/tool/referrers/sha256:{digest}",),
     labels=True,
 )
 
