@@ -70,8 +70,9 @@ class Origin:
     """
     Where a cached file came from: the name of the route, and the URL without query.
 
-    Times are in milliseconds since the epoch; ``published_ms`` is None if the upstream does not tell. ``address`` is
-    the URL of the route then; empty if that is not known.
+    Times are in milliseconds since the epoch; ``published_ms`` is None if the upstream does not tell, or with
+    ``first_seen`` when this server first saw the file. ``address`` is the URL of the route then; empty if that is not
+    known.
     """
 
     route: str
@@ -79,6 +80,7 @@ class Origin:
     fetched_ms: int
     published_ms: int | None
     address: str = ""
+    first_seen: bool = False
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Origin | None:
@@ -86,7 +88,7 @@ class Origin:
         found = attrs.get("upstream")
         if found is None:
             return None
-        rest = (found.get("published_ms"), found.get("address", ""))
+        rest = (found.get("published_ms"), found.get("address", ""), found.get("first_seen", False))
         return cls(found["route"], found["url"], found["fetched_ms"], *rest)
 
     @property

@@ -235,8 +235,7 @@ class Explainer:
                 return None
             verdict = SERVED
             if member.judge is not None:
-                hidden, _ = await self._catalog.scan(member.judge.hidden_files, kept.package_id)
-                verdict = hidden.get(kept.text, SERVED)
+                verdict = await self._catalog.scan(member.judge.of_version, kept.package_id, kept.text)
             return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000), verdict=verdict)
         find = _find_entry(self._version_keys[repository.format], member.request.section, version_key)
         entry = await self._resolver.read(member, find)

@@ -149,6 +149,7 @@ class Keeper:
             url=remote.url,
             fetched_ms=self._clock.now_ms(),
             published_ms=remote.entry.published_ms,
+            first_seen=remote.entry.first_seen,
             address=next(
                 (each.url for each in proxy_config_of(remote.repository).routes if each.name == remote.route), ""
             ),

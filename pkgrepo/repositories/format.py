@@ -14,6 +14,7 @@ from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .configuration import Configurations
 from .publish.index import Change, Indexer, PackageIndex, VersionsIndexer
+from .version_ranges import NO_VERSIONS, Ranges
 
 Made = tuple[UpstreamDocument, bytes]  # a document of an upstream, and its parts
 
@@ -62,12 +63,10 @@ class Images:
 
     ``signature_keys`` are the ids of the keys whose signatures make images of a repository visible to readers; None
     where no signature is needed. ``immutable_tags`` are those, of some tags, that a repository does not allow moving.
-    ``tag_sort`` is the sort key of a tag that names a version, and raises ``Invalid`` for others.
     """
 
     signature_keys: Callable[[Repository], Sequence[str] | None]
     immutable_tags: Callable[[Repository, tuple[str, ...]], frozenset[str]]
-    tag_sort: Callable[[str], bytes]
 
 
 @frozen(kw_only=True, eq=False)
@@ -130,16 +129,6 @@ class Ecosystem:
     builds: Callable[[str], tuple[bytes, bytes]]
 
 
-def only_key(sort: Callable[[str], bytes]) -> Callable[[str], tuple[bytes, bytes]]:
-    """The ``builds`` of an ecosystem in which all builds of a version have one sort key."""
-
-    def builds(text: str) -> tuple[bytes, bytes]:
-        key = sort(text)
-        return key, key + b"\0"  # no key is the beginning of another one
-
-    return builds
-
-
 def _index_nothing(index: PackageIndex, change: Change) -> None:
     """Every list is read from the catalog on request."""
 
@@ -161,7 +150,8 @@ class StoredFormat:
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
-    ``accepts`` tells whether a dependency, as it is written, accepts a version; None if it does not say so.
+    ``accepts`` tells whether a dependency, as it is written, accepts a version; None if it does not say so. ``ranges``
+    is how people write which versions, or tags of images, rules are about.
 
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
     those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large.
@@ -188,6 +178,7 @@ class StoredFormat:
     purls: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Sequence[str]] | None = None
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
+    ranges: Ranges = NO_VERSIONS
     ecosystem: Ecosystem | None = None
     index_removed: VersionsIndexer | None = None
     companion: Companion | None = None

@@ -4,8 +4,8 @@ Rehearsals: what rules would have refused of what was fetched, and what they wou
 =============================  =====================================================================================
 what is looked at              facts
 =============================  =====================================================================================
-a version that is stored       those that the rules decide over when it is served
-a fetch of it                  the same, at the time of the first fetch of the day: it was younger then
+a version that is stored       those that the rules decide over when it is served, of each of its files
+a fetch of one of its files    the same, at the time of the first fetch of the day: it was younger then
 a fetch of what is gone        its names and its digest; nothing else is known, and the rules say what that means
 =============================  =====================================================================================
 
@@ -16,7 +16,7 @@ rules that hold already, are left out: the question is what the given rules do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import Factory, define, evolve, frozen
@@ -24,16 +24,18 @@ from attrs import Factory, define, evolve, frozen
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.repositories.advisories.known import KnownAdvisories
+from pkgrepo.repositories.advisories.known import Knowledge, KnownAdvisories
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
-from pkgrepo.repositories.policy.facts import facts_of_image, order_of, stored_facts
+from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, order_of
+from pkgrepo.repositories.policy.image_judge import ImageJudge
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.storage.catalog.images.relations import find_relations
+from pkgrepo.storage.catalog.images.relations import Relations, find_relations
 from pkgrepo.storage.catalog.images.retained import manifest_ages
 from pkgrepo.storage.catalog.logged_requests import (
     Requests,
@@ -49,6 +51,14 @@ GONE: Final = 500  # items of the log that are looked at together
 MOST_ROWS: Final = 200  # of each list
 MOST_KEPT: Final = 50_000  # versions that are told apart; all are counted
 MOST_USERS: Final = 20  # of one row
+COUNTED: Final = (
+    "requests",
+    "versions",
+    "missing_requests",
+    "missing_versions",
+    "passed_requests",
+    "passed_versions",
+)
 
 
 @define
@@ -59,6 +69,7 @@ class Refused:
     repository: str
     package: str
     version: str
+    file: str
     missing: str
     requests: int = 0
     first_ms: int = 0
@@ -73,19 +84,36 @@ class Refused:
         self.items.add(each.item_id)
 
 
-Judgement = tuple[Sequence[str], Verdict]  # the names of all rules that match, and what is decided by one of them
-
-
-class Judge:
+@frozen
+class Judgement:
     """
-    What rules say of something at some time.
+    What is decided, and what each rule says of itself.
+
+    ``met`` are the names of the rules that match, ``by_missing`` of those for which data that are not known decided, so
+    that they match, and ``passed`` of those that do not match since data are not known.
+    """
+
+    verdict: Verdict = SERVED
+    met: frozenset[str] = frozenset()
+    by_missing: frozenset[str] = frozenset()
+    passed: frozenset[str] = frozenset()
+
+
+Decide = Callable[[Facts, int], Verdict]  # over facts, at a time
+
+
+class Trials:
+    """
+    What rules say of something at some time. ``decide`` is the decision that serving asks.
 
     Between two times at which a rule begins or ends to match, which are days apart, that is the same, and is not worked
-    out for each fetch.
+    out for each fetch. With ``each`` it is: the decision asks for other things, too, which have times of their own.
     """
 
-    def __init__(self, rules: PackageRules) -> None:
+    def __init__(self, rules: PackageRules, decide: Decide, *, each: bool = False) -> None:
+        self._each = each
         self._rules = rules
+        self._decide = decide
         self._days = {each.placed.rule.match.age_days for each in rules.rules} - {None}
         self._ends = [each.ends_ms for each in rules.rules if each.ends_ms is not None]
         self._kept: dict[tuple[int, int], tuple[Facts, Judgement]] = {}
@@ -95,15 +123,17 @@ class Judge:
         changes = list(self._ends)
         if facts.published_ms is not None:
             changes += [facts.published_ms + days * DAY_MS for days in self._days if days is not None]
-        key = id(facts), sum(each <= at_ms for each in changes)
+        key = id(facts), at_ms if self._each else sum(each <= at_ms for each in changes)
         if key not in self._kept:
-            names = [each.placed.rule.name for each in self._rules.rules if each.matches(facts, at_ms)[0]]
-            self._kept[key] = facts, (names, self._rules.decide(facts, at_ms))  # with them, an id stays theirs
+            found = [(each.placed.rule.name, each.matches(facts, at_ms)) for each in self._rules.rules]
+            judgement = Judgement(
+                self._decide(facts, at_ms),
+                frozenset(name for name, match in found if match.met),
+                frozenset(name for name, match in found if match.met and match.missing),
+                frozenset(name for name, match in found if match.missing and not match.met),
+            )
+            self._kept[key] = facts, judgement  # with them, an id stays theirs
         return self._kept[key][1]
-
-
-def _let_through(_facts: Facts, _at_ms: int) -> Judgement:
-    return (), SERVED
 
 
 @frozen
@@ -114,17 +144,17 @@ class Stored:
     repository: str
     package: str
     version: str
+    file: str
     missing: str
     opens_ms: int | None
 
 
 @define
 class Found:
-    """What was found so far: sums by the names of rules, and the versions."""
+    """What was found so far: sums by the names of rules and what is counted, and the versions."""
 
-    requests: Counter[str] = Factory(Counter)
-    versions: Counter[str] = Factory(Counter)
-    refused: dict[tuple[str, int, str, str], Refused] = Factory(dict)
+    sums: Counter[tuple[str, str]] = Factory(Counter)
+    refused: dict[tuple[str, int, str, str, str], Refused] = Factory(dict)
     stored: list[Stored] = Factory(list)
     refused_requests: int = 0
     refused_stored: int = 0
@@ -132,35 +162,47 @@ class Found:
     checked_requests: int = 0
     left_out: int = 0
 
-    def add_requests(self, each: Requests, judgement: Judgement) -> None:
-        """Count the fetches of an item on a day."""
+    def add_requests(self, each: Requests, judgement: Judgement, file: str = "") -> None:
+        """Count the fetches of an item on a day; ``file`` is its name, if other files of the version are served."""
         self.checked_requests += each.count
-        names, verdict = judgement
-        for name in names:
-            self.requests[name] += each.count
+        self._count("requests", [judgement], each.count)
+        verdict = judgement.verdict
         if verdict.by is None:
             return
         self.refused_requests += each.count
         rule = verdict.by.rule
-        key = rule.name, each.repository_id, each.package_key, each.version_key
+        key = rule.name, each.repository_id, each.package_key, each.version_key, file
         if key not in self.refused:
             if len(self.refused) >= MOST_KEPT:
                 self.left_out += 1
                 return
-            self.refused[key] = Refused(rule, each.repository, each.package, each.version, verdict.missing)
+            self.refused[key] = Refused(rule, each.repository, each.package, each.version, file, verdict.missing)
         self.refused[key].add(each)
 
-    def add_version(self, repository: Repository, package: str, version: str, judgement: Judgement) -> None:
-        """Count a version that is stored."""
-        names, verdict = judgement
-        for name in names:
-            self.versions[name] += 1
-        if verdict.by is None:
+    def add_version(
+        self, repository: Repository, package: str, version: str, judgements: Mapping[str, Judgement]
+    ) -> None:
+        """Count a version that is stored; the judgements are those of its files, by their names."""
+        self._count("versions", judgements.values(), 1)
+        refused = {file: each.verdict for file, each in judgements.items() if not each.verdict.served}
+        if not refused:
             return
         self.refused_stored += 1
-        if len(self.stored) < MOST_ROWS:
-            rule, missing = verdict.by.rule, verdict.missing
-            self.stored.append(Stored(rule, repository.path, package, version, missing, verdict.opens_ms))
+        if len(refused) == len(judgements):
+            refused = {"": next(iter(refused.values()))}
+        for file, verdict in refused.items():
+            if len(self.stored) < MOST_ROWS and verdict.by is not None:
+                rule, missing = verdict.by.rule, verdict.missing
+                self.stored.append(Stored(rule, repository.path, package, version, file, missing, verdict.opens_ms))
+
+    def _count(self, what: str, judgements: Collection[Judgement], count: int) -> None:
+        for kind, names in (
+            ("", {name for each in judgements for name in each.met}),
+            ("missing_", {name for each in judgements for name in each.by_missing}),
+            ("passed_", {name for each in judgements for name in each.passed}),
+        ):
+            for name in names:
+                self.sums[name, f"{kind}{what}"] += count
 
 
 class Rehearsal(MaintenanceWork):
@@ -194,14 +236,14 @@ class Rehearsal(MaintenanceWork):
             format_ = self._formats[repository.format]
             if repository.type is RepositoryType.VIRTUAL:
                 continue
-            complete = (
-                format_.ecosystem is not None and (await self._advisories.knowledge(format_.ecosystem.name)).complete
-            )
+            state = None
+            if format_.ecosystem is not None:
+                state = await self._advisories.knowledge(format_.ecosystem.name)
             rules = RuleSet(self._placed, order_of(format_))
             progress.begin(repository.path, repository.package_count)
             after: str | None = ""
             while after is not None:
-                trial = Trial(found, repository, format_, rules, from_day, now_ms, complete=complete)
+                trial = Trial(found, repository, format_, rules, from_day, now_ms, state)
                 after = await self._catalog.scan(trial.read_packages, after)
                 progress.step(BATCH)
             progress.end()
@@ -219,8 +261,10 @@ class Rehearsal(MaintenanceWork):
             for each in rows:
                 if each.format in rules:
                     of_package = rules[each.format].of(each.package_key)
-                    judge = Judge(of_package) if of_package is not None else _let_through
-                    found.add_requests(each, judge(_named(each, ""), each.first_ms))
+                    judgement = Judgement()
+                    if of_package is not None:
+                        judgement = Trials(of_package, of_package.decide)(_named(each, ""), each.first_ms)
+                    found.add_requests(each, judgement)
                 else:
                     found.left_out += 1
 
@@ -235,7 +279,7 @@ class Trial:
     rules: RuleSet
     from_day: int
     now_ms: int
-    complete: bool
+    advisories: Knowledge | None
 
     def read_packages(self, r: Reader, after: str) -> str | None:
         """Try them on ``BATCH`` packages with keys above ``after``; the last of these keys, None at the end."""
@@ -250,42 +294,83 @@ class Trial:
         return names[-1].key if len(names) == BATCH else None
 
     def _try(self, r: Reader, rules: PackageRules, package_id: int, key: str, name: str) -> None:
-        known: dict[str, Facts] = {}
-        judge, gil = Judge(rules), GilReleaser()
-        for version, version_key, facts in self._versions(r, rules, package_id, key):
-            known[version_key] = facts
-            self.found.add_version(self.repository, name, version, judge(facts, self.now_ms))
-            gil.release_if_due()
-        of_items: dict[int, Facts] = {}
-        for each in requests_of_package(r, self.repository.id, key, self.from_day):
-            if each.item_id not in of_items:
-                of_items[each.item_id] = self._facts_of(each, known)
-            self.found.add_requests(each, judge(of_items[each.item_id], each.first_ms))
+        if self.format.images is not None:
+            return self._try_image(r, rules, package_id, key, name)
+        state, known = self.advisories, None
+        if state is not None and state.loaded and "advisories" in rules.needs:
+            known = advisories_on(r, self.format, key)
+        complete = state is not None and state.complete
+        judge = Judge(self.format, rules, self.repository, self.now_ms, known=known, complete=complete)
+        trials, gil = Trials(rules, judge.decide), GilReleaser()
+        by_digest: dict[str, tuple[Facts, str]] = {}
+        by_version: dict[str, Facts] = {}
+        for stored in judge.stored(r, package_id):
+            files = [(file.path.rpartition("/")[2], facts) for file, facts in stored.files] or [("", stored.facts)]
+            judgements = {file: trials(facts, self.now_ms) for file, facts in files}
+            self.found.add_version(self.repository, name, stored.version.text, judgements)
+            by_version[stored.version.key] = files[0][1] if len(files) == 1 else stored.facts
+            names = {id(facts): file for file, facts in files} if len(files) > 1 else {}
+            by_digest |= {sha256: (facts, names.get(id(facts), "")) for sha256, facts in stored.by_digest().items()}
             gil.release_if_due()
 
-    def _facts_of(self, each: Requests, known: Mapping[str, Facts]) -> Facts:
-        """What is known of something that was fetched, out of what is known of what is stored."""
-        digest = "" if each.sha256 is None else f"sha256:{each.sha256.hex()}"
-        facts = known.get(each.version_key) or known.get(digest)
-        if facts is None:
-            return _named(each, self._source)
-        if self.format.images is not None and each.version not in facts.versions:  # a tag that was moved since
-            return evolve(facts, versions=(each.version, *facts.versions))
-        return facts
+        def facts_of(each: Requests) -> tuple[Facts, str]:
+            digest = "" if each.sha256 is None else each.sha256.hex()
+            found = by_digest.get(digest)
+            if found is not None and each.version in found[0].versions:
+                return found
+            return by_version.get(each.version_key) or _named(each, self._source), ""
+
+        self._try_requests(r, key, facts_of, trials)
+        return None
+
+    def _try_image(self, r: Reader, rules: PackageRules, package_id: int, key: str, name: str) -> None:
+        known: dict[str, Facts] = {}
+        relations: dict[int, Relations] = {}
+        gil = GilReleaser()
+
+        def decide(facts: Facts, at_ms: int) -> Verdict:
+            found = relations.get(id(facts))
+            if found is None:
+                return rules.decide(facts, at_ms)
+            return ImageJudge(rules, self.repository, key, at_ms).of_manifest(r, found)
+
+        trials = Trials(rules, decide, each=True)
+        for digest in manifest_ages(r, package_id):
+            found = find_relations(r, self.repository.id, key, digest)
+            facts = known[digest] = facts_of_image(self.repository, key, found)
+            relations[id(facts)] = found
+            self.found.add_version(self.repository, name, facts.versions[0], {"": trials(facts, self.now_ms)})
+            gil.release_if_due()
+
+        def facts_of(each: Requests) -> tuple[Facts, str]:
+            digest = "" if each.sha256 is None else f"sha256:{each.sha256.hex()}"
+            facts = known.get(each.version_key) or known.get(digest)
+            if facts is None:
+                return _named(each, self._source), ""
+            if each.version in facts.versions:
+                return facts, ""
+            found = relations[id(facts)]  # a tag that was moved since
+            moved = known[f"{digest} {each.version}"] = evolve(facts, versions=(each.version, *facts.versions))
+            relations[id(moved)] = evolve(found, tags=(each.version, *found.tags))
+            return moved, ""
+
+        self._try_requests(r, key, facts_of, trials)
+
+    def _try_requests(
+        self, r: Reader, key: str, facts_of: Callable[[Requests], tuple[Facts, str]], trials: Trials
+    ) -> None:
+        of_items: dict[int, tuple[Facts, str]] = {}
+        gil = GilReleaser()
+        for each in requests_of_package(r, self.repository.id, key, self.from_day):
+            if each.item_id not in of_items:
+                of_items[each.item_id] = facts_of(each)
+            facts, file = of_items[each.item_id]
+            self.found.add_requests(each, trials(facts, each.first_ms), file)
+            gil.release_if_due()
 
     @property
     def _source(self) -> str:
         return CACHED if self.repository.type is RepositoryType.PROXY else HOSTED
-
-    def _versions(self, r: Reader, rules: PackageRules, package_id: int, key: str) -> Iterator[tuple[str, str, Facts]]:
-        """The versions of a package, how the log names them, and what is known of them."""
-        if self.format.images is None:
-            found = stored_facts(r, self.format, self.repository, key, package_id, rules, complete=self.complete)
-            yield from ((version.text, version.key, facts) for version, _, facts in found)
-            return
-        for digest in manifest_ages(r, package_id):
-            facts = facts_of_image(self.repository, key, find_relations(r, self.repository.id, key, digest))
-            yield facts.versions[0], digest, facts
 
 
 def _named(each: Requests, source: str) -> Facts:
@@ -306,6 +391,7 @@ def _refused_rows(r: Reader, refused: Iterable[Refused]) -> list[dict[str, Any]]
                 "repository": each.repository,
                 "package": each.package,
                 "version": each.version,
+                "file": each.file,
                 "requests": each.requests,
                 "users": users[:MOST_USERS],
                 "more_users": len(users) > MOST_USERS,
@@ -331,6 +417,7 @@ def _result(
                 "repository": each.repository,
                 "package": each.package,
                 "version": each.version,
+                "file": each.file,
                 "missing": each.missing,
                 "opens_at": None if each.opens_ms is None else _text(each.opens_ms),
             }
@@ -341,8 +428,8 @@ def _result(
             {
                 "rule": each.name,
                 "action": each.action,
-                "requests": found.requests[each.name],
-                "versions": found.versions[each.name],
+                "missing": each.missing,
+                **{what: found.sums[each.name, what] for what in COUNTED},
             }
             for each in rules
         ],

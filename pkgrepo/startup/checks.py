@@ -14,7 +14,7 @@ from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.names import get_format
-from pkgrepo.repositories.policy.facts import check_own_rules
+from pkgrepo.repositories.policy.facts import own_rules_checked
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
@@ -91,7 +91,7 @@ def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> 
             format_ = get_format(core.formats, wanted.format)
             format_.check_place(wanted.storage, wanted.name)
             fixed, settings = format_.configurations.validate(wanted.config)
-            check_own_rules(format_, settings)
+            own_rules_checked(format_, settings)
         except (Invalid, Conflict) as error:
             yield f"{where}: {error}"
             continue

@@ -30,7 +30,7 @@ from pkgrepo.management.storages.schema import StorageSettings
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
 from pkgrepo.proxy.definitions import add_repository, seal_credentials, with_member_ids
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.policy.facts import check_own_rules
+from pkgrepo.repositories.policy.facts import own_rules_checked
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.buckets import KIND
@@ -177,7 +177,7 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
         format_.check_place(storage.name, wanted.name)
         check_hides_nothing(tx, core.images.pinned_default, format_.name, storage.name, wanted.name)
         config, settings = format_.configurations.validate(wanted.config)
-        check_own_rules(format_, settings)
+        settings = own_rules_checked(format_, settings)
         add_repository(
             tx,
             companions=core.companions,

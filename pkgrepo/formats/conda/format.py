@@ -21,7 +21,7 @@ from pkgrepo.formats.conda.proxied.restoring import (
     package_question,
     restore_documents,
 )
-from pkgrepo.formats.conda.versions import accepts
+from pkgrepo.formats.conda.versions import RANGES, accepts
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.gateway.format import Format
@@ -66,6 +66,7 @@ def conda() -> Format:
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
         purls=_purls,
         accepts=accepts,
+        ranges=RANGES,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(of=("python",), segment="conda", config=companion_config),
         resource=serve(ROUTES, caches),

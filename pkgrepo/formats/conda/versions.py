@@ -33,6 +33,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid
+from pkgrepo.repositories.version_ranges import Ranges, Test, one_build
 
 _RUNS: Final = re.compile(r"[0-9]+|[^0-9]+")
 _LESS, _END, _MORE = b"\x01", b"\x02", b"\x03"
@@ -174,3 +175,36 @@ def _begins_with(version: str, start: str) -> bool:
     version, start = version.lower(), start.lower()
     rest = version.removeprefix(start)
     return version.startswith(start) and not (start[-1].isdigit() and rest[:1].isdigit())
+
+
+def _begins(start: str) -> Test:
+    key = sort_key(start)
+    return lambda version: _begins_with(version, start) or sort_key(version) == key
+
+
+def _compatible(bound: str) -> Test:
+    sort_key(bound)
+    return lambda version: sort_key(version) >= sort_key(bound) and _meets(version, f"~={bound}")
+
+
+def _constraint(text: str) -> Test | None:
+    """The test of a constraint with alternatives, which have one line between them."""
+    if "|" not in text:
+        return None
+    for alternative in text.split("|"):
+        for condition in alternative.split(","):
+            found = _CONDITION.fullmatch(condition)
+            if found is None or not found[2]:
+                raise Invalid(f"{condition!r} is no version with an operator before it")
+            sort_key(found[2].rstrip(".") if found[3] else found[2])
+    return lambda version: bool(sort_key(version)) and satisfies(version, text)
+
+
+RANGES: Final = Ranges(
+    sort=sort_key,
+    builds=one_build(sort_key),
+    operators={"=": _begins, "~=": _compatible},
+    begins=_begins,
+    other=_constraint,
+    written=">=1.5,<2, =1.5, 1.5.* or 1.5",
+)

@@ -28,7 +28,7 @@ from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.policy.refusals import RuleRefused
 
 from .configuration import CONFIGURATIONS, immutable_tags
-from .names import DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag, tag_sort
+from .names import RANGES, DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
 from .proxied.keeping import ImageKeeper
 from .proxied.registry_client import api_of, authorize
@@ -102,7 +102,8 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         version_key=_version_key,
         check_place=check_place,
         warnings=keyring.warnings,
-        images=Images(signature_keys=keyring.ids, immutable_tags=immutable_tags, tag_sort=tag_sort),
+        ranges=RANGES,
+        images=Images(signature_keys=keyring.ids, immutable_tags=immutable_tags),
         resource=resource,
         # the challenge names the token service
         needs_no_credentials=lambda path: path == b"v2" or path.startswith(b"v2/"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Final
 
 from attrs import frozen
 
 from pkgrepo.errors import Invalid, PkgrepoError
+from pkgrepo.repositories.version_ranges import Ranges, Test, one_build
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _NAME = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
@@ -121,6 +123,22 @@ def tag_sort(tag: str) -> bytes:
         return release + b"\1"
     number = early["number"].lstrip("0")
     return release + b"\0" + early["word"].lower().encode() + bytes([len(number)]) + number.encode()
+
+
+def _called(text: str) -> Test | None:
+    """The test whether a tag or digest is called exactly so; None for what can be none."""
+    if _TAG.fullmatch(text) is None and find_digest(text) is None:
+        return None
+    return lambda tag: tag == text
+
+
+RANGES: Final = Ranges(
+    sort=tag_sort,
+    builds=one_build(tag_sort),
+    begins=lambda start: lambda tag: tag == start,
+    other=_called,
+    written=">=1.5,<2.0, 1.5.*, *-alpine or 1.5",
+)
 
 
 def is_digest_like(text: str) -> bool:

@@ -28,14 +28,15 @@ from pkgrepo.formats.maven.proxied.questions import (
     release_of,
     restore_metadata,
 )
-from pkgrepo.formats.maven.ranges import accepts
+from pkgrepo.formats.maven.ranges import RANGES, accepts
 from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Ecosystem, Tree, VersionKinds, only_key
+from pkgrepo.repositories.format import Ecosystem, Tree, VersionKinds
+from pkgrepo.repositories.version_ranges import one_build
 
 from .configuration import CONFIGURATIONS
 from .names import (
@@ -68,7 +69,8 @@ def maven() -> Format:
         index=index_artifact,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease, snapshot=is_literal_snapshot, build=build_of),
         accepts=accepts,
-        ecosystem=Ecosystem(name="Maven", package_key=parse_package_key, sort=sort_key, builds=only_key(sort_key)),
+        ranges=RANGES,
+        ecosystem=Ecosystem(name="Maven", package_key=parse_package_key, sort=sort_key, builds=one_build(sort_key)),
         tree=Tree(
             directory=_directory,
             document=render_directory,

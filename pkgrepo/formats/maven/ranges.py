@@ -1,13 +1,18 @@
-"""Whether a dependency of a POM accepts a version, in the order of Maven's versions."""
+"""Which versions a dependency of a POM accepts, and people mean, in the order of Maven's versions."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from pkgrepo.errors import Invalid
+from pkgrepo.repositories.version_ranges import Ranges, Test, one_build
+
 from .version_order import sort_key
 
 _RANGE: Final = re.compile(r"\s*([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])\s*(?:,|$)")
+
+Limits = tuple[str, str, str | None, str | None, str]  # bracket, version, comma, version, bracket
 
 
 def accepts(dependency: str, version: str) -> bool | None:
@@ -22,13 +27,19 @@ def accepts(dependency: str, version: str) -> bool | None:
         return None
     if wanted[0] not in "[(":
         return sort_key(wanted) == sort_key(version) if wanted[0].isdigit() else None
-    at, found = 0, False
-    while at < len(wanted):
-        match = _RANGE.match(wanted, at)
-        if match is None:
+    limits = _limits(wanted)
+    return None if limits is None else any(_within(version, *each) for each in limits)
+
+
+def _limits(text: str) -> list[Limits] | None:
+    """The ranges in brackets that a text consists of; None if it has another form."""
+    at, found = 0, list[Limits]()
+    while at < len(text):
+        match = _RANGE.match(text, at)
+        if match is None or (match[3] is None and not match[2]):
             return None
         at = match.end()
-        found = found or _within(version, *match.groups())
+        found.append((match[1], match[2], match[3], match[4], match[5]))
     return found
 
 
@@ -39,3 +50,20 @@ def _within(version: str, opening: str, low: str, comma: str | None, high: str |
     above = not low or (place >= sort_key(low) if opening == "[" else place > sort_key(low))
     below = not high or (place <= sort_key(high) if closing == "]" else place < sort_key(high))
     return above and below
+
+
+def _bracketed(text: str) -> Test | None:
+    if text[0] not in "[(":
+        return None
+    limits = _limits(text)
+    if limits is None:
+        raise Invalid("it is no range in brackets such as [1.0,2.0)")
+    return lambda version: any(_within(version, *each) for each in limits)
+
+
+RANGES: Final = Ranges(
+    sort=sort_key,
+    builds=one_build(sort_key),
+    other=_bracketed,
+    written="[1.5,2.0), >=1.5,<2.0, 1.5.* or 1.5",
+)

@@ -9,7 +9,7 @@ from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, rewind, splice
 from pkgrepo.formats.npm.proxied.upstream import packument_question, read_declared, release_of, restore_packument
-from pkgrepo.formats.npm.ranges import accepts
+from pkgrepo.formats.npm.ranges import RANGES, accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.pipelines import NPM_EXCHANGE
@@ -48,6 +48,7 @@ def npm() -> Format:
         single_file=True,
         runs_at_install=lambda meta, _paths: bool(meta.get("hasInstallScript")) if meta else None,
         accepts=accepts,
+        ranges=RANGES,
         ecosystem=ECOSYSTEM,
         layout=Layout(path=paths.readable_path),
         resource=serve(ROUTES, caches),

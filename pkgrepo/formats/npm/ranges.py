@@ -1,9 +1,10 @@
 """
-Whether a version is within a range, as npm's ``node-semver`` decides.
+Which versions a range accepts, and people mean, as npm's ``node-semver`` decides.
 
 A range is alternatives with ``||`` between them, each of them comparators that all have to hold. ``^``, ``~``, missing
 parts, ``x`` and hyphens stand for a lower and an upper bound; the upper one is ``2.0.0-0``, below every prerelease of
-2.0.0. A prerelease is accepted only by comparators of which one names a prerelease of the same three numbers.
+2.0.0. A prerelease is accepted only by comparators of which one names a prerelease of the same three numbers; where
+people say which versions they mean, prereleases within the bounds count (``includePrerelease``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from typing import Final
 
 from attrs import frozen
 
-from .semver import Version, find_version, is_range
+from pkgrepo.errors import Invalid
+from pkgrepo.repositories.version_ranges import Ranges, Test
+
+from .semver import Version, find_version, is_range, parse_version
 
 _PARTIAL: Final = (
     r"[v=\s]*([0-9]+|[xX*])?(?:\.([0-9]+|[xX*]))?(?:\.([0-9]+|[xX*]))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?"
@@ -53,6 +57,11 @@ class _Bound:
         if found is None:
             raise ValueError(self.text)
         return found
+
+    @property
+    def key(self) -> bytes:
+        """The sort key of its version. :raises Invalid: its numbers are too large"""
+        return parse_version(self.text).sort
 
     def holds(self, version: Version) -> bool:
         mine, other = version.sort, self.version.sort
@@ -125,3 +134,43 @@ def _above(sign: str, major: int, minor: int | None, patch: int | None) -> str:
     if sign == "^" and minor == 0 and patch is not None:
         return f"0.0.{patch + 1}"
     return f"{major}.{minor + 1}.0"
+
+
+_PARTS: Final = re.compile(r"[v=]*([0-9]+)(?:\.([0-9]+))?((?:\.[xX*])*)", re.ASCII)  # any of which may be missing
+
+
+def _builds(text: str) -> tuple[bytes, bytes]:
+    """The sort keys of a version; of ``1.2`` and ``1.2.x`` those of all 1.2."""
+    found = _PARTS.fullmatch(text)
+    if found is None:
+        key = parse_version(text).sort
+        return key, key + b"\0"
+    low, high = _of("", found[1], found[2], None, None)
+    return (_Bound(">=", f"{low.text}-0") if found[3] else low).key, high.key
+
+
+def _among(text: str) -> Test:
+    """The test of comparators that stand for two bounds; prereleases within them count."""
+    if not is_range(text):
+        raise Invalid(f"{text!r} is no range of npm")
+    bounds = [each for each in _bounds(text) if (each.sign, each.text) != (">=", "0.0.0")]
+    bounds = [each if each.text in text or each.sign == "<" else _Bound(each.sign, f"{each.text}-0") for each in bounds]
+    for each in bounds:
+        if find_version(each.text) is None:
+            raise Invalid(f"the numbers of {text!r} are too large")
+    return lambda version: all(each.holds(parse_version(version)) for each in bounds)
+
+
+def _other(text: str) -> Test | None:
+    """The test of a hyphen range, or of ``x``."""
+    return _among(text) if _HYPHEN.fullmatch(text) or text in ("x", "X") else None
+
+
+RANGES: Final = Ranges(
+    sort=lambda text: parse_version(text).sort,
+    builds=_builds,
+    operators={sign: lambda bound, sign=sign: _among(f"{sign}{bound}") for sign in ("^", "~", "~>")},  # type: ignore[misc]
+    begins=lambda start: _among(f"{start}.x"),
+    other=_other,
+    written="^1.5, ~1.5.2, >=1.5 <2.0, 1.x, 1.2 - 1.4 or 1.5.0",
+)

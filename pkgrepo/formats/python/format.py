@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
-
 from pkgrepo.formats.python import names, versions
 from pkgrepo.formats.python.configuration import CONFIGURATIONS
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
@@ -24,6 +21,7 @@ from pkgrepo.formats.python.proxied.upstream import (
     read_out,
     restore_page,
 )
+from pkgrepo.formats.python.ranges import RANGES, accepts
 from pkgrepo.formats.python.routes import PythonSite
 from pkgrepo.formats.python.setup import install_snippets, snippets
 from pkgrepo.formats.python.upload.requests import take_file
@@ -34,19 +32,6 @@ from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, Proxied, merge_fragments
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
-
-
-def accepts(dependency: str, version: str) -> bool | None:
-    """
-    Whether a requirement accepts a version; prereleases that are within its bounds count.
-
-    None if it names an address, or if one of them cannot be read.
-    """
-    try:
-        requirement = Requirement(dependency)
-        return None if requirement.url else requirement.specifier.contains(Version(version), prereleases=True)
-    except (InvalidRequirement, InvalidVersion):
-        return None
 
 
 def python() -> Format:
@@ -60,6 +45,7 @@ def python() -> Format:
         version_key=versions.version_key,
         index=index_project,
         versions=VersionKinds(sort=lambda text: versions.parse_version(text)[1], prerelease=versions.is_prerelease),
+        ranges=RANGES,
         # setup.py, or the build backend, of a source distribution
         runs_at_install=lambda _meta, files: not any(each.endswith(".whl") for each in files) if files else None,
         accepts=accepts,

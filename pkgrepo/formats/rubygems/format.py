@@ -15,7 +15,7 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
     restore_lists,
 )
 from pkgrepo.formats.rubygems.push.requests import take_file
-from pkgrepo.formats.rubygems.ranges import accepts
+from pkgrepo.formats.rubygems.ranges import RANGES, accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.pipelines import GEM_EXCHANGE
@@ -49,6 +49,7 @@ def ruby() -> Format:
         single_file=True,
         runs_at_install=lambda meta, _paths: meta.get(EXTENSIONS),
         accepts=accepts,
+        ranges=RANGES,
         ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),

@@ -1,4 +1,4 @@
-"""Whether a requirement of a gem accepts a version, as ``Gem::Requirement`` decides."""
+"""Which versions a requirement accepts, and people mean, as ``Gem::Requirement`` decides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from .names import order_key
+from pkgrepo.repositories.version_ranges import Ranges, Test
+
+from .names import bound_key, builds, order_key
 
 _REQUIREMENT: Final = re.compile(r"\S+(?: \((.*)\))?")
 _CLAUSE: Final = re.compile(r"(=|!=|>=|<=|~>|>|<)?\s*([0-9][0-9A-Za-z.-]*)")
@@ -53,3 +55,16 @@ def _bumped(number: str) -> str:
     parts = _release(number).split(".")
     parts = parts[:-1] if len(parts) > 1 else parts
     return ".".join([*parts[:-1], str(int(parts[-1]) + 1)])
+
+
+def _pessimistic(bound: str) -> Test:
+    bound_key(bound)  # it is a version
+    return lambda version: _holds(version.partition("-")[0], "~>", bound)
+
+
+RANGES: Final = Ranges(
+    sort=bound_key,
+    builds=builds,
+    operators={"~>": _pessimistic},
+    written=">= 1.5, < 2.0, ~> 1.5, 1.5.* or 1.5",
+)

@@ -17,6 +17,7 @@ from pkgrepo.management.explanations.schema import (
     ExplanationRecord,
     HiddenVersionRecord,
     LatestRecord,
+    NotKnown,
     PlatformRecord,
     ServingRecord,
     StepRecord,
@@ -248,6 +249,16 @@ class _Writer:
             first_seen=version.first_seen,
             hidden=version.hidden,
             opens_at=_time(version.opens_ms),
+            not_known=[
+                NotKnown(
+                    repository=SERVER
+                    if placed.owner == SERVER
+                    else self._label(placed.owner or version.repository.path),
+                    rule=placed.rule.name,
+                    missing=missing,
+                )
+                for placed, missing in version.verdict.passed
+            ],
         )
 
     def _file(self, found: FoundFile, path: str) -> ExplainedFile:

@@ -81,8 +81,20 @@ class LatestRecord(Record):
     hidden: str | None = None
 
 
+class NotKnown(Record):
+    """A rule that lets a version pass since data are not known, which missing names."""
+
+    repository: str
+    rule: str
+    missing: str
+
+
 class ExplainedVersion(Record):
-    """The version that was asked about. With first_seen, published_at is when the server first saw it."""
+    """
+    The version that was asked about. With first_seen, published_at is when the server first saw it.
+
+    not_known are the rules that would be about it, or not, if more was known of it.
+    """
 
     version: str
     repository: str
@@ -90,6 +102,7 @@ class ExplainedVersion(Record):
     first_seen: bool
     hidden: bool
     opens_at: datetime | None
+    not_known: list[NotKnown]
 
 
 class ExplainedFile(Record):

@@ -26,6 +26,7 @@ from pkgrepo.repositories.configuration import Retention, check_retention
 from pkgrepo.repositories.retention.rules import together
 from pkgrepo.repositories.retention.run import KIND, retention_of
 from pkgrepo.repositories.upkeep.jobs import NoProgress
+from pkgrepo.repositories.version_ranges import is_plain
 from pkgrepo.storage.catalog.server import settings
 
 DEFAULT_LIMIT = 10_000
@@ -125,7 +126,8 @@ async def set_server_retention(call: Call, body: ServerRetention) -> ServerReten
     if body.retention is not None:
         check_retention(body.retention, None)
         for index, rule in enumerate(body.retention.rules):
-            if rule.match.versions[:1] in ("<", ">", "=", "!"):
+            text = rule.match.versions
+            if text and text[0] != "/" and not is_plain(text):
                 pointer = f"/retention/rules/{index}/match/versions"
                 raise Invalid("a range means something else in each format: write it in a repository", pointer)
     value = None if body.retention is None else msgspec.to_builtins(body.retention)

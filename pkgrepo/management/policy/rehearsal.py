@@ -20,7 +20,7 @@ from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.model import RepositoryType
 from pkgrepo.repositories.policy.effective import own_rules, server_rules
 from pkgrepo.repositories.policy.facts import order_of
-from pkgrepo.repositories.policy.schema import Rules, check_rules
+from pkgrepo.repositories.policy.schema import Rules, check_rules, stamped
 from pkgrepo.repositories.rehearsal import KIND, Rehearsal
 
 table = Table("policy")
@@ -43,8 +43,9 @@ class RefusedRecord(Record):
     """
     Fetches of a version that a rule would have refused, or held back.
 
-    users are at most 20, each with the name of the token; more_users if there were others; anonymous clients are in
-    requests alone. missing names the data that are not known and by which the rule decided.
+    file is its name, if other files of the version would have been served; empty for all of it. users are at most 20,
+    each with the name of the token; more_users if there were others; anonymous clients are in requests alone. missing
+    names the data that are not known and by which the rule decided.
     """
 
     rule: str
@@ -52,6 +53,7 @@ class RefusedRecord(Record):
     repository: str
     package: str
     version: str
+    file: str
     requests: int
     users: list[str]
     more_users: bool
@@ -61,24 +63,40 @@ class RefusedRecord(Record):
 
 
 class RefusedVersionRecord(Record):
-    """A version that is stored and would be refused; opens_at is when that ends by itself, null for never."""
+    """
+    A version that is stored and would be refused; opens_at is when that ends by itself, null for never.
+
+    file is the name of a file, if only some of the version would be refused; empty for all of it.
+    """
 
     rule: str
     action: str
     repository: str
     package: str
     version: str
+    file: str
     missing: str
     opens_at: datetime | None
 
 
 class TriedRuleRecord(Record):
-    """How many fetches a rule would have matched, and how many stored versions; also those of rules that warn."""
+    """
+    How many fetches a rule would have matched, and how many stored versions; also those of rules that warn.
+
+    Of these, missing_requests and missing_versions are those for which data that are not known decided. passed_requests
+    and passed_versions are others, which the rule lets pass as data are not known. missing is what the rule says of
+    such data, as it would be stored.
+    """
 
     rule: str
     action: str
+    missing: str | None
     requests: int
     versions: int
+    missing_requests: int
+    missing_versions: int
+    passed_requests: int
+    passed_versions: int
 
 
 class Rehearsed(Record):
@@ -136,7 +154,7 @@ async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
     work = Rehearsal(
         call.services.maintenance,
         call.shared.advisories,
-        body.rules,
+        stamped(body.rules, stored),
         repositories,
         days=body.days,
         everywhere=everywhere,

@@ -34,8 +34,6 @@ from pkgrepo.repositories.policy.conditions import SERVER
 from pkgrepo.repositories.policy.effective import own_rules, server_rules, takes_repository
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import (
-    ALTERNATIVE,
-    WILD,
     Order,
     Pattern,
     PolicyRule,
@@ -45,8 +43,11 @@ from pkgrepo.repositories.policy.schema import (
     Versions,
     check_rules,
     find_faults,
+    formats_of,
+    stamped,
     until_ms,
 )
+from pkgrepo.repositories.version_ranges import ALTERNATIVE, WILD
 from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.policy import Block
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
@@ -71,15 +72,28 @@ class ServerRules(Body):
     rules: Rules
 
 
+class RuleFormats(Record):
+    """
+    The formats in which all that a rule says means something.
+
+    In others its range of versions, or a condition, cannot be read or can never be met: it is about nothing there.
+    """
+
+    rule: str
+    formats: list[str]
+
+
 class ServerRulesRecord(Record):
     """
     The rules for all repositories, and how often they have matched what was asked for in the last 30 days.
 
-    The warnings are about rules that were taken by an earlier release, and would be refused now.
+    formats tells for each rule where it means something. The warnings are about rules that were taken by an earlier
+    release, and would be refused now.
     """
 
     rules: list[PolicyRule]
     counts: list[CountRecord]
+    formats: list[RuleFormats]
     warnings: list[str]
 
 
@@ -145,10 +159,15 @@ async def show_rules(call: Call) -> ServerRulesRecord:
     conditional=True,
 )
 async def replace_rules(call: Call, body: ServerRules) -> ServerRulesRecord:
-    """They hold from now on. A range of versions must mean something in one of the formats (422)."""
+    """
+    They hold from now on. A range of versions, and each condition, must mean something in one of the formats (422).
+
+    A new rule that does not say what missing data mean gets "missing": "block".
+    """
     call.check_unchanged(await _server_rules(call))
-    check_rules(body.rules, _orders(call), "/rules", server_rules(call.registry.policy))
-    given = msgspec.to_builtins(body.rules)
+    stored = server_rules(call.registry.policy)
+    check_rules(body.rules, _orders(call), "/rules", stored)
+    given = msgspec.to_builtins(stamped(body.rules, stored))
     await call.write(call.entry(SERVER, {"rules": given}), policy.set_server_rules, given)
     return await _server_rules(call)
 
@@ -242,6 +261,7 @@ async def _server_rules(call: Call) -> ServerRulesRecord:
     return ServerRulesRecord(
         rules=rules,
         counts=[_count(SERVER, each, counts) for each in rules],
+        formats=[RuleFormats(rule=each.name, formats=formats_of(each, _orders(call))) for each in rules],
         warnings=find_faults(rules, _orders(call)),
     )
 

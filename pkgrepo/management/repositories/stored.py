@@ -20,7 +20,8 @@ from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.definitions import ca_files, configure_repository, seal_credentials, shown_config, with_member_ids
 from pkgrepo.proxy.virtual import exposure_warnings, targets_in
 from pkgrepo.repositories.policy.effective import SHORT
-from pkgrepo.repositories.policy.facts import check_own_rules, own_faults
+from pkgrepo.repositories.policy.facts import own_faults, own_rules_checked
+from pkgrepo.repositories.retention.rules import check_versions
 
 # Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {
@@ -42,7 +43,9 @@ def validated(
     """
     with pointing_into(pointer):
         fixed, settings = format_.configurations.validate(config)
-        check_own_rules(format_, settings, {} if before is None else before.settings)
+        stored = {} if before is None else before.settings
+        settings = own_rules_checked(format_, settings, stored)
+        check_versions(settings, format_.ranges, stored)
     return fixed, settings
 
 

@@ -340,7 +340,7 @@ def restored_entry(
         key=key,
         version=version.text,
         published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
-        first_seen=origin.published_ms is None,
+        first_seen=origin.first_seen or origin.published_ms is None,
         fragments=fragments,
         files=[
             FileSource(each.path, each.origin.url, each.size, dict(each.digests), each.media_type, {})

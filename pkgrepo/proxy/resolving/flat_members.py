@@ -100,7 +100,7 @@ class FlatMembers:
         return evolve(flat, policy=rule_set(self._registry.policy, flat.repository, flat.around, order))
 
     def _order(self, repository: Repository) -> Order:
-        return self._orders.get(repository.format, Order(None))
+        return self._orders.get(repository.format, Order())
 
 
 def _switched(repository: Repository, *, active: bool) -> Repository:

@@ -6,23 +6,29 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 from attrs import define, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES, Advisory
-from pkgrepo.repositories.version_ranges import Sort, is_range, pattern_test, range_test
+from pkgrepo.repositories.version_ranges import Test
 
-from .schema import ALTERNATIVE, Action, Order, PolicyRule, until_ms
+from .schema import Action, Datum, Order, PolicyRule, needs_of, until_ms, version_of
 
 DAY_MS: Final = 24 * 3600 * 1000
 SERVER: Final = "the server"  # the owner of rules for all repositories
 HOSTED: Final = "hosted"
 CACHED: Final = "cached"
+DECLARED: Final[frozenset[Datum]] = frozenset({"licences", "install_scripts"})  # what only metadata tell
 PUBLICATION: Final = "the time of publication"
-
-Datum = Literal["age", "licences", "advisories", "install_scripts", "labels", "digests"]
+CALLED: Final[Mapping[Datum, str]] = {  # in sentences
+    "age": PUBLICATION,
+    "licences": "the licence",
+    "advisories": "whether it has vulnerabilities",
+    "install_scripts": "whether it runs a program when it is installed",
+    "labels": "labels",
+}
 
 
 @frozen(kw_only=True)
@@ -31,7 +37,10 @@ class Facts:
     What is known of a version, a file or a manifest.
 
     ``package`` is a key. ``versions`` are the texts by which it may be called: one, or the tags of a manifest and its
-    digest. ``published_ms``, ``licences``, ``install_scripts`` and ``advisories`` are None if they are not known.
+    digest. ``published_ms``, ``licences``, ``install_scripts`` and ``advisories`` are None if they are not known. With
+    ``first_seen`` the upstream gives no date, and ``published_ms`` is when this server first saw it. There may be
+    further ``advisories`` unless they are ``complete``. ``unread`` are data that the file tells, and which were not
+    read for this question: whether they are missing is decided when the file is asked for.
     ``digests`` are those of the file, of all files of a version, or of a manifest and those around it, as
     ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route. ``labels``
     are those of an image for each of its platforms, None for one whose labels are not known.
@@ -51,6 +60,25 @@ class Facts:
     labels: Sequence[Mapping[str, str] | None] = ()
     added_ms: int | None = None
     unreadable: bool = False
+    first_seen: bool = False
+    complete: bool = True
+    unread: frozenset[Datum] = frozenset()
+
+
+@frozen
+class Match:
+    """
+    Whether a rule is ``met``, and when that ends by itself (None: never).
+
+    ``missing`` are the data that are not known, as words: it is met by that, or is not since it lets that pass.
+    """
+
+    met: bool
+    missing: str = ""
+    opens_ms: int | None = None
+
+
+NOT_MET: Final = Match(False)
 
 
 @frozen
@@ -92,17 +120,28 @@ class CompiledRule:
         return re.compile("|".join(map(translate, globs))).match if globs else None
 
     @cached_property
-    def _exempt(self) -> list[tuple[str, str]]:
-        """Patterns of names, each with one of versions; empty: all versions."""
+    def _exempt(self) -> list[tuple[str, Test | None]]:
+        """Patterns of names, each with a test of versions; None: all versions."""
         found = []
         for each in self.placed.rule.exempt:
-            name, sign, version = each.rpartition("@")
-            found.append((self.order.folded(name), version) if sign and name else (self.order.folded(each), ""))
+            name, version = version_of(each)
+            found.append((self.order.folded(name), self._test(version, unknown=False) if version else None))
         return found
 
     @cached_property
-    def _versions(self) -> list[Callable[[str], object]]:
-        return [self._version_test(each.strip()) for each in self.placed.rule.match.versions.split(ALTERNATIVE)]
+    def _versions(self) -> Test:
+        """
+        A test of a version. A version that is none for this format is within every range: what is not understood is not
+        let through. Only tags such as latest are in no range: an image is judged by all tags that point to it.
+        """
+        return self._test(self.placed.rule.match.versions, unknown=not self.order.tags)
+
+    def _test(self, text: str, *, unknown: bool) -> Test:
+        """A test of a version. A range that means nothing in this format is about no version of it."""
+        try:
+            return self.order.ranges.test(text, unknown=unknown)
+        except Invalid:
+            return lambda _version: False
 
     @cached_property
     def _digests(self) -> frozenset[str]:
@@ -111,58 +150,66 @@ class CompiledRule:
     @cached_property
     def needs(self) -> frozenset[Datum]:
         """What it asks for beside names, versions and sources."""
-        match = self.placed.rule.match
-        asked: dict[Datum, bool] = {
-            "age": match.age_days is not None,
-            "licences": bool(match.licences),
-            "advisories": bool(match.advisories),
-            "install_scripts": match.install_scripts is not None,
-            "labels": bool(match.labels),
-            "digests": bool(match.digests),
+        return needs_of(self.placed.rule.match)
+
+    @cached_property
+    def _asked(self) -> Sequence[tuple[Datum, Callable[[Facts, int], bool | None]]]:
+        """The conditions about data, as tests: whether it is met, or None if the datum is not known."""
+        tests: dict[Datum, Callable[[Facts, int], bool | None]] = {
+            "age": self._fits_age,
+            "licences": lambda facts, _now_ms: self._fits_licence(facts),
+            "advisories": lambda facts, _now_ms: self._fits_advisory(facts),
+            "install_scripts": lambda facts, _now_ms: self._fits_scripts(facts),
+            "labels": lambda facts, _now_ms: self._fits_labels(facts),
         }
-        return frozenset(name for name, wanted in asked.items() if wanted)
+        return [(datum, test) for datum, test in tests.items() if datum in self.needs]
 
     def takes_package(self, package: str) -> bool:
         """Whether it may be about some version of a package (a key)."""
         name = self.order.folded(package)
         if self._packages is not None and not self._packages(name):
             return False
-        return not any(not version and fnmatchcase(name, glob) for glob, version in self._exempt)
+        return not any(version is None and fnmatchcase(name, glob) for glob, version in self._exempt)
 
-    def matches(self, facts: Facts, now_ms: int) -> tuple[bool, str, int | None]:
+    def matches(self, facts: Facts, now_ms: int) -> Match:
         """
         Whether it is about something of a package that it takes.
 
-        With the data that were missing for that, if any, and when that ends by itself (None: never).
+        A condition about what the format does not have at all is not met.
         """
-        match, missing, opens_ms = self.placed.rule.match, list[str](), self.ends_ms
-        if self.ends_ms is not None and self.ends_ms <= now_ms:
-            return False, "", None
+        if (self.ends_ms is not None and self.ends_ms <= now_ms) or not self.needs <= self.order.tells:
+            return NOT_MET
         if not self._fits_names(facts):
-            return False, "", None
-        if match.age_days is not None:
-            if facts.published_ms is None:
-                if not self._counts_missing("age"):
-                    return False, "", None
-                missing.append(PUBLICATION)
-            else:
-                old_ms = facts.published_ms + match.age_days * DAY_MS
-                if old_ms <= now_ms:
-                    return False, "", None
-                opens_ms = old_ms if opens_ms is None else min(opens_ms, old_ms)
-        for datum, known, name in (
-            ("licences", self._fits_licence(facts), "the licence"),
-            ("advisories", self._fits_advisory(facts), "whether it has vulnerabilities"),
-            ("install_scripts", self._fits_scripts(facts), "whether it runs a program when it is installed"),
-            ("labels", self._fits_labels(facts), "labels"),
-        ):
-            if known is False or (known is None and not (facts.unreadable or self._counts_missing(datum))):
-                return False, "", None
-            if known is None:
-                missing.append(name)
-        return True, " and ".join(missing), opens_ms
+            return NOT_MET
+        missing = list[Datum]()
+        for datum, test in self._asked:
+            met = test(facts, now_ms)
+            if met is False:
+                return NOT_MET
+            if met is None:
+                missing.append(datum)
+        words = " and ".join(CALLED[each] for each in missing)
+        if all(self._counts_missing(each, facts) for each in missing):
+            opens = [each for each in (self.ends_ms, self._old_ms(facts)) if each is not None]
+            return Match(True, words, min(opens, default=None))
+        return Match(False, words)
 
-    def _counts_missing(self, datum: str) -> bool:
+    def _old_ms(self, facts: Facts) -> int | None:
+        """When something is old enough; None for never, and if nothing says when it was published."""
+        days = self.placed.rule.match.age_days
+        if days is None or facts.published_ms is None or (facts.first_seen and self.placed.rule.missing == "allow"):
+            return None
+        return facts.published_ms + days * DAY_MS
+
+    def _fits_age(self, facts: Facts, now_ms: int) -> bool | None:
+        old_ms = self._old_ms(facts)
+        return None if old_ms is None else old_ms > now_ms
+
+    def _counts_missing(self, datum: Datum, facts: Facts) -> bool:
+        if datum in facts.unread:
+            return False
+        if facts.unreadable and datum in DECLARED:
+            return True
         stated = self.placed.rule.missing
         return stated == "block" if stated is not None else datum == "age"
 
@@ -176,91 +223,56 @@ class CompiledRule:
         if match.source and match.source not in (facts.source, facts.route):
             return False
         name = self.order.folded(facts.package)
-        exempt = [version for glob, version in self._exempt if version and fnmatchcase(name, glob)]
-        return not any(fnmatchcase(each, glob) for glob in exempt for each in facts.versions)
+        exempt = [version for glob, version in self._exempt if version is not None and fnmatchcase(name, glob)]
+        return not any(test(each) for test in exempt for each in facts.versions)
 
     def fits_versions(self, facts: Facts) -> bool:
         """Whether it is about these versions."""
-        wanted = self.placed.rule.match.versions
-        return not wanted or any(test(each) for test in self._versions for each in facts.versions)
+        return not self.placed.rule.match.versions or any(map(self._versions, facts.versions))
 
     def _fits_licence(self, facts: Facts) -> bool | None:
-        globs = self.placed.rule.match.licences
-        if not globs:
-            return True
         if not facts.licences:
             return None
         said = [each.casefold() for text in facts.licences for each in _licences(text)]
-        return any(fnmatchcase(each, glob.casefold()) for each in said for glob in globs)
+        globs = [glob.casefold() for glob in self.placed.rule.match.licences]
+        return any(fnmatchcase(each, glob) for each in said for glob in globs)
 
     def _fits_advisory(self, facts: Facts) -> bool | None:
-        wanted = self.placed.rule.match.advisories
-        if not wanted:
-            return True
         if facts.advisories is None:
             return None
-        if wanted == "any":
-            return bool(facts.advisories)
+        if any(map(self._asks_for, facts.advisories)):
+            return True
+        return False if facts.complete else None
+
+    def _asks_for(self, advisory: Advisory) -> bool:
+        wanted = self.placed.rule.match.advisories
         if wanted in SEVERITIES:
-            least = SEVERITIES.index(wanted)
-            return any(SEVERITIES.index(each.severity) >= least for each in facts.advisories)
-        return any(wanted in (each.id, each.shown_as, *each.aliases) for each in facts.advisories)
+            return SEVERITIES.index(advisory.severity) >= SEVERITIES.index(wanted)
+        return wanted in ("any", advisory.id, advisory.shown_as, *advisory.aliases)
 
     def _fits_scripts(self, facts: Facts) -> bool | None:
-        wanted = self.placed.rule.match.install_scripts
-        if wanted is None or facts.install_scripts is None:
-            return None if wanted is not None else True
-        return wanted == facts.install_scripts
+        return (
+            None if facts.install_scripts is None else self.placed.rule.match.install_scripts == facts.install_scripts
+        )
 
     def _fits_labels(self, facts: Facts) -> bool | None:
         """Whether the labels of some platform fit; all that the rule names have to be there."""
         globs = [(key, glob.casefold()) for key, glob in self.placed.rule.match.labels.items()]
-        if not globs:
-            return True
         known = [each for each in facts.labels if each is not None]
         if any(all(key in each and fnmatchcase(each[key].casefold(), glob) for key, glob in globs) for each in known):
             return True
         return False if facts.labels and len(known) == len(facts.labels) else None
 
-    def _version_test(self, text: str) -> Callable[[str], object]:
-        """
-        A test of a version. A range that means nothing in this format is about no version of it.
-
-        A version that is none for this format is within every range: what is not understood is not let through. Only
-        tags such as latest are in no range: an image is judged by all tags that point to it.
-        """
-        sort = self.order.sort
-        if is_range(text):
-            try:
-                return range_test(text, sort, "", unknown=not self.order.tags)
-            except Invalid:
-                return lambda _version: False
-        matches = pattern_test(text)
-        if sort is None or self.order.tags:
-            return matches
-        try:
-            key = sort(text)
-        except Invalid:  # a pattern
-            return matches
-        return lambda version: matches(version) or key == _sort_or_none(sort, version)
-
 
 class LaterRule(CompiledRule):
     """That of a view of the past: it hides what was published after its ``later_ms``, or at an unknown time."""
 
-    def matches(self, facts: Facts, now_ms: int) -> tuple[bool, str, int | None]:  # noqa: ARG002 - that is no matter
+    def matches(self, facts: Facts, now_ms: int) -> Match:  # noqa: ARG002 - that is no matter
         """See the base class."""
         later_ms = self.placed.later_ms
         assert later_ms is not None
         published = [each for each in (facts.published_ms, facts.added_ms) if each is not None]
-        return not published or max(published) > later_ms, "" if published else PUBLICATION, None
-
-
-def _sort_or_none(sort: Sort, version: str) -> bytes | None:
-    try:
-        return sort(version)
-    except Invalid:
-        return None
+        return Match(not published or max(published) > later_ms, "" if published else PUBLICATION)
 
 
 def _licences(text: str) -> list[str]:

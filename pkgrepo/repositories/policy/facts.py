@@ -16,12 +16,10 @@ from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import advisories
 from pkgrepo.storage.catalog.images.relations import Relations
-from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
 from .conditions import CACHED, HOSTED, Facts
-from .rules import PackageRules
-from .schema import Order, PolicyRule, ServingPolicy, check_rules, find_faults
+from .schema import Datum, Order, PolicyRule, ServingPolicy, check_rules, find_faults, stamped
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 
@@ -30,20 +28,33 @@ UNREADABLE: Final = "pkgrepo:unreadable"  # in the metadata of a version of whic
 
 def order_of(format_: StoredFormat) -> Order:
     """What rules need of a format."""
-    if format_.images is not None:
-        return Order.of(format_.images.tag_sort, format_.package_key, tags=True)
-    return Order.of(None if format_.versions is None else format_.versions.sort, format_.package_key)
+    is_image = format_.images is not None
+    has: dict[Datum, bool] = {
+        "age": True,
+        "digests": True,
+        "licences": not is_image,
+        "advisories": format_.ecosystem is not None,
+        "install_scripts": format_.runs_at_install is not None,
+        "labels": is_image,
+    }
+    tells = frozenset(datum for datum, there in has.items() if there)
+    return Order.of(format_.ranges, format_.package_key, tags=is_image, tells=tells, name=format_.name)
 
 
-def check_own_rules(
+def own_rules_checked(
     format_: StoredFormat, settings: Mapping[str, Any], stored: Mapping[str, Any] = MappingProxyType({})
-) -> None:
+) -> Mapping[str, Any]:
     """
-    Check the rules in the settings of a repository that were not there in its ``stored`` ones.
+    The settings of a repository, in which the rules that were not in its ``stored`` ones say what they do not know.
 
-    :raises Invalid: they cannot be meant; with the JSON pointer
+    :raises Invalid: such a rule cannot be meant; with the JSON pointer
     """
-    check_rules(_rules_in(settings), [order_of(format_)], "/policy/rules", _rules_in(stored))
+    rules, before = _rules_in(settings), _rules_in(stored)
+    check_rules(rules, [order_of(format_)], "/policy/rules", before)
+    written = stamped(rules, before)
+    if written == rules:
+        return settings
+    return {**settings, "policy": {**settings["policy"], "rules": msgspec.to_builtins(written)}}
 
 
 def own_faults(format_: StoredFormat, repository: Repository) -> list[str]:
@@ -69,12 +80,15 @@ def facts_of_version(
     origins = [each.origin for each in kept]
     cached = repository.type is RepositoryType.PROXY
     published: int | None = to_ms(version.published_at)
+    first_seen = False
     if cached:  # the version was published when the upstream says so, not when it was kept
-        published = min((each.published_ms for each in origins if each and each.published_ms is not None), default=None)
+        dated = [(each.published_ms, each.first_seen) for each in origins if each and each.published_ms is not None]
+        published, first_seen = min(dated, default=(None, False))
     return Facts(
         package=package,
         versions=(version.text,),
         published_ms=published,
+        first_seen=first_seen,
         source=CACHED if cached else HOSTED,
         route=next((each.route for each in origins if each is not None), ""),
         digests=frozenset[str]().union(*(digests_of(each.digests, each.sha256) for each in kept)),
@@ -120,7 +134,7 @@ def with_advisories(facts: Facts, format_: StoredFormat, known: Sequence[Advisor
     """
     The facts with the advisories that affect a version, out of those on its package.
 
-    Unless what is known is ``complete``, that nothing is found is not known, either.
+    Unless what is known is ``complete``, there may be others.
     """
     if known is None or format_.versions is None:
         return facts
@@ -128,8 +142,7 @@ def with_advisories(facts: Facts, format_: StoredFormat, known: Sequence[Advisor
         sorts = [format_.versions.sort(each) for each in facts.versions]
     except Invalid:
         return facts
-    found = [each for each in known if each.affects_any(sorts)]
-    return evolve(facts, advisories=found) if found or complete else facts
+    return evolve(facts, advisories=[each for each in known if each.affects_any(sorts)], complete=complete)
 
 
 def advisories_on(r: Reader, format_: StoredFormat, package: str) -> Sequence[Advisory] | None:
@@ -137,31 +150,3 @@ def advisories_on(r: Reader, format_: StoredFormat, package: str) -> Sequence[Ad
     if format_.ecosystem is None:
         return None
     return advisories.advisories_of(r, format_.ecosystem.name, [package]).get(package, ())
-
-
-def stored_facts(
-    r: Reader,
-    format_: StoredFormat,
-    repository: Repository,
-    package: str,
-    package_id: int,
-    rules: PackageRules,
-    *,
-    complete: bool,
-) -> list[tuple[Version, Sequence[File], Facts]]:
-    """
-    All versions of a package that is stored, in their order, with their files and what is known of them.
-
-    Advisories are read only if ``rules`` ask for them; ``complete`` tells whether all of them are known.
-    """
-    by_version: dict[int, list[File]] = {}
-    for each in files.files_of_package(r, package_id):
-        if each.version_id is not None:
-            by_version.setdefault(each.version_id, []).append(each)
-    known = advisories_on(r, format_, package) if "advisories" in rules.needs else None
-    found: list[tuple[Version, Sequence[File], Facts]] = []
-    for version in versions.list_versions(r, package_id):
-        stored = by_version.get(version.id, ())
-        facts = facts_of_version(format_, repository, package, version, stored)
-        found.append((version, stored, with_advisories(facts, format_, known, complete=complete)))
-    return found

@@ -6,24 +6,25 @@ It gathers what is known of a file or version, wherever that comes from, and ask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Final, Protocol
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
 from .conditions import CACHED, HOSTED, Facts
-from .facts import declared, digests_of, facts_of_version, stored_facts, with_advisories
-from .rules import PackageRules, Verdict
+from .facts import declared, digests_of, facts_of_version, with_advisories
+from .rules import SERVED, PackageRules, Verdict
 
 _failures: Final = FailureLog(Logger(), "what an upstream lists is refused, as its metadata cannot be read")
 
@@ -52,6 +53,10 @@ class Listed(Protocol):
         """When it was published, or first seen."""
 
     @property
+    def first_seen(self) -> bool:
+        """Whether it was first seen then, and nothing says when it was published."""
+
+    @property
     def files(self) -> Sequence[ListedFile]:
         """Its files."""
 
@@ -70,6 +75,35 @@ class Declares:
 
     kinds: tuple[str, ...]
     read: Callable[[Mapping[str, bytes]], Mapping[str, Any]]
+
+
+@define(eq=False, slots=False)
+class Stored:
+    """
+    What is known of a version that is stored: of each of its files, and of those ``beside`` them, which go with them.
+
+    ``whole`` makes what is known of all of it, by which it is judged if it has no files.
+    """
+
+    version: Version
+    files: Sequence[tuple[File, Facts]]
+    beside: Sequence[File]
+    whole: Callable[[], Facts]
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of the whole version."""
+        return self.whole()
+
+    def by_digest(self) -> dict[str, Facts]:
+        """What is known of each file, by its sha256."""
+        by_path = {file.path: facts for file, facts in self.files}
+        found = {file.sha256: facts for file, facts in self.files}
+        for each in self.beside:
+            facts = by_path.get(each.path.removesuffix(each.role or ""))
+            if facts is not None:
+                found[each.sha256] = evolve(facts, digests=facts.digests | digests_of(each.digests, each.sha256))
+        return found
 
 
 @frozen(eq=False)
@@ -96,6 +130,45 @@ class Judge:
 
     def of_entry(self, entry: Listed, route: str) -> Verdict:
         """The verdict on what an upstream lists."""
+        return self.decide(self.facts_of_entry(entry, route))
+
+    def of_kept(self, reader: Reader, file: File) -> Verdict:
+        """The verdict on a file that is stored."""
+        return self.decide(self.facts_of_kept(reader, file))
+
+    def hidden_files(self, reader: Reader, package_id: int) -> tuple[dict[str, Verdict], dict[str, Verdict]]:
+        """What a stored package has that is not served: versions by text, and files by path."""
+        hidden_versions: dict[str, Verdict] = {}
+        hidden_files: dict[str, Verdict] = {}
+        gil = GilReleaser()
+        for stored in self.stored(reader, package_id):
+            verdicts = {file.path: self.decide(facts) for file, facts in stored.files}
+            hidden_files |= {path: each for path, each in verdicts.items() if not each.served}
+            verdict = self._of_version(stored, list(verdicts.values()))
+            if not verdict.served:
+                hidden_versions[stored.version.text] = verdict
+            gil.release_if_due()
+        return hidden_versions, hidden_files
+
+    def of_version(self, reader: Reader, package_id: int, text: str) -> Verdict:
+        """The verdict on a stored version, by its text."""
+        for stored in self.stored(reader, package_id):
+            if stored.version.text == text:
+                return self._of_version(stored, [self.decide(facts) for _, facts in stored.files])
+        return SERVED
+
+    def _of_version(self, stored: Stored, verdicts: Sequence[Verdict]) -> Verdict:
+        """A version is not served if it has files and none of them is."""
+        if not verdicts:
+            return self.decide(stored.facts)
+        return next((each for each in verdicts if each.served), verdicts[0])
+
+    def decide(self, facts: Facts, at_ms: int | None = None) -> Verdict:
+        """The verdict over what is known, now or at another time."""
+        return self.rules.decide(facts, self.now_ms if at_ms is None else at_ms)
+
+    def facts_of_entry(self, entry: Listed, route: str) -> Facts:
+        """What is known of what an upstream lists."""
         meta: Mapping[str, Any] = {}
         unreadable = False
         if self.declares is not None:
@@ -107,73 +180,68 @@ class Judge:
                 _failures.failed(error, reason=reason)
         digests = frozenset[str]().union(*(digests_of(each.digests) for each in entry.files))
         paths = [each.path for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
-        facts = Facts(
-            package=self.rules.package,
-            versions=(entry.version,) if entry.version else (),
-            published_ms=entry.published_ms,
-            source=CACHED,
-            route=route,
-            digests=digests,
-            unreadable=unreadable,
-            **declared(self.format, meta, paths),
+        return self._with_advisories(
+            Facts(
+                package=self.rules.package,
+                versions=(entry.version,) if entry.version else (),
+                published_ms=entry.published_ms,
+                first_seen=entry.first_seen,
+                source=CACHED,
+                route=route,
+                digests=digests,
+                unreadable=unreadable,
+                **declared(self.format, meta, paths),
+            )
         )
-        return self._decide(facts)
 
-    def of_kept(self, reader: Reader, file: File) -> Verdict:
-        """The verdict on a file that is stored."""
+    def facts_of_kept(self, reader: Reader, file: File) -> Facts:
+        """What is known of a file that is stored."""
         main = file
         if file.role is not None:  # it is as old as the file that it belongs to, and goes with that
             path = file.path.removesuffix(file.role)
             main = files.find_file(reader, file.repository_id, path) or evolve(file, path=path)
         found = [] if main.version_id is None else versions.versions_by_id(reader, [main.version_id])
-        if found:
-            facts = facts_of_version(self.format, self.member, self.rules.package, found[0], [main])
-        else:
-            facts = self._of_no_version(main)
-        return self._decide(evolve(facts, digests=facts.digests | digests_of(file.digests, file.sha256)))
+        return self._facts_of_file(found[0], main, file) if found else self._facts_of_no_version(main, file)
 
-    def _of_no_version(self, file: File) -> Facts:
-        origin = file.origin
-        cached = self.member.type is RepositoryType.PROXY
+    def stored(self, reader: Reader, package_id: int) -> Iterator[Stored]:
+        """What is known of all versions of a package that is stored, in their order, and of their files."""
+        by_version: dict[int, list[File]] = {}
+        for each in files.files_of_package(reader, package_id):
+            if each.version_id is not None:
+                by_version.setdefault(each.version_id, []).append(each)
+        for version in versions.list_versions(reader, package_id):
+            found = by_version.get(version.id, ())
+            main = [(each, self._facts_of_file(version, each, each)) for each in found if each.role is None]
+            yield Stored(
+                version, main, [each for each in found if each.role], partial(self._facts_of_version, version, found)
+            )
+
+    def _facts_of_version(self, version: Version, found: Sequence[File]) -> Facts:
+        about = [evolve(each, path=each.path.removesuffix(each.role or "")) for each in found]
+        return self._with_advisories(facts_of_version(self.format, self.member, self.rules.package, version, about))
+
+    def _facts_of_file(self, version: Version, main: File, file: File) -> Facts:
+        """Those of a file of a version. What goes with another file (``main``) is as old as that, and judged as it."""
+        facts = facts_of_version(self.format, self.member, self.rules.package, version, [main])
+        hosted = self.member.type is RepositoryType.HOSTED
+        return self._with_advisories(
+            evolve(
+                facts,
+                digests=facts.digests | digests_of(file.digests, file.sha256),
+                added_ms=to_ms(main.created_at) if hosted else None,
+            )
+        )
+
+    def _facts_of_no_version(self, main: File, file: File) -> Facts:
+        origin = main.origin
         return Facts(
             package=self.rules.package,
             published_ms=origin.published_ms if origin is not None else None,
-            source=CACHED if cached else HOSTED,
+            first_seen=origin is not None and origin.first_seen,
+            source=CACHED if self.member.type is RepositoryType.PROXY else HOSTED,
             route="" if origin is None else origin.route,
-            digests=digests_of(file.digests, file.sha256),
+            digests=digests_of(main.digests, main.sha256) | digests_of(file.digests, file.sha256),
         )
 
-    def hidden_files(self, reader: Reader, package_id: int) -> tuple[dict[str, Verdict], dict[str, Verdict]]:
-        """
-        What a stored package has that is not served: versions by text, and files by path.
-
-        A version is not served if it has files and none of them is.
-        """
-        hidden_versions: dict[str, Verdict] = {}
-        hidden_files: dict[str, Verdict] = {}
-        rules, hosted, gil = self.rules, self.member.type is RepositoryType.HOSTED, GilReleaser()
-        for version, stored, facts in stored_facts(
-            reader, self.format, self.member, rules.package, package_id, rules, complete=self.complete
-        ):
-            gil.release_if_due()
-            main = [each for each in stored if each.role is None]
-            verdicts = {
-                each.path: rules.decide(
-                    evolve(
-                        facts_of_version(self.format, self.member, rules.package, version, [each]),
-                        advisories=facts.advisories,
-                        added_ms=to_ms(each.created_at) if hosted else None,
-                    ),
-                    self.now_ms,
-                )
-                for each in main
-            }
-            hidden_files |= {path: each for path, each in verdicts.items() if not each.served}
-            if verdicts and not any(each.served for each in verdicts.values()):
-                hidden_versions[version.text] = next(iter(verdicts.values()))
-            elif not verdicts and not (verdict := rules.decide(facts, self.now_ms)).served:
-                hidden_versions[version.text] = verdict
-        return hidden_versions, hidden_files
-
-    def _decide(self, facts: Facts) -> Verdict:
-        return self.rules.decide(with_advisories(facts, self.format, self.known, complete=self.complete), self.now_ms)
+    def _with_advisories(self, facts: Facts) -> Facts:
+        return with_advisories(facts, self.format, self.known, complete=self.complete)

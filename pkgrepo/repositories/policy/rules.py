@@ -12,8 +12,20 @@ only ``warn``               none, or approved                         it is serv
 none                        none, or approved                         it is served
 ==========================  ========================================  ===============================================
 
-A rule matches if all of its conditions are met, none of its exemptions is, and it has not ended. A condition of which
-nothing is known is met if the rule says so by ``missing``: by default that of the age is, and others are not.
+A rule matches if all of its conditions are met, none of its exemptions is, and it has not ended. What a condition asks
+for has one of three states:
+
+==========================  ===========================================================================================
+state                       the condition
+==========================  ===========================================================================================
+known                       is met or not
+not known                   is met if the rule says so by ``missing``. Of a rule that says nothing, which is of an
+                            earlier release, that of the age is, and others are not
+the format has no such      is not met: labels of what is no image, advisories of a format without a database; a rule
+thing                       of a repository with such a condition is not accepted
+==========================  ===========================================================================================
+
+What the file tells and was not read for a list (``Facts.unread``) is decided when the file is asked for.
 """
 
 from __future__ import annotations
@@ -27,10 +39,11 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.model import DatedView
+from pkgrepo.repositories.version_ranges import WILD
 from pkgrepo.storage.catalog.server.judged import Judged
 
-from .conditions import DAY_MS, CompiledRule, Datum, Facts, LaterRule, Placed
-from .schema import WILD, Order, PolicyRule
+from .conditions import DAY_MS, DECLARED, CompiledRule, Facts, LaterRule, Match, Placed
+from .schema import Datum, Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
 MOST_VERSIONS: Final = 20_000  # that are known to be hidden or not, by one rule
@@ -51,8 +64,8 @@ class Verdict:
 
     ``by`` is the rule that refuses it, None if it is served. It ``waits`` if an admin may approve it. ``missing`` names
     the data that are not known and by which the rule decided. ``opens_ms`` is when it will be served without any
-    change: None for never, and if it is served. ``warned`` are the rules that count it. ``version`` is what it is
-    called.
+    change: None for never, and if it is served. ``warned`` are the rules that count it. ``passed`` are those that did
+    not refuse or count it since data are not known, with these. ``version`` is what it is called.
     """
 
     by: Placed | None = None
@@ -61,6 +74,7 @@ class Verdict:
     missing: str = ""
     opens_ms: int | None = None
     warned: tuple[Placed, ...] = ()
+    passed: tuple[tuple[Placed, str], ...] = ()
     version: str = ""
 
     @property
@@ -90,31 +104,37 @@ class PackageRules:
     def decide(self, facts: Facts, now_ms: int) -> Verdict:
         """What they say, see the table above."""
         warned: list[Placed] = []
-        refusing: list[tuple[CompiledRule, str, int | None]] = []
+        passed: list[tuple[Placed, str]] = []
+        refusing: list[tuple[CompiledRule, Match]] = []
         for rule in self.rules:
-            matched, missing, opens_ms = rule.matches(facts, now_ms)
-            if matched and rule.action == "warn":
+            found = rule.matches(facts, now_ms)
+            if found.met and rule.action == "warn":
                 warned.append(rule.placed)
-            elif matched:
-                refusing.append((rule, missing, opens_ms))
+            elif found.met:
+                refusing.append((rule, found))
+            elif found.missing:
+                passed.append((rule.placed, found.missing))
         ruling = next((self.rulings[each] for each in facts.versions if each in self.rulings), None)
         if ruling is not None and ruling.approved:
             refusing = [each for each in refusing if each[0].action != "quarantine"]
         if ruling is not None and not ruling.approved and all(each[0].action != "block" for each in refusing):
             version = facts.versions[0] if facts.versions else ""
             named = PolicyRule(name="quarantine", reason=ruling.reason)
-            return Verdict(by=Placed(named, ""), denied=ruling, warned=tuple(warned), version=version)
+            return Verdict(
+                by=Placed(named, ""), denied=ruling, warned=tuple(warned), passed=tuple(passed), version=version
+            )
         if not refusing:
-            return Verdict(warned=tuple(warned)) if warned else SERVED
-        first, missing, _ = max(refusing, key=_weight)
-        opens = [each[2] for each in refusing]
+            return Verdict(warned=tuple(warned), passed=tuple(passed)) if warned or passed else SERVED
+        first, match = max(refusing, key=_weight)
+        opens = [each.opens_ms for _, each in refusing]
         return Verdict(
             version=facts.versions[0] if facts.versions else "",
             by=first.placed,
             waits=first.action == "quarantine",
-            missing=missing,
+            missing=match.missing,
             opens_ms=None if None in opens else max(each for each in opens if each is not None),
             warned=tuple(warned),
+            passed=tuple(passed),
         )
 
     @cached_property
@@ -131,7 +151,7 @@ class PackageRules:
     @property
     def reads_metadata(self) -> bool:
         """Whether they ask for what only metadata tell."""
-        return bool(self.needs & {"licences", "install_scripts"})
+        return bool(self.needs & DECLARED)
 
     def next_change_ms(self, published: Iterable[int | None], now_ms: int) -> int | None:
         """When time alone changes a verdict next, of things that were published then; None: never."""
@@ -143,10 +163,10 @@ class PackageRules:
         return min((each for each in found if each > now_ms), default=None)
 
 
-def _weight(refusing: tuple[CompiledRule, str, int | None]) -> tuple[bool, bool, int]:
+def _weight(refusing: tuple[CompiledRule, Match]) -> tuple[bool, bool, int]:
     """Blocks come before what an admin may approve; of several the one that holds for longest is named."""
-    rule, _, opens_ms = refusing
-    return rule.action == "block", opens_ms is None, opens_ms or 0
+    rule, match = refusing
+    return rule.action == "block", match.opens_ms is None, match.opens_ms or 0
 
 
 class RuleSet:
@@ -187,7 +207,7 @@ class RuleSet:
     @property
     def reads_metadata(self) -> bool:
         """Whether any rule asks for what only metadata tell."""
-        return any(each.needs & {"licences", "install_scripts"} for each in self.rules)
+        return any(each.needs & DECLARED for each in self.rules)
 
     def rules_about(self, package: str) -> list[CompiledRule]:
         """The rules that may be about some version of a package (a key)."""
@@ -248,7 +268,7 @@ class _ViewRules(RuleSet):
         self._base = base
         self._at_ms = view.at_ms
         placed = Placed(PolicyRule(name=view.text), "", later_ms=view.at_ms)
-        self._later = LaterRule(placed, Order(None))
+        self._later = LaterRule(placed, Order())
 
     @property
     def reads_metadata(self) -> bool:
@@ -335,5 +355,5 @@ class NamedRules:
             if len(self._known) >= MOST_VERSIONS:
                 self._known.clear()
             facts = Facts(package=package, versions=(version,), source=self._source, route=route)
-            known = self._known[key] = rule.matches(facts, self._now_ms)[0]
+            known = self._known[key] = rule.matches(facts, self._now_ms).met
         return known

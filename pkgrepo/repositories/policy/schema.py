@@ -7,10 +7,10 @@ All conditions of a rule have to be met. ``check_rules`` checks what the types o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from attrs import frozen
@@ -19,17 +19,25 @@ from msgspec import Meta
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.model.structs import meaning
-from pkgrepo.repositories.version_ranges import Sort, is_range, range_test
+from pkgrepo.repositories.version_ranges import NO_VERSIONS, WILD, Ranges
 
 MOST_RULES: Final = 200  # of a repository, or of the server
 MOST_PATTERNS: Final = 1000  # of one rule
 MOST_LABELS: Final = 50  # of one rule
-ALTERNATIVE: Final = "||"
-WILD: Final = frozenset("*?[")  # in a pattern of names
 DIGEST: Final = re.compile(r"[a-z0-9]{2,32}:[0-9a-f]{32,128}")
 NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id of an advisory, such as CVE-2024-1
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
+
+Datum = Literal["age", "licences", "advisories", "install_scripts", "labels", "digests"]
+# What may not be known of a version. Digests are: what no document announces is read from the file before it is sent.
+MISSABLE: Final[frozenset[Datum]] = frozenset({"age", "licences", "advisories", "install_scripts", "labels"})
+_NEVER: Final[Mapping[Datum, str]] = {
+    "licences": "images declare no licence; a label may name one",
+    "advisories": "no database of vulnerabilities has records of what this format has",
+    "install_scripts": "of no package of this format it is known whether it runs a program when it is installed",
+    "labels": "only images have labels",
+}
 
 Action = Literal["block", "quarantine", "warn"]
 Missing = Literal["block", "allow"]
@@ -46,8 +54,9 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
     versions: Annotated[
         Versions,
         meaning(
-            "Versions: a range in the order of the format (>=1.3,<1.4), a version or a pattern (1.*), several with || "
-            "between them. Of an image these are patterns of tags, or a range in the order of their numbers."
+            "Versions: a range as clients of the format write it (>=1.3,<1.4, ^1.3, ~=1.3, [1.3,1.4)), a version with "
+            "all of its builds, or a pattern (1.*), several with || between them. Of an image these are patterns of "
+            "tags, or a range in the order of their numbers."
         ),
     ] = ""
     digests: Annotated[
@@ -90,7 +99,8 @@ class PolicyRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_d
         Missing | None,
         meaning(
             "What a condition means of which nothing is known, such as a licence that is not declared: block, as if "
-            "it were met, or allow. By default block for the age, and allow for all others."
+            "it were met, or allow. A rule that is written without it gets block, if it has such a condition; one that "
+            "an earlier release has stored without it means block for the age, and allow for all others."
         ),
     ] = None
 
@@ -101,20 +111,26 @@ Rules = Annotated[list[PolicyRule], Meta(max_length=MOST_RULES)]
 @frozen
 class Order:
     """
-    What rules need of a format: the order of its versions (None: it has none), and how names are compared.
+    What rules need of a format: how its versions are written, and how names are compared.
 
     With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``. ``is_name``
-    tells whether a package can be called so.
+    tells whether a package can be called so. ``tells`` are the data that the format can have at all.
     """
 
-    sort: Sort | None
+    ranges: Ranges = NO_VERSIONS
     folds: bool = False
     tags: bool = False
     is_name: Callable[[str], bool] = lambda _: True
+    tells: frozenset[Datum] = MISSABLE | {"digests"}
+    name: str = ""
 
     @classmethod
-    def of(cls, sort: Sort | None, package_key: Callable[[str], str], *, tags: bool = False) -> Order:
-        """That of a format, whose ``package_key`` makes the key of a name, or raises ``Invalid``."""
+    def of(cls, ranges: Ranges, package_key: Callable[[str], str], **more: Any) -> Order:
+        """
+        That of a format, whose ``package_key`` makes the key of a name, or raises ``Invalid``.
+
+        ``more`` are further fields.
+        """
 
         def is_name(name: str) -> bool:
             with suppress(Invalid):
@@ -122,9 +138,10 @@ class Order:
             return name != name.lower() and is_name(name.lower())
 
         try:
-            return cls(sort, package_key("a_b") == package_key("a-b"), tags, is_name)
+            folds = package_key("a_b") == package_key("a-b")
         except Invalid:
-            return cls(sort, tags=tags, is_name=is_name)
+            folds = False
+        return cls(ranges, folds, is_name=is_name, **more)
 
     def folded(self, name: str) -> str:
         """A name, or a pattern of names, as it is compared."""
@@ -135,6 +152,34 @@ class ServingPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The part of every policy that says what is served."""
 
     rules: Annotated[Rules, meaning("What is blocked, held in quarantine or counted; see Rules in the book.")] = []
+
+
+def needs_of(match: RuleMatch) -> frozenset[Datum]:
+    """What the conditions of a rule ask for beside names, versions and sources."""
+    asked: dict[Datum, bool] = {
+        "age": match.age_days is not None,
+        "licences": bool(match.licences),
+        "advisories": bool(match.advisories),
+        "install_scripts": match.install_scripts is not None,
+        "labels": bool(match.labels),
+        "digests": bool(match.digests),
+    }
+    return frozenset(name for name, wanted in asked.items() if wanted)
+
+
+def stamped(rules: Sequence[PolicyRule], stored: Sequence[PolicyRule]) -> list[PolicyRule]:
+    """
+    The rules as they are stored: a new one without ``missing`` refuses what it cannot know.
+
+    One of the ``stored`` rules that says nothing of that keeps its meaning, also with another reason, end or action.
+    """
+    silent = {each.name: each.match for each in stored if each.missing is None}
+    return [
+        msgspec.structs.replace(each, missing="block")
+        if each.missing is None and needs_of(each.match) & MISSABLE and silent.get(each.name) != each.match
+        else each
+        for each in rules
+    ]
 
 
 def until_ms(rule: PolicyRule) -> int | None:
@@ -153,7 +198,8 @@ def check_rules(
 
     Those may be of an earlier release that took them: they must not stand in the way of others.
 
-    :raises Invalid: two have one name, a digest is none, or a condition means something in no format; with the pointer
+    :raises Invalid: two have one name, a digest is none, or a condition means something in no format, or can never be
+        met in any; with the pointer
     """
     names: set[str] = set()
     for index, rule in enumerate(rules):
@@ -162,7 +208,7 @@ def check_rules(
             raise Invalid(f"another rule has the name {rule.name!r}", f"{place}/name")
         names.add(rule.name.casefold())
         if rule not in stored:
-            _check_match(rule.match, orders, f"{place}/match")
+            _check_rule(rule, orders, place)
 
 
 def find_faults(rules: Sequence[PolicyRule], orders: Sequence[Order]) -> list[str]:
@@ -170,10 +216,37 @@ def find_faults(rules: Sequence[PolicyRule], orders: Sequence[Order]) -> list[st
     faults = []
     for rule in rules:
         try:
-            _check_match(rule.match, orders, "")
+            _check_rule(rule, orders, "")
         except Invalid as error:
             faults.append(f"the rule {rule.name!r} would be refused now: {error.message}; change or remove it")
     return faults
+
+
+def formats_of(rule: PolicyRule, orders: Sequence[Order]) -> list[str]:
+    """The names of the formats in which all that a rule says means something."""
+    found = []
+    for each in orders:
+        with suppress(Invalid):
+            _check_rule(rule, [each], "")
+            found.append(each.name)
+    return found
+
+
+def version_of(exempt: str) -> tuple[str, str]:
+    """The pattern of names of an exemption, and what it says of versions; empty for all of them."""
+    name, sign, version = exempt.rpartition("@")
+    return (name, version) if sign and name else (exempt, "")
+
+
+def check_exempt(exempt: Sequence[str], orders: Sequence[Order], pointer: str) -> None:
+    """:raises Invalid: what an exemption says of versions means something in no format, with the JSON pointer"""
+    for number, each in enumerate(exempt):
+        _check_versions(version_of(each)[1], orders, f"{pointer}/{number}")
+
+
+def _check_rule(rule: PolicyRule, orders: Sequence[Order], place: str) -> None:
+    _check_match(rule.match, orders, f"{place}/match")
+    check_exempt(rule.exempt, orders, f"{place}/exempt")
 
 
 def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
@@ -186,20 +259,18 @@ def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
     wanted = match.advisories
     if wanted and wanted not in (*SEVERITIES, "any") and not NAMED.fullmatch(wanted):
         raise Invalid(f"this is a severity ({', '.join(SEVERITIES)}, any) or an id", f"{place}/advisories")
-    if match.labels and not any(each.tags for each in orders):
-        raise Invalid("only images have labels", f"{place}/labels")
-    for text in match.versions.split(ALTERNATIVE):
-        if not text.strip() and match.versions:
-            raise Invalid("there is nothing on one side of ||", f"{place}/versions")
-        if is_range(text.strip()):
-            _check_range(text.strip(), [each.sort for each in orders], f"{place}/versions")
+    for datum in sorted(needs_of(match)):
+        if not any(datum in each.tells for each in orders):
+            raise Invalid(f"this condition can never be met here: {_NEVER[datum]}", f"{place}/{datum}")
+    _check_versions(match.versions, orders, f"{place}/versions")
 
 
-def _check_range(text: str, sorts: Sequence[Sort | None], pointer: str) -> None:
+def _check_versions(text: str, orders: Sequence[Order], pointer: str) -> None:
+    """Check that a text says in one of the formats which versions are meant."""
     failure: Invalid | None = None
-    for sort in sorts:
+    for each in orders if text else ():
         try:
-            range_test(text, sort, pointer)
+            each.ranges.test(text, pointer)
         except Invalid as error:
             failure = failure or error
         else:

@@ -17,21 +17,24 @@ stays      no rule matches it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import translate
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 import msgspec
 from attrs import frozen
 
+from pkgrepo.errors import Invalid
 from pkgrepo.repositories.configuration import Retention, RetentionKeep, RetentionRule
 from pkgrepo.repositories.format import VersionKinds
-from pkgrepo.repositories.version_ranges import is_range, pattern_test, range_test
+from pkgrepo.repositories.version_ranges import Ranges, is_plain
 
 Action = Literal["trash", "delete", "untag", "evict"]
+_EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 DAY_MS: Final = 24 * 3600 * 1000
 
 
@@ -68,17 +71,25 @@ class Selected:
 
 class Rules:
     """
-    The rules of a repository, ready to decide. ``kinds`` are None for images.
+    The rules of a repository, ready to decide. ``kinds`` are None for images; ``ranges`` are those of the format.
 
     With ``cached`` they are about what a proxy keeps, which is evicted whatever their action is.
 
-    :raises Invalid: a range has a version that is none, with its JSON pointer
+    :raises Invalid: what a rule says of versions cannot be read, with its JSON pointer
     """
 
-    def __init__(self, retention: Retention, kinds: VersionKinds | None, now_ms: int, *, cached: bool = False) -> None:
+    def __init__(
+        self,
+        retention: Retention,
+        kinds: VersionKinds | None,
+        now_ms: int,
+        *,
+        ranges: Ranges,
+        cached: bool = False,
+    ) -> None:
         self.cached = cached
         self.rules = [
-            _Rule(each, kinds, now_ms, cached, f"/retention/rules/{index}/match/versions")
+            _Rule(each, kinds, ranges, now_ms, cached, f"/retention/rules/{index}/match/versions")
             for index, each in enumerate(rules_of(retention))
             if each.enabled and each.match.cached in (None, cached)
         ]
@@ -118,14 +129,20 @@ class Rules:
 
 class _Rule:
     def __init__(
-        self, rule: RetentionRule, kinds: VersionKinds | None, now_ms: int, cached: bool, pointer: str
+        self,
+        rule: RetentionRule,
+        kinds: VersionKinds | None,
+        ranges: Ranges,
+        now_ms: int,
+        cached: bool,
+        pointer: str,
     ) -> None:
         self.name = rule.name
         self.action: Action = rule.action
         self._match, self._keep, self._kinds = rule.match, rule.keep, kinds
         self._packages = _patterns(rule.match.packages)
         self._tags, self._kept_tags = _patterns(rule.match.tags), _patterns(rule.keep.tagged)
-        self._version = _version_test(rule.match.versions, kinds, pointer)
+        self._version = _version_test(rule.match.versions, ranges, pointer)
         keep = rule.keep
         self._newer_ms = None if keep.newer_than_days is None else now_ms - keep.newer_than_days * DAY_MS
         days = keep.downloaded_within_days
@@ -232,15 +249,34 @@ def _patterns(globs: Sequence[str]) -> Callable[[str], object] | None:
     return re.compile("|".join(map(translate, globs))).match if globs else None
 
 
-def _version_test(text: str, kinds: VersionKinds | None, pointer: str) -> Callable[[Unit], object] | None:
-    """A test of the version of a unit: by a regular expression, a range or a pattern. :raises Invalid: it is none"""
+def _is_expression(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] == "/"
+
+
+def _version_test(text: str, ranges: Ranges, pointer: str) -> Callable[[Unit], object] | None:
+    """A test of the version of a unit: by a regular expression, or as a rule of policy. :raises Invalid: it is none"""
     if not text:
         return None
-    if len(text) > 1 and text[0] == text[-1] == "/":
+    if _is_expression(text):
         search = re.compile(text[1:-1]).search
         return lambda unit: search(unit.text)
-    if not is_range(text):
-        matches = pattern_test(text)
-        return lambda unit: matches(unit.text)
-    is_within = range_test(text, None if kinds is None else kinds.sort, pointer)
-    return lambda unit: is_within(unit.text)
+    try:
+        is_meant = ranges.test(text, pointer)
+    except Invalid:
+        if not is_plain(text):
+            raise
+        return lambda unit: unit.text == text  # a rule of the server about versions of another format
+    return lambda unit: is_meant(unit.text)
+
+
+def check_versions(settings: Mapping[str, Any], ranges: Ranges, stored: Mapping[str, Any] = _EMPTY) -> None:
+    """
+    Check what the rules in the settings of a repository say of versions, unless they are in its ``stored`` ones.
+
+    :raises Invalid: it cannot be read, with the JSON pointer
+    """
+    before = (stored.get("retention") or {}).get("rules") or []
+    for index, rule in enumerate((settings.get("retention") or {}).get("rules") or []):
+        text = (rule.get("match") or {}).get("versions") or ""
+        if rule not in before and text and not _is_expression(text):
+            ranges.test(text, f"/retention/rules/{index}/match/versions")

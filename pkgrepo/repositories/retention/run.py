@@ -196,7 +196,8 @@ class RetentionWork(MaintenanceWork):
 
 def rules_for(repository: Repository, retention: Retention, format_: StoredFormat, now_ms: int) -> Rules:
     """The rules of a repository, ready to decide. :raises Invalid: one of them cannot be applied to this format"""
-    return Rules(retention, format_.versions, now_ms, cached=repository.type is RepositoryType.PROXY)
+    cached = repository.type is RepositoryType.PROXY
+    return Rules(retention, format_.versions, now_ms, ranges=format_.ranges, cached=cached)
 
 
 def make_plan(

@@ -229,11 +229,12 @@ CHANNEL = evolve(
 
 # Ruby
 
+BUILT = {GOOD: " []\n", BAD: "\n- ext/extconf.rb\n"}
 GEMS = {
     version: make_gem(
         "evil_tool",
         version,
-        extra=f"licenses:\n- {LICENCES[version]}\n" + ("extensions:\n- ext/extconf.rb\n" if version == BAD else ""),
+        extra=f"licenses:\n- {LICENCES[version]}\nextensions:{BUILT[version]}",
     )
     for version in LICENCES
 }

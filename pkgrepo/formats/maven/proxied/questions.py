@@ -205,7 +205,7 @@ def _entry(kept: _Kept, sort: bytes, key: str, kind: str, body: bytes | None = N
         key=key,
         version=text,
         published_ms=origin.fetched_ms if origin.published_ms is None else origin.published_ms,
-        first_seen=origin.published_ms is None,
+        first_seen=origin.first_seen or origin.published_ms is None,
         fragments={kind: version_fragment(text) if body is None else body},
         files=[],
     )

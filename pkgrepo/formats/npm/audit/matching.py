@@ -19,7 +19,8 @@ from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import AUDIT, AuditLimits
 from pkgrepo.formats.npm.names import is_readable, package_key
 from pkgrepo.model.advisories import Advisory, distinct
-from pkgrepo.repositories.format import Ecosystem, only_key
+from pkgrepo.repositories.format import Ecosystem
+from pkgrepo.repositories.version_ranges import one_build
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 SEVERITIES: Final = ("info", "low", "moderate", "high", "critical")  # that clients know
@@ -33,7 +34,7 @@ def _bound(text: str) -> bytes:
     return semver.parse_version(semver.padded(text)).sort
 
 
-ECOSYSTEM: Final = Ecosystem(name="npm", package_key=package_key, sort=_bound, builds=only_key(_bound))
+ECOSYSTEM: Final = Ecosystem(name="npm", package_key=package_key, sort=_bound, builds=one_build(_bound))
 
 
 def read_bulk(body: bytes, limits: AuditLimits = AUDIT) -> Mapping[str, list[str]]:

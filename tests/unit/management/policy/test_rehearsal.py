@@ -89,11 +89,31 @@ async def test_of_what_is_gone_only_the_names_are_known(stack: Stack) -> None:
     found = await rehearse(stack, {"name": "age", "match": {"age_days": 7}})
     (row,) = found["refused"]
     assert (row["package"], row["version"], row["missing"]) == ("demo", "1.0", "the time of publication")
-    found = await rehearse(stack, {"name": "gpl", "match": {"licences": ["GPL*"]}})
+    licences = {"name": "gpl", "match": {"licences": ["GPL*"]}}
+    found = await rehearse(stack, {**licences, "missing": "allow"})
     assert (found["refused"], found["requests"]) == ([], 1)
-    assert (await rehearse(stack, {"name": "gpl", "match": {"licences": ["GPL*"]}}, repository="main/py"))[
-        "stored"
-    ] == []
+    (rule,) = found["rules"]
+    assert (rule["requests"], rule["passed_requests"], rule["missing_requests"]) == (0, 1, 0)
+    found = await rehearse(stack, licences)  # as it would be stored
+    (rule,) = found["rules"]
+    assert (rule["missing"], rule["requests"], rule["passed_requests"], rule["missing_requests"]) == ("block", 1, 0, 1)
+    assert (await rehearse(stack, licences, repository="main/py"))["stored"] == []
+
+
+async def test_each_file_of_a_version_is_tried_as_it_is_served(stack: Stack) -> None:
+    await stack.add_repository("py")
+    paths = {}
+    for kind in ("wheel", "sdist"):
+        filename = await stack.publish("main/py", "demo", "1.0", sdist=kind == "sdist")
+        paths[kind] = f"/repositories/main/py/demo/1.0/{filename}"
+        assert (await stack.call("GET", paths[kind])).status == 200
+    rule = {"name": "scripts", "match": {"install_scripts": True}}
+    found = await rehearse(stack, rule)
+    sdist = paths["sdist"].rpartition("/")[2]
+    assert [(each["version"], each["file"]) for each in found["stored"]] == [("1.0", sdist)]
+    assert [(each["version"], each["file"], each["requests"]) for each in found["refused"]] == [("1.0", sdist, 1)]
+    await stack.ok("PUT", "/repository/main%2Fpy/config/policy", {"rules": [rule]})
+    assert [(await stack.call("GET", paths[kind])).status for kind in ("wheel", "sdist")] == [200, 403]
 
 
 async def test_advisories_decide_if_they_are_known(make_stack: Any, tmp_path: Path) -> None:

@@ -84,9 +84,13 @@ async def test_a_python_project_of_which_rules_hide_all_is_quarantined_and_says_
 async def test_what_is_not_known_decides_by_the_rule_and_is_named(stack: Stack) -> None:
     await stack.add_repository("py")
     await stack.publish("main/py", "requests", "2.28.1")
-    await set_rule(stack, "py", match={"advisories": "any"})
+    await set_rule(stack, "py", match={"advisories": "any"}, missing="allow")
     assert BAD in await shown(stack, "py/simple/requests/")
-    await set_rule(stack, "py", match={"advisories": "any"}, missing="block")
+    found = await stack.ok("GET", "/explain?repository=main/py&package=requests&version=2.28.1")
+    assert found["version"]["not_known"] == [
+        {"repository": "main/py", "rule": "no", "missing": "whether it has vulnerabilities"}
+    ]
+    await set_rule(stack, "py", match={"advisories": "any"})
     assert BAD not in await shown(stack, "py/simple/requests/")
     found = await stack.ok("GET", "/explain?repository=main/py&package=requests&version=2.28.1")
     assert "whether it has vulnerabilities is not known" in found["sentence"]
@@ -178,9 +182,9 @@ async def test_gems_with_extensions_run_a_program(stack: Stack, extensions: str)
     gem = make_gem("demo", "1.0.0", extra=extensions.rstrip("\n"))
     headers = {"Content-Type": "application/octet-stream"}
     assert (await stack.call("POST", "/repositories/main/gems/api/v1/gems", raw=gem, headers=headers)).status == 200
-    await set_rule(stack, "gems", match={"install_scripts": True})
+    await set_rule(stack, "gems", match={"install_scripts": True}, missing="allow")
     assert ("1.0.0 " not in await shown(stack, "gems/info/demo")) is ("conf" in extensions)
-    await set_rule(stack, "gems", match={"install_scripts": True}, missing="block")
+    await set_rule(stack, "gems", match={"install_scripts": True})
     assert ("1.0.0 " not in await shown(stack, "gems/info/demo")) is ("[]" not in extensions)
 
 
@@ -247,3 +251,78 @@ async def test_a_stored_rule_that_is_refused_now_is_named_and_stops_no_other_cha
     await stack.ok("PUT", path, {"rules": [new]})
     assert (await stack.ok("GET", shown_at))["warnings"] == []
     assert (await stack.api("PUT", path, {"rules": [old, new]})).status == 422
+
+
+MISSING = {"age": {"age_days": 7}, "licences": {"licences": ["GPL-*"]}, "scripts": {"install_scripts": True}}
+
+
+@pytest.mark.parametrize("place", ["repository", "server"])
+async def test_a_new_rule_says_what_missing_data_mean(stack: Stack, place: str) -> None:
+    await stack.add_repository(
+        "py", config={"type": "Hosted", "policy": {"rules": [{"name": "s", "match": {"age_days": 1}}]}}
+    )
+    path, key = "/repository/main%2Fpy/config/policy", "rules"
+    if place == "repository":
+        assert [each["missing"] for each in (await stack.ok("GET", path))[key]] == ["block"]
+    else:
+        path = "/policy/rules"
+    rules = [
+        {"name": "names", "match": {"packages": ["demo"]}},
+        {"name": "digests", "match": {"digests": [f"sha256:{'a' * 64}"]}},
+        *({"name": name, "match": match} for name, match in MISSING.items()),
+        {"name": "lax", "match": {"age_days": 7}, "missing": "allow"},
+    ]
+    await stack.ok("PUT", path, {"rules": rules})
+    stored = (await stack.ok("GET", path))["rules"]
+    assert [each.get("missing") for each in stored] == [None, None, "block", "block", "block", "allow"]
+
+
+async def test_a_stored_rule_that_says_nothing_of_missing_data_keeps_its_meaning(stack: Stack) -> None:
+    await stack.add_repository("py")
+    old = {"name": "old", "match": {"licences": ["GPL-*"]}}
+    core = stack.assembly.core
+    repository = core.registry.find_path("main/py")
+    assert repository is not None
+    await core.catalog.write(
+        repositories.update_repository, repository.id, settings={"policy": {"rules": [old]}}, now_ms=1
+    )
+    path = "/repository/main%2Fpy/config/policy"
+    for changed, missing in (
+        (old, None),
+        ({**old, "reason": "ask us", "action": "warn"}, None),
+        ({**old, "match": {"licences": ["AGPL-*"]}}, "block"),
+    ):
+        await stack.ok("PUT", path, {"rules": [changed]})
+        (found,) = (await stack.ok("GET", path))["rules"]
+        assert found.get("missing") == missing
+
+
+@pytest.mark.parametrize(
+    ("format", "match", "pointer"),
+    [
+        ("docker", {"licences": ["GPL-*"]}, "/rules/0/match/licences"),
+        ("docker", {"advisories": "critical"}, "/rules/0/match/advisories"),
+        ("conda", {"advisories": "critical"}, "/rules/0/match/advisories"),
+        ("maven", {"install_scripts": True}, "/rules/0/match/install_scripts"),
+        ("python", {"labels": {"stage": "dev"}}, "/rules/0/match/labels"),
+        ("python", {"versions": "^1.2"}, "/rules/0/match/versions"),
+    ],
+)
+async def test_a_condition_that_can_never_be_met_is_refused_in_one_repository(
+    stack: Stack, format: str, match: Any, pointer: str
+) -> None:
+    await stack.add_repository("it", format=format)
+    refused = await stack.api("PUT", "/repository/main%2Fit/config/policy", {"rules": [{"name": "no", "match": match}]})
+    assert (refused.status, pointer.encode() in refused.body) == (422, True)
+    found = await stack.ok("PUT", "/policy/rules", {"rules": [{"name": "no", "match": match}]})
+    (where,) = found["formats"]
+    assert where["formats"]
+    assert format not in where["formats"]
+
+
+@pytest.mark.parametrize("exempt", ["demo@^1.2", "demo@>=x"])
+async def test_an_exemption_of_versions_that_cannot_be_read_is_refused(stack: Stack, exempt: str) -> None:
+    await stack.add_repository("py")
+    rule = {"name": "no", "exempt": ["demo", exempt]}
+    refused = await stack.api("PUT", "/repository/main%2Fpy/config/policy", {"rules": [rule]})
+    assert (refused.status, b"/rules/0/exempt/1" in refused.body) == (422, True)

@@ -5,21 +5,19 @@ import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.names import tag_sort
+from pkgrepo.formats.container.format import container
 from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.policy.conditions import DAY_MS, Facts, Placed
+from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.rules import RuleSet, Ruling, Verdict
 from pkgrepo.repositories.policy.schema import Order, PolicyRule, RuleMatch, check_rules
 from pkgrepo.storage.catalog.server.judged import Judged
 
 NPM, PYTHON = npm(), python()
-assert NPM.versions is not None
-assert PYTHON.versions is not None
-ORDER = Order.of(NPM.versions.sort, NPM.package_key)
-PEP = Order.of(PYTHON.versions.sort, PYTHON.package_key)
-IMAGES = Order(tag_sort, tags=True)
+ORDER, PEP = order_of(NPM), order_of(PYTHON)
+IMAGES = order_of(container())
 NOW = 100 * DAY_MS
 SHA = f"sha256:{'a' * 64}"
 SEVERE = Advisory(
@@ -115,7 +113,7 @@ def test_names_are_compared_as_the_format_does() -> None:
 
 def test_a_range_holds_only_where_it_means_something_and_what_is_no_version_is_within() -> None:
     block = {"match": {"versions": ">=1.0"}}
-    assert decide(block, left("no version"), Order(None)).served
+    assert decide(block, left("no version"), Order()).served
     assert not decide(block, left("no version")).served
     assert not decide({"match": {"versions": "v*"}}, Facts(package="app", versions=("v2", SHA)), IMAGES).served
 
@@ -225,18 +223,16 @@ def test_sets_that_decide_alike_have_one_stamp() -> None:
     ids=str,
 )
 def test_rules_that_cannot_be_meant_are_refused(given: list[dict[str, Any]], pointer: str) -> None:
-    assert NPM.versions is not None
     with pytest.raises(Invalid) as refused:
-        check_rules(msgspec.convert(given, list[PolicyRule]), [Order(NPM.versions.sort)], "/rules")
+        check_rules(msgspec.convert(given, list[PolicyRule]), [ORDER], "/rules")
     assert refused.value.pointer == pointer
 
 
 def test_a_range_must_mean_something_in_one_of_the_formats() -> None:
     rules = [msgspec.convert({"name": "a", "match": {"versions": ">=1.0"}}, PolicyRule)]
-    with pytest.raises(Invalid, match="images have no ranges"):
-        check_rules(rules, [Order(None)], "/rules")
-    assert PYTHON.versions is not None
-    check_rules(rules, [Order(None), Order(PYTHON.versions.sort)], "/rules")
+    with pytest.raises(Invalid, match="this format has no versions"):
+        check_rules(rules, [Order()], "/rules")
+    check_rules(rules, [Order(), PEP], "/rules")
     check_rules(rules, [IMAGES], "/rules")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgrepo.formats.container.names import RANGES
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.configuration import Retention, RetentionKeep, RetentionMatch, RetentionRule
 from pkgrepo.repositories.images.manifests import delete_manifest
@@ -20,7 +21,7 @@ EVERYTHING = RetentionRule(name="all")
 def victims(scene: Scene, *rules: RetentionRule, now_ms: int = NOW + 2 * GRACE_MS) -> dict[str, str]:
     """The actions on what the rules take of the image, by digest or tag."""
     package = scene._package()
-    decided = Rules(Retention(rules=list(rules)), None, now_ms)
+    decided = Rules(Retention(rules=list(rules)), None, now_ms, ranges=RANGES)
     some = [PackageName(package.id, package.key, package.name)]
     plan = scene.catalog.peek(plan_images, scene.repository, some, decided, now_ms)
     return {each.key: each.action for each in plan.victims}
