@@ -15,6 +15,7 @@ class Copies(Protocol):
     Brings what a proxy keeps of a package to the state of its upstream.
 
     :raises NotFound: of all methods: the upstream has something else by now; :raises UpstreamFailed: it cannot be had
+    :raises RuleRefused: a rule of the repository refuses all of it
     :raises StorageFull, StorageFailed: it cannot be stored
     """
 

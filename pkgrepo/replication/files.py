@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,7 +16,9 @@ from pkgrepo.model import SYSTEM, File, Package, Repository, Version, VersionSta
 from pkgrepo.proxy.configuration import proxy_config_of, rules_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.resolving.resolver import Resolver
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import (
     EVICTED,
@@ -25,7 +28,10 @@ from pkgrepo.repositories.publish.package_changes import (
     set_version_state,
 )
 from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.storage.catalog.blobs.blobs import REWRITTEN
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
+from pkgrepo.storage.catalog.packages.events import append_event
+from pkgrepo.storage.catalog.packages.files import Tombstone
 from pkgrepo.storage.catalog.packages.pins import pinned_units
 from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.catalog.upstream_documents import documents_of_package
@@ -36,6 +42,7 @@ Fetch = Callable[[Repository, str, str], Awaitable[File]]
 
 LATEST: Final = "latest"  # a tag that moves with every version that is kept
 _STATES: Final = frozenset(VersionState)
+_SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
 @frozen
@@ -70,17 +77,24 @@ class FileCopies:
             key = self._formats[repository.format].version_key(version.version)
         except Invalid:
             return  # no client could ask for it
+        format_ = self._formats[repository.format]
+        public = format_.public_path
         kept: _Kept = await self._catalog.scan(_read_kept, repository.id, package, key)
-        listed = {each.path: each for each in version.files}
-        gone = [path for path, file in kept.files.items() if not _is_there(file, path, listed)]
+        listed = {public(each.path): each for each in version.files}
+        gone = [path for path, file in kept.files.items() if not _is_there(file, public(path), listed)]
         if gone and not self._holds(repository, kept):
-            await self._evict(repository, package, key, gone)
+            other = [path for path in gone if public(path) in listed]
+            await self._evict(repository, package, key, other, burns=False)
+            await self._evict(repository, package, key, [path for path in gone if path not in other], burns=True)
         await self._renew(repository, package, [*listed])
-        missing = [each for each in version.files if each.path not in kept.files or each.path in gone]
-        await self._fetch_all(repository, package, missing, kept.bytes)
-        await self._publisher.change(
-            adopt_facts, repository, package, key, version, self._formats[repository.format].index
-        )
+        present = {public(path) for path in kept.files if path not in gone}
+        missing = {path: each for path, each in listed.items() if path not in present}
+        served = [each for path, each in missing.items() if each.path == path]
+        await self._fetch_all(repository, package, served, kept.bytes)
+        await self._publisher.change(adopt_facts, repository, package, key, version, format_.index)
+        withdrawn = [each for path, each in missing.items() if each.path != path]  # nobody gets its bytes
+        if withdrawn:
+            await self._publisher.change(burn, repository, package, withdrawn)
 
     async def drop(self, repository: Repository, package: str, version: str) -> None:
         """See there."""
@@ -90,7 +104,7 @@ class FileCopies:
             return
         kept: _Kept = await self._catalog.scan(_read_kept, repository.id, package, key)
         if kept.version is not None and not self._holds(repository, kept):
-            await self._evict(repository, package, key, None)
+            await self._evict(repository, package, key, None, burns=True)
         await self._renew(repository, package, [*kept.files])
 
     async def renew(self, repository: Repository, package: str) -> None:
@@ -106,11 +120,20 @@ class FileCopies:
         follows = proxy_config_of(repository).follows
         return follows is not None and follows.wants(f"{package}/{path.rpartition('/')[2]}")
 
-    async def _evict(self, repository: Repository, package: str, key: str, paths: Sequence[str] | None) -> None:
+    async def _evict(
+        self, repository: Repository, package: str, key: str, paths: Sequence[str] | None, *, burns: bool
+    ) -> None:
+        """
+        Remove files of a version, all of them if ``paths`` is None.
+
+        With ``burns`` other content is not published at their paths on the day on which the repository is hosted here.
+        """
+        if paths is not None and not paths:
+            return
         command = partial(remove_files, kind=EVICTED)
         indexer = self._formats[repository.format].index
         with suppress(NotFound):  # it went meanwhile
-            await self._publisher.change(command, repository, package, key, paths, SYSTEM, indexer, False)
+            await self._publisher.change(command, repository, package, key, paths, SYSTEM, indexer, burns)
 
     async def _fetch_all(self, repository: Repository, package: str, missing: Sequence[RemotePath], size: int) -> None:
         """Fetch those files that are wanted, as long as there is room; an error is raised when all were tried."""
@@ -125,7 +148,7 @@ class FileCopies:
                 await self._get(repository, package, each.path, each.digests)
             except UpstreamFailed as error:
                 failure = failure or error
-            except NotFound:  # a rule hides it, or it is gone again: another event says so
+            except (NotFound, RuleRefused):  # a rule hides it here, or it is gone again: another event says so
                 continue
         if failure is not None:
             raise failure
@@ -180,6 +203,34 @@ def _read_kept(r: Reader, repository_id: int, package: str, key: str) -> _Kept:
     pinned = (package, key) in pinned_units(r, repository_id)
     held = {each.path: each for each in files.files_of_version(r, version.id)}
     return _Kept(version, held, pinned=pinned, bytes=size)
+
+
+def burn(
+    tx: Transaction, repository: Repository, package_key: str, withdrawn: Sequence[RemotePath], now_ms: int
+) -> None:
+    """
+    Have no other content at the paths of files that the upstream keeps and gives nobody, once this is hosted here.
+
+    They are those of yanked versions that were never fetched.
+    """
+    new = False
+    for each in withdrawn:
+        sha256 = each.digests.get("sha256", "")
+        if _SHA256.fullmatch(sha256):
+            burned = Tombstone(each.path, package_key, sha256, from_ms(now_ms), SYSTEM.name)
+            new |= files.restore_tombstone(tx, repository.id, burned)
+    if new:
+        append_event(
+            tx,
+            repository_id=repository.id,
+            package_id=None,
+            package_key=package_key,
+            version_key="",
+            kind=REWRITTEN,
+            data={},
+            actor=SYSTEM,
+            now_ms=now_ms,
+        )
 
 
 def adopt_facts(

@@ -45,8 +45,9 @@ from pkgrepo.errors import (
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.storage.catalog.server import replicas
-from pkgrepo.storage.catalog.server.replicas import ALL, FOLLOWING, KEPT, LISTED, NEW, Replica, Task
+from pkgrepo.storage.catalog.server.replicas import ALL, FOLLOWING, KEPT, LISTED, NEW, Backlog, Replica, Task
 from pkgrepo.storage.catalog.upstream_documents import cached_packages
 
 from .copies import Copies
@@ -101,7 +102,7 @@ class Follower:
     _wake: Deferred[None] = field(factory=Deferred, init=False)
     _errors: dict[str, str] = field(factory=dict, init=False)  # by part
     _noted: str = field(default="", init=False)
-    _current: bool = field(default=False, init=False)
+    _caught_up: bool = field(default=False, init=False)  # whether nothing is left to do but what has failed
     _ended: bool = field(default=False, init=False)
 
     def end(self) -> None:
@@ -155,14 +156,15 @@ class Follower:
         if replica is None or replica.walk == NEW:
             await self._begin(FIRST)
             return
-        waiting = await self._catalog.look(replicas.count_tasks, self._repository.id)
+        backlog: Backlog = await self._catalog.look(replicas.backlog_of, self._repository.id)
+        waiting = backlog.tasks - backlog.failed  # those that failed keep nothing else from being done
         if waiting >= MOST_TASKS:
             await deferLater(self._reactor, WAKE_S)
             return
         following = replica.walk == FOLLOWING
         comparing = not following and waiting < FEW_TASKS
         # what is new since the last task ended is looked for before the wait
-        waits = following and not waiting and self._current
+        waits = following and not waiting and self._caught_up
         started_s = self._reactor.seconds()
         try:
             page = await self._source.events(replica.position or BEGIN, wait=waits)
@@ -174,14 +176,14 @@ class Follower:
             await self._take(replica, page)
         if comparing:
             await self._compare(replica)
-        self._current = following and not (page.items or page.left or waiting)
-        await self._note("listening", "", current=self._current)
+        self._caught_up = following and not (page.items or page.left or waiting)
+        await self._note("listening", "", current=self._caught_up and not backlog.failed)
         if page.position != replica.position:
             # whatever it sends, it is not asked without an end
             await deferLater(self._reactor, 0 if page.items else STEADY_S)
         elif waits and self._reactor.seconds() - started_s < WAKE_S:
             await deferLater(self._reactor, IDLE_S)
-        elif not comparing and (waiting or not self._current):
+        elif not comparing and (waiting or not self._caught_up):
             await deferLater(self._reactor, WAKE_S if waiting else STEADY_S)
 
     async def _find(self) -> Replica | None:
@@ -273,7 +275,7 @@ class Follower:
         id_ = self._repository.id
         try:
             await self._apply(task)
-        except NotFound:  # it is gone there by now: an event says so
+        except (NotFound, RuleRefused):  # it is gone there by now, and an event says so; or a rule refuses it here
             await self._catalog.write(replicas.end_task, id_, task)
         except GENERAL:
             raise
@@ -321,7 +323,7 @@ class Follower:
         for each in sorted(kept | there if self._source.followed.files else kept):
             try:
                 await self._apply_version(package, each)
-            except NotFound:
+            except (NotFound, RuleRefused):
                 continue
             except GENERAL:
                 raise

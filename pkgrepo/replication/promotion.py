@@ -17,7 +17,7 @@ from attrs import Factory, define
 
 from pkgrepo.errors import BlobMissing, Conflict
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import Actor, Repository, RepositoryType
+from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType
 from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.documents.held import Held
 from pkgrepo.proxy.parts.file import PartsFile
@@ -25,9 +25,10 @@ from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
-from pkgrepo.repositories.publish.package_changes import bump_package_serial
+from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.storage.catalog.blobs.blobs import REWRITTEN
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.events import append_repository_event
@@ -163,6 +164,7 @@ def make_own(
         if fetched:
             package = bump_package_serial(tx, repository, package, now_ms)
             indexer(PackageIndex(tx, package, now_ms), Change(version=version))
+            append_package_event(tx, package, REWRITTEN, {}, SYSTEM, now_ms, version=version)
 
 
 def promote(

@@ -150,6 +150,8 @@ class StoredFormat:
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
+    ``public_path`` is the path at which a file is served while its version is not yanked; it may have another one then.
+
     ``accepts`` tells whether a dependency, as it is written, accepts a version; None if it does not say so. ``ranges``
     is how people write which versions, or tags of images, rules are about.
 
@@ -177,6 +179,7 @@ class StoredFormat:
     single_file: bool = False
     purls: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Sequence[str]] | None = None
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
+    public_path: Callable[[str], str] = lambda path: path
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ranges: Ranges = NO_VERSIONS
     ecosystem: Ecosystem | None = None

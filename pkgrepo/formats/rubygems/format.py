@@ -51,6 +51,7 @@ def ruby() -> Format:
         accepts=accepts,
         ranges=RANGES,
         ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),
+        public_path=paths.public_path,
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path == GEM_EXCHANGE,

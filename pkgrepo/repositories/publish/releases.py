@@ -25,7 +25,7 @@ from attrs import Factory, define, evolve, field, frozen
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, Version
+from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, RepositoryType, Version
 from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, text_index, versions
@@ -202,9 +202,11 @@ def _plan(tx: Transaction, repository: Repository, releases: Sequence[Release], 
     before = release_batches.find_files(tx, repository.id, dict.fromkeys([*(each.path for each in new), *obsolete]))
     free = [each.path for each in new if each.path not in before]
     burned = release_batches.paths_with_tombstones(tx, repository.id, free)
+    # of a proxy they count once it is a hosted repository: until then its upstream decides
+    refused = set[str]() if repository.type is RepositoryType.PROXY else burned
     if repository.stage is not None:
         _check_target(tx, repository.authority, releases)
-    plans = [_plan_release(release, claimed, before, burned) for release in releases]
+    plans = [_plan_release(release, claimed, before, refused) for release in releases]
     reused = {each.path for plan in plans for each in plan.added if each.path in burned}
     release_batches.remove_tombstones(tx, repository.id, reused)
     return plans

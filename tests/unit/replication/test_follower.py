@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,10 +12,15 @@ from attrs import Factory, define
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.errors import UpstreamFailed, UpstreamUnavailable
+from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMisconfigured, UpstreamUnavailable
 from pkgrepo.model import Repository
-from pkgrepo.replication.follower import Follower
-from pkgrepo.replication.source import RemoteVersion
+from pkgrepo.replication.follower import FIRST_PAUSE_S, MOST_TASKS, REFUSED_PAUSE_S, Follower
+from pkgrepo.replication.source import Page, RemoteVersion
+from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.storage.catalog.server import replicas
+from pkgrepo.storage.catalog.server.replicas import ALL, FOLLOWING, LISTED
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import add_repository
 from tests.support.upstreams.server import ScriptedUpstream
 from tests.unit.replication.test_source import make_source
 
@@ -98,3 +103,131 @@ async def test_a_follower_ends_while_it_connects() -> None:
     follower.end()
     running.cancel()
     assert running.called, "it goes on for ever, and the server does not stop"
+
+
+async def test_tasks_that_failed_keep_neither_events_nor_the_comparison_from_going_on() -> None:
+    catalog, reactor = MemoryCatalog(), Clock()
+    repository = catalog.do(add_repository)
+
+    class Events:
+        """A repository of which nothing new happens, and whose list of packages has one more."""
+
+        name = "there main/a"
+        followed = SimpleNamespace(files=("*",))
+
+        def __init__(self) -> None:
+            self.waits: list[bool] = []
+
+        async def events(self, position: str, *, wait: bool) -> Page:
+            self.waits.append(wait)
+            return Page((), position, 0)
+
+        async def packages(self, cursor: str) -> tuple[list[str], str | None]:
+            return ["good"], None
+
+    source: Any = Events()
+    catalog.do(replicas.begin_comparison, repository.id, source.name, "evt_1_1", "", 1)
+    catalog.do(replicas.walk_on, repository.id, LISTED, "", [(f"bad{each}", ALL) for each in range(MOST_TASKS)], 1)
+    for task in catalog.peek(replicas.due_tasks, repository.id, 1, MOST_TASKS):
+        catalog.do(replicas.fail_task, repository.id, task, "another digest", 10**15)
+
+    follower = make_follower(catalog, source, Noting(), reactor, repository)
+
+    async def listen() -> None:
+        step = Deferred.fromCoroutine(follower._listen())
+        while not step.called:
+            reactor.advance(1)
+        await step
+
+    await listen()
+    assert catalog.peek(replicas.find_replica, repository.id).walk == FOLLOWING
+    (task,) = catalog.peek(replicas.due_tasks, repository.id, 2, 10)
+    assert task.package_key == "good"
+    catalog.do(replicas.end_task, repository.id, task)
+    await listen()
+    assert catalog.peek(replicas.find_replica, repository.id).current_at is None, "some of it is not here"
+    await listen()
+    assert source.waits == [False, False, True], "it asks again and again"
+
+
+def make_follower(catalog: Any, source: Any, copies: Any, reactor: Clock, repository: Any = HERE) -> Follower:
+    async def nothing() -> None:
+        pass
+
+    return Follower(
+        repository=repository,
+        source=source,
+        copies=copies,
+        package_key=str,
+        catalog=catalog,
+        clock=cast("Any", SimpleNamespace(now_ms=lambda: 2)),
+        reactor=reactor,
+        settle=nothing,
+        mark_old=cast("Any", None),
+        jitter=lambda: 0.5,
+    )
+
+
+async def test_no_events_are_read_while_too_many_tasks_wait() -> None:
+    catalog, reactor = MemoryCatalog(), Clock()
+    repository = catalog.do(add_repository)
+    source: Any = SimpleNamespace(name="there main/a")  # any question fails
+    catalog.do(replicas.begin_comparison, repository.id, source.name, "evt_1_1", "", 1)
+    catalog.do(replicas.walk_on, repository.id, FOLLOWING, "", [(f"p{each}", ALL) for each in range(MOST_TASKS)], 1)
+    step = Deferred.fromCoroutine(make_follower(catalog, source, Noting(), reactor, repository)._listen())
+    assert not step.called
+    reactor.advance(1)
+    await step
+
+
+@pytest.mark.parametrize(
+    ("error", "least_s"),
+    [(UpstreamUnavailable("there", "away"), FIRST_PAUSE_S), (UpstreamMisconfigured("there", "401"), REFUSED_PAUSE_S)],
+)
+async def test_wrong_credentials_are_not_tried_again_soon(error: Exception, least_s: float) -> None:
+    catalog, reactor = MemoryCatalog(), Clock()
+    source: Any = SimpleNamespace(name="there main/a")
+    follower, tried = make_follower(catalog, source, Noting(), reactor), []
+
+    async def step() -> None:
+        tried.append(reactor.seconds())
+        if len(tried) == 2:
+            follower.end()
+        raise error
+
+    running = Deferred.fromCoroutine(follower._forever("working", step))
+    reactor.advance(least_s - 0.1)
+    assert len(tried) == 1
+    reactor.advance(0.2)
+    assert len(tried) == 2
+    await running
+
+
+async def test_a_version_that_is_gone_or_refused_keeps_no_other_of_its_package_from_being_compared() -> None:
+    class Comparing(Noting):
+        async def kept(self, repository: Repository, package: str) -> Sequence[str]:
+            return ["1.0", "1.1", "2.0", "3.0"]
+
+        async def keep(self, repository: Repository, package: str, version: RemoteVersion) -> None:
+            self.dropped.append(version.version)
+            if version.version == "1.0":
+                raise NotFound("version", "1.0")
+            if version.version == "1.1":
+                raise RuleRefused("demo", "here", "somebody", cast("Any", None))
+            if version.version == "2.0":
+                raise UpstreamFailed("there", "another digest")
+
+    class Listing:
+        name, followed = "there main/a", SimpleNamespace(files=())
+
+        async def versions(self, package: str) -> AsyncIterator[list[str]]:
+            yield ["1.0", "1.1", "2.0", "3.0"]
+
+        async def version(self, package: str, version: str) -> RemoteVersion:
+            return RemoteVersion(version, [])
+
+    copies = Comparing()
+    follower = make_follower(MemoryCatalog(), cast("Any", Listing()), copies, Clock())
+    with pytest.raises(UpstreamFailed, match="another digest"):
+        await follower._apply_all("demo")
+    assert copies.dropped == ["1.0", "1.1", "2.0", "3.0"]

@@ -60,13 +60,14 @@ async def test_events_name_what_they_are_about(server: ScriptedUpstream, source:
         event("package.published", package="demo", version="1.0", files=[{"path": "x"}]),
         event("package.changed", package="demo"),
         event("package.deleted", package="gone"),
+        event("package.restored", package="back"),
         event("tag.updated", package="demo", version="1.0", tags=["latest"]),
         event("repository.updated", name="b"),
     ]
     server.serve(EVENTS, page(*events, left="3"))
     found = await source.events("evt_1_1", wait=True)
     assert (found.position, found.left) == ("evt_7_1a", 3)
-    assert list(found.items) == [("demo", "1.0"), ("demo", ""), ("gone", "*"), ("demo", "1.0")]
+    assert list(found.items) == [("demo", "1.0"), ("demo", ""), ("gone", "*"), ("back", "*"), ("demo", "1.0")]
     query = server.exchanges[-1].request.query
     assert (query["repository"], query["after"], query["wait"]) == ("main/b", "evt_1_1", "1")
     assert server.exchanges[-1].request.fields["authorization"] == "Basic c2VjcmV0"

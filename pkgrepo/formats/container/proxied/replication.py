@@ -18,6 +18,7 @@ from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.proxy.configuration import proxy_config_of, rules_of
 from pkgrepo.replication.source import RemoteVersion
 from pkgrepo.repositories.images.cached import drop_tag, evict_manifest
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.images.manifests import has_manifest, is_listed
 from pkgrepo.storage.catalog.packages.packages import find_package
@@ -68,10 +69,11 @@ class ImageCopies:
             digest = find_digest(each.path.rpartition("/")[2])
             if digest is None:
                 continue
-            if MANIFESTS in each.path:
-                await self._images.manifests.ensure(target, str(digest))
-            elif BLOBS in each.path:
-                await self._images.blobs.keep(repository, package, digest)
+            with suppress(RuleRefused):  # of this one alone
+                if MANIFESTS in each.path:
+                    await self._images.manifests.ensure(target, str(digest))
+                elif BLOBS in each.path:
+                    await self._images.blobs.keep(repository, package, digest)
 
     async def drop(self, repository: Repository, package: str, version: str) -> None:
         """See there. A manifest that an index lists stays as long as that."""

@@ -26,7 +26,7 @@ from attrs import evolve
 
 from pkgrepo.errors import Conflict
 from pkgrepo.interfaces import Reader, Row, Transaction, Value
-from pkgrepo.model import BlobInfo
+from pkgrepo.model import SYSTEM, BlobInfo
 from pkgrepo.storage.catalog.rows import (
     batches,
     column,
@@ -37,11 +37,15 @@ from pkgrepo.storage.catalog.rows import (
     number,
     only_row,
     placeholders,
+    put,
     rows,
     scalar,
 )
 
 TOUCH_MS = 600_000  # minimum time between two writes of touched_at to one row
+
+# The kind of events that tell the readable layout alone: what it shows was written anew, and nothing that clients see.
+REWRITTEN = "rewritten"
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -103,12 +107,15 @@ def claim_blobs(tx: Transaction, storage_id: int, infos: Sequence[BlobInfo], now
             else:
                 if others != known:
                     _set_digests(tx, storage_id, key, others, now_ms)
+                    _tell_layouts(tx, storage_id, [key], now_ms, moved=False)
                 elif touched_ms < now_ms - TOUCH_MS:
                     touched.append(key)
                 held = BlobInfo(info.sha256, size, locator, digests)
                 info = info if held == info else held
             claimed[info.sha256] = info
         _put(tx, storage_id, added, now_ms)
+        replaced = [key for key in some if found.get(key, _ABSENT)[3] == "suspect"]
+        _tell_layouts(tx, storage_id, replaced, now_ms, moved=True)
         _touch(tx, storage_id, touched, now_ms)
     return [claimed[info.sha256] for info in infos]
 
@@ -306,6 +313,62 @@ def _set_digests(tx: Transaction, storage_id: int, key: bytes, others: Mapping[s
         "UPDATE blob SET touched_at = ?, digests = ? WHERE storage_id = ? AND sha256 = ?",
         (now_ms, dump(others), storage_id, key),
     )
+
+
+def _tell_layouts(tx: Transaction, storage_id: int, keys: Sequence[bytes], now_ms: int, *, moved: bool) -> None:
+    """
+    Have the readable layout show again what has some blobs: sidecars name their digests and locators.
+
+    Images, which have none of the digests, only if the blobs were ``moved`` to other locators.
+    """
+    if not keys:
+        return
+    marks = placeholders(len(keys))
+    found = tx.all(
+        f"""
+        SELECT DISTINCT f.repository_id, f.package_id, COALESCE(p.key, ''), COALESCE(v.key, ''), v.text, f.path
+        FROM file f LEFT JOIN package p ON p.id = f.package_id LEFT JOIN version v ON v.id = f.version_id
+        WHERE f.storage_id = ? AND f.sha256 IN ({marks})
+        """,
+        (storage_id, *keys),
+    )
+    in_images = []
+    if moved:
+        in_images = tx.all(
+            f"""
+            SELECT DISTINCT p.repository_id, p.id, p.key
+            FROM package p JOIN repository r ON r.id = p.repository_id
+            WHERE r.storage_id = ? AND p.id IN (
+                SELECT package_id FROM package_blob WHERE sha256 IN ({marks})
+                UNION SELECT package_id FROM manifest WHERE sha256 IN ({marks})
+            )
+            """,
+            (storage_id, *keys, *keys),
+        )
+    new = dict.fromkeys((*row, "", "{}") for row in in_images)  # each is compared as a whole
+    new |= dict.fromkeys(
+        (
+            repository_id,
+            package_id,
+            key,
+            version_key,
+            dump({"path": path} if package_id is None else {"version": text or ""}),
+        )
+        for repository_id, package_id, key, version_key, text, path in found
+    )
+    for repository_id, package_id, key, version_key, data in new:
+        put(
+            tx,
+            "event",
+            repository_id=repository_id,
+            package_id=package_id,
+            package_key=key,
+            version_key=version_key,
+            kind=REWRITTEN,
+            data=data,
+            actor=SYSTEM.name,
+            at=now_ms,
+        )
 
 
 def _others(info: BlobInfo) -> dict[str, str]:

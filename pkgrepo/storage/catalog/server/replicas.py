@@ -26,7 +26,7 @@ from attrs import frozen
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.packages.events import append_repository_event
-from pkgrepo.storage.catalog.rows import batches, every, find, number, only_row, placeholders, put, rows
+from pkgrepo.storage.catalog.rows import batches, every, find, only_row, placeholders, put, rows
 
 NEW, KEPT, LISTED, FOLLOWING = "new", "kept", "listed", ""
 ALL: Final = "*"  # as the version of a task: the whole package
@@ -180,11 +180,6 @@ def due_tasks(r: Reader, repository_id: int, now_ms: int, limit: int) -> list[Ta
     """The tasks to do next, those of events before those of a comparison."""
     sql = f"{_TASK} WHERE repository_id = ? AND due_at <= ? ORDER BY compared, due_at LIMIT ?"
     return every(r, _task, sql, (repository_id, now_ms, limit))
-
-
-def count_tasks(r: Reader, repository_id: int) -> int:
-    """The number of tasks."""
-    return number(r, "SELECT COUNT(*) FROM replica_task WHERE repository_id = ?", (repository_id,))
 
 
 def end_task(tx: Transaction, repository_id: int, task: Task) -> None:

@@ -366,3 +366,14 @@ async def test_a_configuration_is_checked_without_keeping_it(
     found = await stack.ok("POST", f"/repository/config/{key}/validate?format=python", value)
     assert [each["pointer"] for each in found["errors"]] == ([] if pointer is None else [pointer])
     assert found["valid"] is (pointer is None)
+
+
+async def test_a_token_for_the_server_alone_does_not_promote_what_it_may_not_read(stack: Stack) -> None:
+    route = {"url": "https://there.example/repositories/main/a", "name": "there"}
+    config = {"type": "Proxy", "proxy": {"routes": [route]}, "replicate": {}}
+    await stack.add_repository("copy", visibility="private", config=config)
+    given = {"name": "server", "scopes": ["system", "api:read", "api:write"]}
+    token = (await stack.ok("POST", "/user/token", given))["token"]
+    place = "/repository/main%2Fcopy/replication/promote?dry_run=true"
+    assert (await stack.api("POST", place, who=token)).status == 404
+    assert (await stack.api("POST", place)).status in (200, 202)

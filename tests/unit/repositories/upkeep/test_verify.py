@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+from attrs import evolve
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.catalog.blobs import blobs
@@ -240,3 +241,22 @@ async def test_users_of_a_blob_are_files_and_images_of_its_storage(world):
     assert world.catalog.peek(blob_references, world.storage.id + 1, digest_of(path), 5) == []
     assert world.catalog.peek(blob_references, world.storage.id, "00" * 32, 5) == []
     assert world.catalog.peek(blobs.count_blobs, world.storage.id) == 1
+
+
+async def test_what_another_publish_adds_to_a_blob_is_shown_beside_what_has_it_already(world):
+    """Its digests, which were not computed for the first; and its new copy, if the first one is lost."""
+    path, _ = await publish(world, "demo")
+    found = world.catalog.peek(blobs.find_blob, world.storage.id, digest_of(path))
+    more = evolve(found, digests={**found.digests, "sha1": "a" * 40})
+    world.catalog.do(blobs.claim_blob, world.storage.id, more, NOW)
+    await world.follow()
+    assert (await world.verify()).problems == []
+    sidecar = world.layout.file("py/demo/1.0/demo-1.0.json").read_text()
+    assert '"sha1"' in sidecar
+
+    locator = f"{found.locator}0"
+    shutil.copy(path, path.with_name(path.name + "0"))
+    world.catalog.do(blobs.mark_suspect, world.storage.id, found.sha256, found.locator)
+    world.catalog.do(blobs.claim_blob, world.storage.id, evolve(found, locator=locator), NOW)
+    await world.follow()
+    assert locator in world.layout.file("py/demo/1.0/demo-1.0.json").read_text()
