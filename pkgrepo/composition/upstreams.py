@@ -132,6 +132,7 @@ class ProxyParts:
             formats=formats,
             orders={name: order_of(each) for name, each in core.formats.items()},
             judges=judges,
+            companions={name: each.companion for name, each in core.formats.items() if each.companion is not None},
             on_held=self.rule_matches.hold,
         )
         self._publisher = core.publisher

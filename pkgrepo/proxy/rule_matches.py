@@ -38,7 +38,8 @@ class RuleMatches(PeriodicTask):
             self.hold(repository, package, verdict)
 
     def hold(self, repository: Repository, package: str, verdict: Verdict) -> None:
-        """Note a version that waits for an admin."""
+        """Note a version that waits for an admin: of what is derived from another one, that."""
+        repository, package = verdict.of or (repository, package)
         place = (repository.id, package, verdict.version)
         if verdict.by is not None and verdict.version and len(self._held) < MOST_HELD:
             self._held.setdefault(place, (*place, verdict.by.rule.name, verdict.by.rule.reason))

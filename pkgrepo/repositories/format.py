@@ -69,6 +69,16 @@ class Images:
     immutable_tags: Callable[[Repository, tuple[str, ...]], frozenset[str]]
 
 
+@frozen
+class DerivedFrom:
+    """What a file of a companion is made of: a file of the parent, with its package (a key) and its version there."""
+
+    package: str
+    version: str
+    path: str
+    sha256: str
+
+
 @frozen(kw_only=True, eq=False)
 class Companion:
     """
@@ -77,11 +87,15 @@ class Companion:
     ``segment`` is the path segment below the address of the other repository, also the last one of the name.
     ``config`` is the configuration of the companion of a repository; None if it gets none. It is given a function that
     finds the public id of the companion of a repository by the public id of that.
+    ``origin`` is what a file with these attributes is made of, None for one that was published. ``origins`` are the
+    keys of the packages of the parent of which files in a package of the companion (a key) may be made.
     """
 
     of: tuple[str, ...]
     segment: str
     config: Callable[[Repository, Callable[[str], str | None]], Mapping[str, Any] | None]
+    origin: Callable[[Mapping[str, Any]], DerivedFrom | None] = lambda _attrs: None
+    origins: Callable[[str], Sequence[str]] = lambda _package: ()
 
 
 @frozen(kw_only=True, eq=False)

@@ -127,5 +127,6 @@ async def test_a_rule_holds_on_every_road(world: MatrixWorld, specimen: Specimen
     elif kind in STORED and rule.name != "label":  # labels are read when somebody asks for a manifest
         await check_documents(world, specimen, name, kind, rule)
     await check_files(world, specimen, name, kind, rule)
+    await world.settle()
     await check_documents(world, specimen, name, kind, rule)
     await check_abouts(world, specimen, name, rule)

@@ -24,12 +24,13 @@ from pkgrepo.formats.conda.proxied.restoring import (
 from pkgrepo.formats.conda.versions import RANGES, accepts
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.formats.conda.wheels.reading import FirstReads
+from pkgrepo.formats.conda.wheels.requirements import projects_of
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Companion, Layout, VersionKinds
+from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
@@ -68,7 +69,9 @@ def conda() -> Format:
         accepts=accepts,
         ranges=RANGES,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
-        companion=Companion(of=("python",), segment="conda", config=companion_config),
+        companion=Companion(
+            of=("python",), segment="conda", config=companion_config, origin=_wheel_of, origins=projects_of
+        ),
         resource=serve(ROUTES, caches),
         setup=snippets,
         install=install_snippets,
@@ -104,6 +107,14 @@ def _purls(meta: Mapping[str, Any], attributes: Sequence[Mapping[str, Any]]) -> 
             project, version, *_ = parse_wheel_filename(str(origin.get("path")).rpartition("/")[2])
             found.append(f"pkg:pypi/{project}@{version}")
     return [each for each in dict.fromkeys(found) if each.startswith("pkg:")]
+
+
+def _wheel_of(attrs: Mapping[str, Any]) -> DerivedFrom | None:
+    origin = attrs.get(DERIVED)
+    if origin is None:
+        return None
+    project, version, *_ = parse_wheel_filename(origin["path"].rpartition("/")[2])
+    return DerivedFrom(project, str(version), origin["path"], origin["sha256"])
 
 
 def _package_of(key: str) -> str:

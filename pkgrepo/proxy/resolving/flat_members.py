@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from attrs import evolve, frozen
 
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import Rules, rules_of, virtual_config_of
-from pkgrepo.repositories.policy.effective import rule_set
+from pkgrepo.repositories.format import Companion
+from pkgrepo.repositories.policy.effective import companion_rules, is_companion, rule_set
 from pkgrepo.repositories.policy.rules import RuleSet
 from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.registry import Registry
@@ -42,9 +44,19 @@ class FlatMember:
 
 
 class FlatMembers:
-    """The flat members of all repositories, found once for each state of the configuration; ``orders`` by format."""
+    """
+    The flat members of all repositories, found once for each state of the configuration.
 
-    def __init__(self, registry: Registry, orders: Mapping[str, Order]) -> None:
+    ``orders`` are by format, ``companions`` those of formats whose repositories may be companions.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        orders: Mapping[str, Order],
+        companions: Mapping[str, Companion] = MappingProxyType({}),
+    ) -> None:
+        self._companions = companions
         self._registry = registry
         self._orders = orders
         self._serial = -1
@@ -96,8 +108,13 @@ class FlatMembers:
         return {key: self._with_policy(evolve(flat, around=(repository, *flat.around))) for key, flat in found.items()}
 
     def _with_policy(self, flat: FlatMember) -> FlatMember:
-        order = self._order(flat.repository)
-        return evolve(flat, policy=rule_set(self._registry.policy, flat.repository, flat.around, order))
+        policy, repository, order = self._registry.policy, flat.repository, self._order(flat.repository)
+        companion = self._companions.get(repository.format) if is_companion(repository) else None
+        if companion is None:
+            return evolve(flat, policy=rule_set(policy, repository, flat.around, order))
+        beyond = self._order(repository.authority)
+        found = companion_rules(policy, repository, flat.around, order, beyond, companion.origins)
+        return evolve(flat, policy=found)
 
     def _order(self, repository: Repository) -> Order:
         return self._orders.get(repository.format, Order())

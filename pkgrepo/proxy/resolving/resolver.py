@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 from attrs import evolve
@@ -37,7 +38,9 @@ from pkgrepo.proxy.resolving.rules import PolicyJudges, note_hidden, refusal_of_
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.format import Companion
 from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.publish.splicing import Spliced
@@ -72,12 +75,13 @@ class Resolver:
         formats: Mapping[str, Proxied],
         orders: Mapping[str, Order],
         judges: PolicyJudges,
+        companions: Mapping[str, Companion] = MappingProxyType({}),
         on_held: Callable[[Repository, str, Verdict], None] = lambda *_: None,
     ) -> None:
         self._on_held = on_held
         self._catalog = catalog
         self._registry = registry
-        self._flat = FlatMembers(registry, orders)
+        self._flat = FlatMembers(registry, orders, companions)
         self._judges = judges
         self._documents = documents
         self._upstreams = UpstreamMembers(documents=documents, flat=self._flat, clock=clock, formats=formats)
@@ -293,6 +297,8 @@ class Resolver:
         state = self._merged_state(repository, key, members)
         found = await self._all_parts(members, key, form)
         parts = [each for _, each, _ in found]
+        why = [(member.repository, hidden) for member, _, hidden in found if hidden]
+        state = evolve(state, refusal_of=partial(_refusal_of, repository, state.package, why))
         if found and all(hidden and not each.versions for _, each, hidden in found):
             member, _, hidden = found[0]
             refused = refusal_of_newest(repository, member.repository, state.package, hidden)
@@ -343,6 +349,19 @@ class Resolver:
         held = [verdict for verdict, _ in hidden.values() if verdict.waits]
         for each in held[-MOST_HELD:]:
             self._on_held(repository, self._package_key(repository, key), each)
+
+
+def _refusal_of(
+    repository: Repository,
+    package: str,
+    found: Sequence[tuple[Repository, Mapping[str, Hidden]]],
+    version: str,
+) -> RuleRefused | None:
+    """Why a version of a package is not shown; None if no rule hides it in any member."""
+    for member, hidden in found:
+        if version in hidden:
+            return refusal(f"{package} {version}", hidden[version][0], repository, member)
+    return None
 
 
 def _is_view(member: Member) -> bool:

@@ -22,11 +22,11 @@ from types import MappingProxyType
 from typing import Final
 
 import msgspec
-from attrs import define, evolve
+from attrs import define, evolve, frozen
 
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
@@ -36,13 +36,43 @@ from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
+from pkgrepo.repositories.policy.effective import CompanionRules
 from pkgrepo.repositories.policy.facts import advisories_on
-from pkgrepo.repositories.policy.judge import Declares, Judge
+from pkgrepo.repositories.policy.judge import Declares, Judge, Origins
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
-from pkgrepo.repositories.policy.rules import NamedRules, Verdict
+from pkgrepo.repositories.policy.rules import NamedRules, PackageRules, Verdict
 from pkgrepo.storage.catalog.server.judged import Opens, find_judged, judged_serial, list_judged, put_judged
 
 MOST_NOTED: Final = 2048  # packages of which is known in memory what is noted of them
+NOTHING: Final = (False, False)  # no advisories are known, or they are not asked for
+
+
+@frozen(eq=False)
+class MemberJudges:
+    """The judges of the packages of a member at one moment; for ``loaded`` and ``complete`` see L{Origins}."""
+
+    format: StoredFormat
+    flat: FlatMember
+    now_ms: int
+    declares: Declares | None
+    origins: Origins | None
+    loaded: bool
+    complete: bool
+
+    def __call__(self, reader: Reader | None, package: str) -> Judge | None:
+        """The judge of a package (a key), None if no rule is about it; without a reader it knows no advisories."""
+        rules = None if self.flat.policy is None else self.flat.policy.of(package)
+        if rules is None:
+            return None
+        declares = self.declares if rules.reads_metadata else None
+        judge = Judge(self.format, rules, self.flat.repository, self.now_ms, declares=declares, origins=self.origins)
+        if reader is None or not self.asks_advisories(rules):
+            return judge
+        return evolve(judge, known=advisories_on(reader, self.format, package), complete=self.complete)
+
+    def asks_advisories(self, rules: PackageRules) -> bool:
+        """Whether rules ask for the advisories on a package, and these are known."""
+        return self.loaded and "advisories" in rules.needs
 
 
 class PolicyJudges:
@@ -103,20 +133,45 @@ class PolicyJudges:
 
     async def of(self, flat: FlatMember, package: str) -> Judge | None:
         """The judge of a package (a key) of a member; None if no rule is about it."""
-        policy = flat.policy
-        rules = None if policy is None else policy.of(package)
+        rules = None if flat.policy is None else flat.policy.of(package)
         if rules is None:
             return None
-        format_ = self._formats[flat.repository.format]
-        declares = self._declares.get(flat.repository.format) if rules.reads_metadata else None
-        judge = Judge(format_, rules, flat.repository, self._clock.now_ms(), declares=declares)
-        if "advisories" not in rules.needs or format_.ecosystem is None or self._known is None:
-            return judge
+        judges = await self.of_member(flat, advisories="advisories" in rules.needs)
+        made: Judge | None = judges(None, package)
+        return await self._catalog.scan(judges, package) if judges.asks_advisories(rules) else made
+
+    async def of_member(self, flat: FlatMember, *, advisories: bool = True) -> MemberJudges:
+        """
+        The judges of all packages of a member, as it is now, for a reader thread.
+
+        Without ``advisories`` they know of none.
+        """
+        repository, policy = flat.repository, flat.policy
+        format_ = self._formats[repository.format]
+        origins = None
+        if isinstance(policy, CompanionRules) and format_.companion is not None:
+            parent = repository.authority
+            known = await self._knowledge(self._formats[parent.format]) if advisories else NOTHING
+            beyond, now_ms = self._formats[parent.format], self._clock.now_ms()
+            origins = Origins(format_.companion, policy, parent, beyond, now_ms, *known)
+        known = await self._knowledge(format_) if advisories else NOTHING
+        declares = self._declares.get(repository.format)
+        return MemberJudges(format_, flat, self._clock.now_ms(), declares, origins, *known)
+
+    async def package_of(self, flat: FlatMember, key: str, file: File) -> str:
+        """The package (a key) that a stored file is judged with: of a plain file that in whose folder it lies."""
+        tree = self._formats[flat.repository.format].tree
+        if flat.policy is None or tree is None or file.version_id is not None or file.role is not None:
+            return key
+        owner: str | None = await self._catalog.look(tree.package_of, flat.repository.id, file.path)
+        return key if owner is None else owner
+
+    async def _knowledge(self, format_: StoredFormat) -> tuple[bool, bool]:
+        """Whether advisories on packages of a format are known, and whether all of them are."""
+        if self._known is None or format_.ecosystem is None:
+            return NOTHING
         state = await self._known.knowledge(format_.ecosystem.name)
-        if not state.loaded:
-            return judge
-        known = await self._catalog.scan(advisories_on, format_, package)
-        return evolve(judge, known=known, complete=state.complete)
+        return state.loaded, state.complete
 
     async def of_each(self, flat: FlatMember, packages: Iterable[str]) -> dict[str, Judge]:
         """The judges of those of some packages of a member that a rule is about."""
@@ -215,7 +270,7 @@ class FileRules:
         """
         if flat.repository.type is RepositoryType.PROXY:
             check_reserved(flat, key, trace)
-        judge = await self._judges.of(flat, key)
+        judge = await self._judges.of(flat, await self._judges.package_of(flat, key, file))
         if judge is not None:
             verdict: Verdict = await self._catalog.look(judge.of_kept, file)
             await self._conclude(repository, flat, judge, path, verdict, trace)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from attrs import define, frozen
 
@@ -46,6 +46,8 @@ class Facts:
     are those of an image for each of its platforms, None for one whose labels are not known.
     ``added_ms`` is when a file was added, if that may be later than the version. Of what is ``unreadable`` there are
     data, which this server cannot read: rules are about it, whatever they say of missing ones.
+    What is derived from something in another repository has a ``decision`` in place of that of the rules: it is given
+    these facts and a time, and returns a L{Verdict}.
     """
 
     package: str
@@ -63,6 +65,7 @@ class Facts:
     first_seen: bool = False
     complete: bool = True
     unread: frozenset[Datum] = frozenset()
+    decision: Callable[[Facts, int], Any] | None = None
 
 
 @frozen

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
+from attrs import evolve
 
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import DatedView, Repository, RepositoryType
+from pkgrepo.storage.catalog.server.judged import Judged
 from pkgrepo.storage.catalog.server.policy import Block, StoredPolicy
 
-from .conditions import CACHED, SERVER, Placed
-from .rules import RuleSet, Ruling
+from .conditions import CACHED, SERVER, CompiledRule, Placed
+from .rules import NamedRules, PackageRules, RuleSet, Ruling
 from .schema import Order, PolicyRule, RuleMatch, ServingPolicy
 
 SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams
@@ -27,15 +29,115 @@ def rule_set(
     """
     The rules for what is served of a repository that is reached through those ``around`` it; None without any.
 
-    A companion has the rules of its parent, and what is staged has those of the repository that it is for.
+    A companion has the rules of its parent, and what is staged has those of the repository that it is for. About what
+    is derived from the parent, the parent's own set decides: see L{companion_rules}.
     """
     owners: dict[str, Repository] = {}
     for each in (*around, repository):
         owners |= {owner.path: owner for owner in (each.authority, each)}
-    placed = [each for owner in owners.values() for each in own_rules(owner)]
-    placed += [Placed(each, SERVER) for each in server_rules(policy)]
+    placed = [each for owner in owners.values() if not is_companion(owner) for each in own_rules(owner)]
+    placed += _general(policy, owners)
+    return _set_of(policy, repository, placed, order)
+
+
+def companion_rules(
+    policy: StoredPolicy,
+    repository: Repository,
+    around: Sequence[Repository],
+    order: Order,
+    parent_order: Order,
+    origins: Callable[[str], Sequence[str]],
+) -> RuleSet | None:
+    """
+    The rules of a companion, with those of its parent for what is derived from that; None if there are none at all.
+
+    ``origins`` is that of the L{Companion}, ``parent_order`` the order of the parent's format.
+    """
+    parent = repository.authority
+    own = rule_set(policy, repository, around, order)
+    origin = rule_set(policy, parent, [each.authority for each in around], parent_order)
+    if own is None and origin is None:
+        return None
+    named = _set_of(policy, repository, _general(policy, {each.path: each for each in (*around, repository)}), order)
+    empty = RuleSet((), order)
+    return CompanionRules(own or empty, origin or RuleSet((), parent_order), named or empty, origins)
+
+
+class CompanionRules(RuleSet):
+    """
+    The rules of a companion: ``own`` for what was published there, and those for what is derived from its parent.
+
+    Of these ``origin`` are the parent's, which decide about what something is made of, in the parent's names. ``named``
+    are those for all repositories, and for the companion alone, of which those that are about a name of the companion
+    hold, too.
+    """
+
+    def __init__(self, own: RuleSet, origin: RuleSet, named: RuleSet, origins: Callable[[str], Sequence[str]]) -> None:
+        self._own = own
+        self._origins = origins
+        self.origin = origin
+        self.named_here = named
+
+    def at(self, view: DatedView) -> RuleSet:
+        """See the base class."""
+        return CompanionRules(self._own.at(view), self.origin.at(view), self.named_here, self._origins)
+
+    @property
+    def reads_metadata(self) -> bool:
+        """See the base class."""
+        return self._own.reads_metadata or self.origin.reads_metadata
+
+    @property
+    def decides_on_facts(self) -> bool:
+        """See the base class."""
+        return self._own.decides_on_facts or self.origin.decides_on_facts
+
+    def named(self, source: str, now_ms: int, judged: Iterable[Judged] = (), serial: int = 0) -> NamedRules | None:
+        """The rules for lists of what was published in the companion."""
+        return self._own.named(source, now_ms, judged, serial)
+
+    def of(self, package: str) -> PackageRules | None:
+        """Those about a package, which tell by their ``needs`` and ``stamp`` also of those of the parent."""
+        own = self._own.of(package)
+        beyond = [rules for key in self._origins(package) if (rules := self.origin.of(key)) is not None]
+        if not beyond:
+            return own
+        if own is None:
+            own = PackageRules(package, (), {}, frozenset(), "")
+        needs = own.needs.union(*(each.needs for each in beyond))
+        return evolve(own, needs=needs, stamp=":".join((own.stamp, *(each.stamp for each in beyond))))
+
+    def about_copy(self, package: str, origin: str) -> PackageRules | None:
+        """
+        The rules by name about a package of the companion, for what is made of the package ``origin`` of the parent.
+
+        Rules that name that one, too, were asked of the parent.
+        """
+        found = self.named_here.of(package)
+        if found is None:
+            return None
+        rules = [each for each in found.rules if each.placed.rule.match.packages and not self._names(each, origin)]
+        return evolve(found, rules=rules)
+
+    def _names(self, rule: CompiledRule, package: str) -> bool:
+        """Whether a rule names a package of the parent, if only to exempt it."""
+        everyone = msgspec.structs.replace(rule.placed.rule, exempt=[])
+        return CompiledRule(evolve(rule.placed, rule=everyone), self.origin.order).takes_package(package)
+
+
+def is_companion(repository: Repository) -> bool:
+    """Whether a repository is a companion of another one, whose configuration is made of that one's."""
+    return repository.parent is not None and repository.stage is None
+
+
+def _general(policy: StoredPolicy, owners: Mapping[str, Repository]) -> list[Placed]:
+    """The rules for all repositories, and the blocks that hold for one of some."""
+    placed = [Placed(each, SERVER) for each in server_rules(policy)]
     paths = {pattern: _path_of(pattern, owners) for pattern in {each.repository for each in policy.blocks}}
-    placed += [placed_block(each, path) for each in policy.blocks if (path := paths[each.repository]) is not None]
+    return placed + [placed_block(each, path) for each in policy.blocks if (path := paths[each.repository]) is not None]
+
+
+def _set_of(policy: StoredPolicy, repository: Repository, placed: Sequence[Placed], order: Order) -> RuleSet | None:
     rulings = {key: Ruling(approved=ok, reason=why) for key, (ok, why) in policy.rulings.get(repository.id, {}).items()}
     return RuleSet(placed, order, rulings, policy.exported_ms) if placed or rulings else None
 

@@ -18,12 +18,13 @@ from pkgrepo.errors import Invalid
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version
-from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.storage.catalog.packages import files, versions
+from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
+from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
 from .conditions import CACHED, HOSTED, Facts
-from .facts import declared, digests_of, facts_of_version, with_advisories
+from .effective import CompanionRules
+from .facts import advisories_on, declared, digests_of, facts_of_version, with_advisories
 from .rules import SERVED, PackageRules, Verdict
 
 _failures: Final = FailureLog(Logger(), "what an upstream lists is refused, as its metadata cannot be read")
@@ -107,12 +108,68 @@ class Stored:
 
 
 @frozen(eq=False)
+class Origins:
+    """
+    Decides about what files of a companion are made of, in its parent: a repository of another format.
+
+    ``policy`` are the rules of both. ``loaded`` and ``complete`` tell of the advisories on packages of the parent's
+    format.
+    """
+
+    companion: Companion
+    policy: CompanionRules
+    parent: Repository
+    format: StoredFormat
+    now_ms: int
+    loaded: bool = False
+    complete: bool = False
+
+    def decision(self, reader: Reader, copy: File) -> Callable[[Facts, int], Verdict] | None:
+        """
+        The decision about a file of the companion, by what is known of it; None for one that was published there.
+
+        It is that on its origin, which an admin decides on, and that of rules about the name of the copy alone. What
+        is not in the parent any more is as old as nobody knows.
+        """
+        of = self.companion.origin(copy.attrs)
+        if of is None:
+            return None
+        judge = self._judge(reader, of.package)
+        facts = None if judge is None else self._facts_of_origin(reader, of, judge)
+
+        def decide(of_copy: Facts, at_ms: int) -> Verdict:
+            verdict = SERVED
+            if judge is not None and facts is not None:
+                verdict = judge.decide(evolve(facts, digests=facts.digests | of_copy.digests), at_ms)
+                verdict = evolve(verdict, of=(self.parent, of.package))
+            beside = self.policy.about_copy(of_copy.package, of.package) if verdict.served else None
+            by_name = SERVED if beside is None else beside.decide(of_copy, at_ms)
+            return verdict if by_name.served else by_name
+
+        return decide
+
+    def _facts_of_origin(self, reader: Reader, of: DerivedFrom, judge: Judge) -> Facts:
+        file = files.find_file(reader, self.parent.id, of.path)
+        if file is not None and file.sha256 == of.sha256:
+            return judge.facts_of_kept(reader, file)
+        return Facts(package=of.package, versions=(of.version,), digests=digests_of({}, of.sha256))
+
+    def _judge(self, reader: Reader, package: str) -> Judge | None:
+        rules = self.policy.origin.of(package)
+        if rules is None:
+            return None
+        known = advisories_on(reader, self.format, package) if self.loaded and "advisories" in rules.needs else None
+        return Judge(self.format, rules, self.parent, self.now_ms, known, self.complete)
+
+
+@frozen(eq=False)
 class Judge:
     """
     The rules about a package of one member, ready to be asked.
 
     ``known`` are the advisories on the package, if the rules ask for them; ``complete``: none is missing.
-    ``declares`` is where documents of upstreams have metadata, if the rules ask for these.
+    ``declares`` is where documents of upstreams have metadata, if the rules ask for these. ``origins`` decide about
+    what is derived from the parent of a companion.
     """
 
     format: StoredFormat
@@ -122,6 +179,7 @@ class Judge:
     known: Any = None
     complete: bool = False
     declares: Declares | None = None
+    origins: Origins | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -165,7 +223,11 @@ class Judge:
 
     def decide(self, facts: Facts, at_ms: int | None = None) -> Verdict:
         """The verdict over what is known, now or at another time."""
-        return self.rules.decide(facts, self.now_ms if at_ms is None else at_ms)
+        at_ms = self.now_ms if at_ms is None else at_ms
+        if facts.decision is None:
+            return self.rules.decide(facts, at_ms)
+        found: Verdict = facts.decision(facts, at_ms)
+        return found
 
     def facts_of_entry(self, entry: Listed, route: str) -> Facts:
         """What is known of what an upstream lists."""
@@ -196,12 +258,20 @@ class Judge:
 
     def facts_of_kept(self, reader: Reader, file: File) -> Facts:
         """What is known of a file that is stored."""
-        main = file
-        if file.role is not None:  # it is as old as the file that it belongs to, and goes with that
-            path = file.path.removesuffix(file.role)
-            main = files.find_file(reader, file.repository_id, path) or evolve(file, path=path)
+        main = file if file.role is None else self._main_of(reader, file)
         found = [] if main.version_id is None else versions.versions_by_id(reader, [main.version_id])
-        return self._facts_of_file(found[0], main, file) if found else self._facts_of_no_version(main, file)
+        if found:
+            return self._facts_of_file(reader, found[0], main, file)
+        return self._facts_beside_version(reader, main) or self._facts_of_no_version(main, file)
+
+    def _main_of(self, reader: Reader, file: File) -> File:
+        """The file that another one belongs to, which is as old as that and goes with it."""
+        path = file.path.removesuffix(file.role or "")
+        found = None if path == file.path else files.find_file(reader, file.repository_id, path)
+        if found is None and self.format.single_file and file.version_id is not None:
+            stored = files.files_of_version(reader, file.version_id)
+            found = next((each for each in stored if each.role is None), None)
+        return found or evolve(file, path=path)
 
     def stored(self, reader: Reader, package_id: int) -> Iterator[Stored]:
         """What is known of all versions of a package that is stored, in their order, and of their files."""
@@ -211,7 +281,7 @@ class Judge:
                 by_version.setdefault(each.version_id, []).append(each)
         for version in versions.list_versions(reader, package_id):
             found = by_version.get(version.id, ())
-            main = [(each, self._facts_of_file(version, each, each)) for each in found if each.role is None]
+            main = [(each, self._facts_of_file(reader, version, each, each)) for each in found if each.role is None]
             yield Stored(
                 version, main, [each for each in found if each.role], partial(self._facts_of_version, version, found)
             )
@@ -220,7 +290,7 @@ class Judge:
         about = [evolve(each, path=each.path.removesuffix(each.role or "")) for each in found]
         return self._with_advisories(facts_of_version(self.format, self.member, self.rules.package, version, about))
 
-    def _facts_of_file(self, version: Version, main: File, file: File) -> Facts:
+    def _facts_of_file(self, reader: Reader, version: Version, main: File, file: File) -> Facts:
         """Those of a file of a version. What goes with another file (``main``) is as old as that, and judged as it."""
         facts = facts_of_version(self.format, self.member, self.rules.package, version, [main])
         hosted = self.member.type is RepositoryType.HOSTED
@@ -229,16 +299,32 @@ class Judge:
                 facts,
                 digests=facts.digests | digests_of(file.digests, file.sha256),
                 added_ms=to_ms(main.created_at) if hosted else None,
+                decision=None if self.origins is None else self.origins.decision(reader, main),
             )
         )
 
+    def _facts_beside_version(self, reader: Reader, file: File) -> Facts | None:
+        """What is known of the version in whose folder a plain file lies; None if it lies in none."""
+        tree = self.format.tree
+        folder = "" if tree is None else f"{tree.directory(self.rules.package, '')}/"
+        text, inside, _ = file.path.removeprefix(folder).partition("/")
+        if not folder or not file.path.startswith(folder) or not inside:
+            return None
+        package = packages.find_package(reader, self.member.id, self.rules.package)
+        version = None if package is None else versions.find_version(reader, package.id, text)
+        if version is None:
+            return evolve(self._facts_of_no_version(file, file), versions=(text,))
+        facts = self._facts_of_version(version, files.files_of_version(reader, version.id))
+        return evolve(facts, digests=digests_of(file.digests, file.sha256))  # a digest names one file
+
     def _facts_of_no_version(self, main: File, file: File) -> Facts:
-        origin = main.origin
+        origin, cached = main.origin, self.member.type is RepositoryType.PROXY
+        published_ms = None if origin is None else origin.published_ms
         return Facts(
             package=self.rules.package,
-            published_ms=origin.published_ms if origin is not None else None,
+            published_ms=published_ms if cached else to_ms(main.created_at),
             first_seen=origin is not None and origin.first_seen,
-            source=CACHED if self.member.type is RepositoryType.PROXY else HOSTED,
+            source=CACHED if cached else HOSTED,
             route="" if origin is None else origin.route,
             digests=digests_of(main.digests, main.sha256) | digests_of(file.digests, file.sha256),
         )

@@ -89,6 +89,7 @@ def refusal(name: str, verdict: Verdict, asked: Repository, repository: Reposito
     """
     placed = verdict.by
     assert placed is not None, "it is refused"
+    repository = repository if verdict.of is None else verdict.of[0]
 
     def called(path: str) -> str:
         return path if path in (asked.path, asked.authority.path, SERVER) else f"a member of {asked.path}"

@@ -38,7 +38,7 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
-from pkgrepo.model import DatedView
+from pkgrepo.model import DatedView, Repository
 from pkgrepo.repositories.version_ranges import WILD
 from pkgrepo.storage.catalog.server.judged import Judged
 
@@ -65,7 +65,8 @@ class Verdict:
     ``by`` is the rule that refuses it, None if it is served. It ``waits`` if an admin may approve it. ``missing`` names
     the data that are not known and by which the rule decided. ``opens_ms`` is when it will be served without any
     change: None for never, and if it is served. ``warned`` are the rules that count it. ``passed`` are those that did
-    not refuse or count it since data are not known, with these. ``version`` is what it is called.
+    not refuse or count it since data are not known, with these. ``version`` is what it is called. ``of`` is the
+    repository, and the package there, of what something is derived from, if that was decided on.
     """
 
     by: Placed | None = None
@@ -76,6 +77,7 @@ class Verdict:
     warned: tuple[Placed, ...] = ()
     passed: tuple[tuple[Placed, str], ...] = ()
     version: str = ""
+    of: tuple[Repository, str] | None = None
 
     @property
     def served(self) -> bool:
@@ -184,7 +186,7 @@ class RuleSet:
         data: int = 0,
     ) -> None:
         self.rules = [CompiledRule(each, order) for each in rules]
-        self._order = order
+        self.order = order
         self._general: list[int] = []  # the places of rules with patterns of names, or without any
         self._named: dict[str, list[int]] = {}  # those of the others, such as of thousands of blocks, by name
         for place, each in enumerate(rules):
@@ -211,7 +213,7 @@ class RuleSet:
 
     def rules_about(self, package: str) -> list[CompiledRule]:
         """The rules that may be about some version of a package (a key)."""
-        places = sorted([*self._general, *self._named.get(self._order.folded(package), ())])
+        places = sorted([*self._general, *self._named.get(self.order.folded(package), ())])
         return [each for each in (self.rules[place] for place in places) if each.takes_package(package)]
 
     @property
@@ -266,6 +268,7 @@ class _ViewRules(RuleSet):
 
     def __init__(self, base: RuleSet, view: DatedView) -> None:
         self._base = base
+        self.order = base.order
         self._at_ms = view.at_ms
         placed = Placed(PolicyRule(name=view.text), "", later_ms=view.at_ms)
         self._later = LaterRule(placed, Order())

@@ -87,6 +87,10 @@ class MatrixWorld:
     async def set_rules(self, name: str, *rules: Mapping[str, Any]) -> None:
         await self.stack.ok("PUT", f"/repository/main%2F{name}/config/policy", {"rules": list(rules)})
 
+    async def settle(self) -> None:
+        """Have stored what proxies have served."""
+        await self.stack.assembly._proxies.settle()
+
     async def load_advisories(self) -> None:
         while (reply := await self.stack.api("POST", "/advisories/refresh?wait=true")).status == 409:
             pass

@@ -125,17 +125,27 @@ def index_package(index: PackageIndex, change: Change) -> None:
 
 def _put(index: PackageIndex, version: Version, file: File, *, new: bool) -> None:
     """Set the fragments of a file; a ``new`` version has none yet."""
-    attrs = file.attrs
-    subdir = file.path.partition("/")[0]
-    record = record_of(attrs["index"], subdir, {**file.digests, "sha256": file.sha256}, file.size)
-    if file.origin is None:  # else the record is that of the upstream, with its time
-        record["indexed_timestamp"] = to_ms(file.created_at)  # CEP 47
-    index.put_fragment(RECORD, version.sort, file.path, _encode(record))
-    exports = attrs.get("run_exports")
-    if exports:
-        index.put_fragment(EXPORTS, version.sort, file.path, _encode(exports))
+    index.put_fragment(RECORD, version.sort, file.path, record_body(file))
+    exports = exports_body(file)
+    if exports is not None:
+        index.put_fragment(EXPORTS, version.sort, file.path, exports)
     elif not new:
         index.remove_fragment(EXPORTS, version.sort, file.path)
+
+
+def record_body(file: File) -> bytes:
+    """The record of a file, as JSON."""
+    subdir = file.path.partition("/")[0]
+    record = record_of(file.attrs["index"], subdir, {**file.digests, "sha256": file.sha256}, file.size)
+    if file.origin is None:  # else the record is that of the upstream, with its time
+        record["indexed_timestamp"] = to_ms(file.created_at)  # CEP 47
+    return _encode(record)
+
+
+def exports_body(file: File) -> bytes | None:
+    """The entry of a file in ``run_exports.json``, as JSON; None if it has none."""
+    exports = file.attrs.get("run_exports")
+    return _encode(exports) if exports else None
 
 
 def _remove(index: PackageIndex, version: Version, path: str) -> None:
@@ -230,7 +240,7 @@ def read_all(reader: Reader, repository_id: int) -> list[tuple[str, PackageRecor
     exports = dict(index_documents.fragments_by_package(reader, repository_id, EXPORTS))
     about = dict(index_documents.fragments_by_package(reader, repository_id, ABOUT))
     return [
-        (name, _join(name, records, exports.get(name, ()), about.get(name, ())))
+        (name, join(name, records, exports.get(name, ()), about.get(name, ())))
         for name, records in index_documents.fragments_by_package(reader, repository_id, RECORD)
     ]
 
@@ -243,12 +253,13 @@ def read_one(reader: Reader, repository_id: int, name: str) -> PackageRecords | 
     records, exports, about = (
         index_documents.list_fragments(reader, package.id, kind) for kind in (RECORD, EXPORTS, ABOUT)
     )
-    return _join(name, records, exports, about) if records else None
+    return join(name, records, exports, about) if records else None
 
 
-def _join(
+def join(
     name: str, records: Sequence[Fragment], exports: Sequence[Fragment], about: Sequence[Fragment]
 ) -> PackageRecords:
+    """The records of a package, from its fragments in order."""
     exported = {each.key: each.body for each in exports}
     texts: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: {TAR_BZ2: [], CONDA: []})
     exports_texts: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: {TAR_BZ2: [], CONDA: []})

@@ -32,6 +32,7 @@ from pkgrepo.formats.conda.index.documents import (
     store,
 )
 from pkgrepo.formats.conda.index.packages import PackageRecords, make_index
+from pkgrepo.formats.conda.index.past import read_past
 from pkgrepo.formats.conda.index.requests import document_response, in_coding_for, shards_index
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
@@ -44,7 +45,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import virtual_config_of
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.storage.catalog.packages import packages
 
 from .members import ChannelState, Upstream, find_members
@@ -220,19 +221,19 @@ class _Writing:
             return known
         resolver = self.services.proxy.resolver
         active = [resolver.flat_member(self.repository, each) for each in self.state.hosted if each.active]
-        plan = self._plan(_HOSTED)
+        judges = [await self.services.proxy.judges.of_member(each) for each in active]
+        plan, view = self._plan(_HOSTED), self.repository.view
         opens: set[int] = set()
 
-        def read(reader: Reader, member: FlatMember) -> Iterator[tuple[str, PackageRecords]]:
-            for name, records in channel.read_all(reader, member.repository.id):
-                if member.policy is None:
-                    yield name, records
-                    continue
-                shown, opens_ms = shown_records(self.services, member, reader, records)
+        def read(reader: Reader, judges: MemberJudges) -> Iterator[tuple[str, PackageRecords]]:
+            member = judges.flat.repository
+            every = channel.read_all(reader, member.id) if view is None else read_past(reader, member, view.at_ms)
+            for name, records in every:
+                shown, opens_ms = shown_records(judges, reader, records)
                 opens.update(opens_ms)
                 yield name, shown
 
-        part = await self.services.catalog.scan(lambda reader: plan.write_hosted(read(reader, each) for each in active))
+        part = await self.services.catalog.scan(lambda reader: plan.write_hosted(read(reader, each) for each in judges))
         part.opens_ms = max(min(opens), now_ms + STEP_MS) if opens else None
         return stamp, part
 

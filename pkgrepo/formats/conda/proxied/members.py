@@ -26,6 +26,7 @@ from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.policy.judge import Declares, Judge
 from pkgrepo.repositories.policy.rules import NamedRules
@@ -150,16 +151,12 @@ def read_record(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
     return {} if found.license is None else {"license": found.license}
 
 
-def shown_records(
-    services: Services, member: FlatMember, reader: Reader, package: PackageRecords
-) -> tuple[PackageRecords, set[int]]:
+def shown_records(judges: MemberJudges, reader: Reader, package: PackageRecords) -> tuple[PackageRecords, set[int]]:
     """What a hosted channel shows of a package, without the files that rules hide, and when these are shown (ms)."""
-    rules = None if member.policy is None else member.policy.of(package.name)
-    found = None if rules is None else find_package(reader, member.repository.id, package.name)
-    if rules is None or found is None:
+    judge = judges(reader, package.name)
+    found = None if judge is None else find_package(reader, judge.member.id, package.name)
+    if judge is None or found is None:
         return package, set()
-    format_ = services.formats[member.repository.format]
-    judge = Judge(format_, rules, member.repository, services.clock.now_ms())
     _, files = judge.hidden_files(reader, found.id)
     opens = {each.opens_ms for each in files.values() if each.opens_ms is not None}
     return (package.without(set(files)) if files else package), opens

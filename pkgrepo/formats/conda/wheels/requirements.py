@@ -85,12 +85,20 @@ _OTHER_NAMES: Final = {
     "zope-event": "zope.event",
     "zope-interface": "zope.interface",
 }
+_PROJECTS: Final[dict[str, list[str]]] = {}
+for _project, _package in _OTHER_NAMES.items():
+    _PROJECTS.setdefault(_package, []).append(_project)
 
 
 def conda_name(project: str) -> str:
     """The name of the conda package for a Python project, whose name may be in any spelling."""
     normal = _SEPARATORS.sub("-", project).lower()
     return _OTHER_NAMES.get(normal, normal)
+
+
+def projects_of(package: str) -> list[str]:
+    """The projects, in their normal form, whose conda packages have this name."""
+    return [*([] if package in _OTHER_NAMES else [package]), *_PROJECTS.get(package, ())]
 
 
 PYTHONS: Final = tuple(f"3.{minor}" for minor in range(31))  # versions that a requirement may tell apart

@@ -116,16 +116,16 @@ async def version(context: Context[object], request: Request, path: VersionPath)
     """
     The document of a version, selected by its number or a tag.
 
-    :raises NotFound: no such package; :raises Refusal: no such version or tag
+    :raises NotFound: no such package; :raises Refusal: no such version or tag; :raises RuleRefused: a rule hides it
     """
     repository, name = context.repository, path.name
     await authorize_read(context, request, name)
     generation = context.services.catalog.generation()
     state, fragment = await _find_version(context, request, name, path.selector)
-    if fragment is None and state.refused is not None:
-        raise state.refused
     if fragment is None:
-        raise version_not_found(path.selector)
+        wanted = semver.find_version(path.selector)
+        refused = None if wanted is None else state.refusal_of(wanted.text)
+        raise refused or state.refused or version_not_found(path.selector)
 
     def negotiate(again: Request) -> Response:
         body = version_document(fragment).replace(BASE, context.url(again).encode())
