@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Package, Repository, RepositoryType, Version
+from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.packages.search import matching
 from pkgrepo.storage.catalog.packages.search.matching import Match, matching_packages
@@ -125,9 +126,14 @@ async def _find(services: Services, scope: SearchScope, query: Query, gav: bool,
         keys = await services.catalog.scan(matching_packages, scope.ids, match, 0, MOST_CHECKED)
         readable = frozenset(await services.access.allowed(scope.identity, Action.READ, scope.shown, keys))
     versions = partial(find_artifact_versions, joined=scope.shown is not None)
-    find = partial(versions if gav else find_artifacts, repositories=scope.repositories, match=match)
+    members = [await _judged(services, scope.shown or each, each) for each in scope.repositories]
+    find = partial(versions if gav else find_artifacts, members=members, match=match)
     page: Page = await services.catalog.scan(find, start=start, rows=rows, readable=readable)
     return page
+
+
+async def _judged(services: Services, asked: Repository, member: Repository) -> MemberJudges:
+    return await services.proxy.judges.of_member(services.proxy.resolver.flat_member(asked, member))
 
 
 MOST_FILES: Final = 200  # of a version, whose endings are shown
@@ -142,22 +148,26 @@ class Page:
 
 
 def find_artifacts(
-    r: Reader, repositories: Sequence[Repository], match: Match, start: int, rows: int, readable: frozenset[str] | None
+    r: Reader, members: Sequence[MemberJudges], match: Match, start: int, rows: int, readable: frozenset[str] | None
 ) -> Page:
-    """The artifacts that match; ``readable`` are the only keys that may be shown, None for all."""
-    ids = [each.id for each in repositories]
+    """
+    The artifacts that match; ``readable`` are the only keys that may be shown, None for all.
+
+    Those of which rules hide all versions are left out, though counted.
+    """
+    ids = [each.flat.repository.id for each in members]
     if readable is None:
         total = matching.count_packages(r, ids, match)
         keys = matching.matching_packages(r, ids, match, start, rows)
     else:
         shown = sorted(readable)
         total, keys = len(shown), shown[start : start + rows]
-    return Page([each for key in keys for each in _artifact(r, repositories, key)], total)
+    return Page([each for key in keys for each in _artifact(r, members, key)], total)
 
 
 def find_artifact_versions(
     r: Reader,
-    repositories: Sequence[Repository],
+    members: Sequence[MemberJudges],
     match: Match,
     start: int,
     rows: int,
@@ -171,38 +181,52 @@ def find_artifact_versions(
     With ``joined`` the repositories are one to clients: of an artifact that a hosted one has, versions of others are
     left out, though counted.
     """
-    ids = [each.id for each in repositories]
+    ids = [each.flat.repository.id for each in members]
     if readable is None:
         total = matching.count_versions(r, ids, match)
         found = matching.matching_versions(r, ids, match, start, rows)
     else:
         every = [each for each in matching.matching_versions(r, ids, match, 0, 10_000) if each[0] in readable]
         total, found = len(every), every[start : start + rows]
-    return Page([each for key, version in found for each in _version(r, repositories, key, version, joined)], total)
+    return Page([each for key, version in found for each in _version(r, members, key, version, joined)], total)
 
 
-def _artifact(r: Reader, repositories: Sequence[Repository], key: str) -> list[dict[str, Any]]:
-    for repository in repositories:
+def _artifact(r: Reader, members: Sequence[MemberJudges], key: str) -> list[dict[str, Any]]:
+    for judges in members:
+        repository = judges.flat.repository
         package = packages.find_package(r, repository.id, key)
-        latest = None if package is None else versions.find_highest(r, package.id)
-        if package is not None and latest is not None:
-            count = versions.count_versions(r, package.id)
-            shown = _document(r, repository, package, latest)
-            return [{"id": key, **shown, "latestVersion": latest.text, "versionCount": count}]
+        if package is None:
+            continue
+        hidden = _hidden(r, judges, package)
+        count = versions.count_versions(r, package.id)
+        latest = versions.find_highest(r, package.id)
+        if hidden:
+            shown = [each for each in versions.list_versions(r, package.id) if each.text not in hidden]
+            count, latest = len(shown), shown[-1] if shown else None
+        if latest is not None:
+            document = _document(r, repository, package, latest)
+            return [{"id": key, **document, "latestVersion": latest.text, "versionCount": count}]
     return []
 
 
+def _hidden(r: Reader, judges: MemberJudges, package: Package) -> Collection[str]:
+    """The versions of a package that rules hide, as texts."""
+    judge = judges(r, package.key)
+    return () if judge is None else judge.hidden_files(r, package.id)[0]
+
+
 def _version(
-    r: Reader, repositories: Sequence[Repository], key: str, version_key: str, joined: bool
+    r: Reader, members: Sequence[MemberJudges], key: str, version_key: str, joined: bool
 ) -> list[dict[str, Any]]:
     owned = False
-    for repository in repositories:
+    for judges in members:
+        repository = judges.flat.repository
         package = packages.find_package(r, repository.id, key)
         if joined and owned and repository.type is not RepositoryType.HOSTED:
             break
         owned = owned or (package is not None and repository.type is RepositoryType.HOSTED)
         version = None if package is None else versions.find_version(r, package.id, version_key)
-        if package is not None and version is not None:
+        if package is not None and version is not None and version.text not in _hidden(r, judges, package):
             shown = _document(r, repository, package, version)
             return [{"id": f"{key}:{version.text}", **shown, "v": version.text}]
     return []
