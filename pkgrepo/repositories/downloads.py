@@ -18,20 +18,22 @@ sent while it arrives from an upstream is recorded once all of it has come.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from typing import Final, Protocol
 
 from attrs import frozen
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.interfaces import ICatalog, Transaction
+from pkgrepo.interfaces import ICatalog, NotNow, Transaction
 from pkgrepo.model import Identity
-from pkgrepo.storage.catalog.download_log import log_downloads
-from pkgrepo.storage.catalog.usage_counts import DAY_MS, Download, record_downloads
+from pkgrepo.storage.catalog.download_log import find_names, log_downloads
+from pkgrepo.storage.catalog.usage_counts import DAY_MS, Download, Names, record_downloads
 
 from .clock import Clock
 
@@ -42,11 +44,13 @@ MAX_PENDING = 50_000  # rows, some 40 MB: those of minutes in which the catalog 
 # Rows with an address that are logged on a day by one process; clients can come from any number of addresses. Further
 # ones are logged without it.
 MAX_ADDRESSED = 100_000
+MAX_NAMED = 100_000  # items, some 15 MB
 MAX_PREFIXES = 10_000  # addresses whose prefix is in memory
 PREFIX: Final = {4: 24, 6: 48}  # bits by the version of IP: a network of some people, not one of them
 
 _Client = tuple[int | None, int | None, str, str]  # user, token, pipeline, and the prefix of the address
 _Key = tuple[str, int, str, int, bool, bool, _Client]
+_Named = tuple[str, int, str]  # kind, item and reference, as the log tells items apart
 _NOBODY: Final[_Client] = (None, None, "", "")
 
 
@@ -120,6 +124,9 @@ class DownloadRecorder(PeriodicTask):
         self._seen: set[int] = set()  # the hashes of the keys of this day that have an address
         self._seen_day = 0
         self._prefixes: dict[str, str] = {}
+        # of what waits to be written; None: the log has them, or nobody has
+        self._names: dict[_Named, Names | None] = {}
+        self._looking: set[Deferred[None]] = set()  # questions for names
         self._writing = FairSemaphore(1, reactor)
 
     def record(
@@ -144,9 +151,32 @@ class DownloadRecorder(PeriodicTask):
             found.count += 1
             found.last_ms = max(found.last_ms, now_ms)
         elif len(self._pending) < MAX_PENDING:
-            self._pending[key] = _download(item, key, now_ms)
+            self._pending[key] = self._with_names(_download(item, key, now_ms))
         else:
             self._dropped += 1
+
+    def _with_names(self, each: Download) -> Download:
+        """Note what is fetched is called now, before it can be removed; at once where the catalog answers at once."""
+        key = each.kind, each.item_id, each.reference
+        if not self._logged or each.kind == "blob":
+            return each
+        if key in self._names:
+            each.names = self._names[key]
+            return each
+        with suppress(StorageFailed):  # they are looked for when it is written
+            found = self._catalog.peek(find_names, each.kind, each.item_id)
+            if not isinstance(found, NotNow):
+                each.names = self._names[key] = found
+                return each
+            looking = Deferred.fromCoroutine(self._look_names(each, key))
+            self._looking.add(looking)
+            looking.addBoth(lambda _: self._looking.discard(looking))
+        return each
+
+    async def _look_names(self, each: Download, key: _Named) -> None:
+        with suppress(StorageFailed):
+            each.names = await self._catalog.look(find_names, each.kind, each.item_id)
+            self._names.setdefault(key, each.names)
 
     async def flush(self) -> None:
         """
@@ -158,6 +188,7 @@ class DownloadRecorder(PeriodicTask):
             if self._dropped:
                 log.warn("{count} downloads were not recorded: too many waited to be written", count=self._dropped)
                 self._dropped = 0
+            await DeferredList(list(self._looking))
             pending, self._pending = self._pending, {}
             while pending:
                 keys = [key for key, _ in zip(pending, range(FLUSH_ROWS), strict=False)]
@@ -170,6 +201,9 @@ class DownloadRecorder(PeriodicTask):
                 except BaseException:
                     self._put_back(pending)
                     raise
+                if len(self._names) > MAX_NAMED:
+                    self._names.clear()
+                self._names.update(dict.fromkeys((each.kind, each.item_id, each.reference) for each in batch))
 
     def _client(self, identity: Identity, address: str) -> _Client:
         prefix = self._prefix(address) if self._addressed else ""

@@ -1,8 +1,9 @@
 """
 The download log: who fetched what, and when, one row for each file or manifest, client, network and day.
 
-``download_item`` names what was fetched as it was then, and ``download_client`` who fetched it, so that the log can
-still be read after the package, the repository, the user or the token was removed. Rows are removed by their age.
+``download_item`` names what was fetched as it was when that was asked for (L{find_names}), and ``download_client`` who
+fetched it, so that the log can still be read after the package, the repository, the user or the token was removed. Rows
+are removed by their age.
 """
 
 from __future__ import annotations
@@ -16,28 +17,30 @@ from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import batches, column, every, insert, number, only_row, placeholders, scalar
 from pkgrepo.storage.catalog.server import settings
-from pkgrepo.storage.catalog.usage_counts import Download
+from pkgrepo.storage.catalog.usage_counts import Download, Names
 
 SINCE: Final = "downloads_logged_since"  # the key among the settings: when the first row was written, in ms
 ROWS: Final = "download_log_rows"  # the key among the settings: the number of rows when they were last counted
 ANONYMOUS: Final = 0  # the client without a user, see ``_WHO``
 EXPIRED_ITEMS: Final = 50  # of which old rows are looked for at once
 
+# A repository of a stage stands for the one that its content is for.
+_WHERE: Final = "COALESCE(o.id, r.id), s.name || '/' || COALESCE(o.name, r.name), r.format"
+_FOR: Final = """
+    JOIN storage s ON s.id = r.storage_id LEFT JOIN repository o ON o.id = r.parent_id AND r.stage IS NOT NULL
+"""
 _NAMES: Final = {
-    "file": """
-        SELECT s.name || '/' || r.name, r.format, COALESCE(p.key, ''), COALESCE(p.name, ''), COALESCE(v.key, ''),
-            COALESCE(v.text, ''), f.sha256
-        FROM file f JOIN repository r ON r.id = f.repository_id JOIN storage s ON s.id = r.storage_id
+    "file": f"""
+        SELECT {_WHERE}, COALESCE(p.key, ''), COALESCE(p.name, ''), COALESCE(v.key, ''), COALESCE(v.text, ''), f.sha256
+        FROM file f JOIN repository r ON r.id = f.repository_id {_FOR}
         LEFT JOIN package p ON p.id = f.package_id LEFT JOIN version v ON v.id = f.version_id WHERE f.id = ?
     """,
-    "manifest": """
-        SELECT s.name || '/' || r.name, r.format, p.key, p.name, m.digest, m.digest, m.sha256
+    "manifest": f"""
+        SELECT {_WHERE}, p.key, p.name, m.digest, m.digest, m.sha256
         FROM manifest m JOIN package p ON p.id = m.package_id
-        JOIN repository r ON r.id = m.repository_id JOIN storage s ON s.id = r.storage_id WHERE m.id = ?
+        JOIN repository r ON r.id = m.repository_id {_FOR} WHERE m.id = ?
     """,
 }
-_Names = tuple[str, str, str, str, str, str, bytes | None]
-_GONE: Final[_Names] = ("", "", "", "", "", "", None)  # the names of what was removed before it was written
 
 
 @frozen(kw_only=True)
@@ -153,6 +156,16 @@ FETCH_ORDERS: Final[Mapping[str, Order[Fetches]]] = both_ways(
 )
 
 
+def find_names(r: Reader, kind: str, item_id: int) -> Names | None:
+    """
+    What a file or manifest is called now; None if it was removed.
+
+    Asked for at the time of the request: what is fetched may be deleted, replaced or approved a moment later.
+    """
+    row = r.one(_NAMES[kind], (item_id,))
+    return None if row is None else Names(*row)
+
+
 def log_downloads(tx: Transaction, batch: Sequence[Download]) -> None:
     """Add a batch of downloads to the log."""
     if not batch:
@@ -205,23 +218,24 @@ def _items(tx: Transaction, batch: Sequence[Download]) -> dict[tuple[str, int, s
 
 
 def _add_item(tx: Transaction, each: Download) -> int:
-    names: Any = tx.one(_NAMES[each.kind], (each.item_id,)) or _GONE
-    repository, format_name, package_key, package, version_key, version, sha256 = names
+    names = each.names or find_names(tx, each.kind, each.item_id)
+    if names is None:  # it was removed before anybody could ask
+        names = Names(each.repository_id, "", "", "", "", "", "", None)
     return insert(
         tx,
         "download_item",
         kind=each.kind,
         item_id=each.item_id,
         reference=each.reference,
-        repository_id=each.repository_id,
-        repository=repository,
-        format=format_name,
-        package_key=package_key,
-        package=package,
-        version_key=each.reference or version_key,
-        version=each.reference or version,
+        repository_id=names.repository_id,
+        repository=names.repository,
+        format=names.format,
+        package_key=names.package_key,
+        package=names.package,
+        version_key=each.reference or names.version_key,
+        version=each.reference or names.version,
         path=each.path,
-        sha256=sha256,
+        sha256=names.sha256,
         first_day=each.day,
     )
 

@@ -35,6 +35,24 @@ _SUMS = """
 """
 
 
+@frozen
+class Names:
+    """
+    What something was called when it was fetched, and where it was.
+
+    Of what was staged, the repository is the one that it was for.
+    """
+
+    repository_id: int
+    repository: str
+    format: str
+    package_key: str
+    package: str
+    version_key: str
+    version: str
+    sha256: bytes | None
+
+
 @define
 class Download:
     """
@@ -47,6 +65,7 @@ class Download:
 
     A ``blob`` with its ``size`` (bytes) is only a hit of a cache. What was ``fetched`` from an upstream for this
     download is no hit. What is not ``counted``, such as the beginning of a file, is only written to the log.
+    ``names`` are as they were then; None if they are not known, or the log has them already.
     """
 
     item_id: int
@@ -65,6 +84,7 @@ class Download:
     address: str = ""
     last_ms: int = 0
     count: int = 1
+    names: Names | None = None
 
     @property
     def day(self) -> int:

@@ -4,11 +4,13 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from pkgrepo.errors import StorageFull
+from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.interfaces import NOT_NOW
 from pkgrepo.model import ANONYMOUS, Identity, Pipeline
 from pkgrepo.repositories import downloads
 from pkgrepo.repositories.downloads import FLUSH_S, CachedBlob, DownloadRecorder, ImagePull, prefix_of
-from tests.support.catalog import HeldCatalog
+from tests.support.catalog import HeldCatalog, MemoryCatalog
+from tests.support.catalogs import add_repository, publish
 from tests.support.repositories import FixedClock
 
 PULL = ImagePull(id=1, repository_id=1, package_id=1, path="x")
@@ -151,3 +153,60 @@ def test_nothing_is_logged_if_that_is_off(catalog, clock):
 )
 def test_networks_of_addresses(address, prefix):
     assert prefix_of(address) == prefix
+
+
+class WaitingCatalog(MemoryCatalog):
+    """One that answers no question at once, and fails while it is ``down``."""
+
+    down = False
+
+    def peek(self, query, /, *args, **kwargs):
+        return NOT_NOW
+
+    async def look(self, query, /, *args, **kwargs):
+        if self.down:
+            raise StorageFailed("main")
+        return super().peek(query, *args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [MemoryCatalog, WaitingCatalog])
+def test_what_is_removed_before_it_is_written_is_logged_as_it_was_called(kind, clock):
+    catalog = kind()
+    repository = catalog.do(add_repository)
+    file = catalog.do(publish, repository, "demo.whl", version="1.0")
+    recorder = DownloadRecorder(catalog=catalog, clock=FixedClock(), reactor=clock)
+    recorder.startService()
+    recorder.record(file, ANONYMOUS, "")
+    recorder.record(file, Identity(user_id=7, username="ada"), "")
+    catalog.do(lambda tx: tx.execute("DELETE FROM file"))
+    clock.advance(FLUSH_S)
+    recorder.record(file, ANONYMOUS, "")
+    clock.advance(FLUSH_S)
+    sql = "SELECT repository_id, repository, format, package_key, version, path, sha256 FROM download_item"
+    named = (repository.id, "main/py", "python", "demo", "1.0", "demo.whl", bytes.fromhex(file.sha256))
+    assert catalog.tx.all(sql) == [named]
+    assert catalog.tx.all("SELECT SUM(count) FROM download_log") == [(3,)]
+
+
+def test_what_is_staged_is_logged_for_the_repository_that_it_is_for(catalog, clock, recorder):
+    target = catalog.do(add_repository)
+    staged = catalog.do(add_repository, "py-stage")
+    catalog.do(
+        lambda tx: tx.execute("UPDATE repository SET parent_id = ?, stage = 'x' WHERE id = ?", (target.id, staged.id))
+    )
+    recorder.startService()
+    recorder.record(catalog.do(publish, staged, "demo.whl", version="1.0"), ANONYMOUS, "")
+    clock.advance(FLUSH_S)
+    sql = "SELECT repository_id, repository, version FROM download_item"
+    assert catalog.tx.all(sql) == [(target.id, "main/py", "1.0")]
+
+
+def test_a_request_is_answered_and_recorded_while_the_catalog_gives_no_names(clock):
+    catalog = WaitingCatalog()
+    file = catalog.do(publish, catalog.do(add_repository), "demo.whl", version="1.0")
+    recorder = DownloadRecorder(catalog=catalog, clock=FixedClock(), reactor=clock)
+    recorder.startService()
+    catalog.down = True
+    recorder.record(file, ANONYMOUS, "")
+    clock.advance(FLUSH_S)
+    assert catalog.tx.all("SELECT version FROM download_item") == [("1.0",)]
