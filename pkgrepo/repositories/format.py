@@ -169,6 +169,8 @@ class StoredFormat:
     ``accepts`` tells whether a dependency, as it is written, accepts a version; None if it does not say so. ``ranges``
     is how people write which versions, or tags of images, rules are about.
 
+    ``approved`` is the metadata of a version, of that in the stage where it was, and name and email of who approved it.
+
     ``restore_documents`` and ``restore_lists`` make, after a reindex, the documents of upstreams about a package, and
     those about no single package, of what a proxy keeps; they raise ``Invalid`` if one would be too large.
     ``join_staged`` prepares, from the services, the target and the hosted repository of a stage, the content, and the
@@ -198,6 +200,7 @@ class StoredFormat:
     ranges: Ranges = NO_VERSIONS
     ecosystem: Ecosystem | None = None
     index_removed: VersionsIndexer | None = None
+    approved: Callable[[Mapping[str, Any], Mapping[str, str]], Mapping[str, Any]] = lambda meta, _person: meta
     companion: Companion | None = None
     restore_documents: Callable[[Reader, Package], Sequence[Made]] | None = None
     restore_lists: Callable[[Reader, Repository], Sequence[Made]] | None = None

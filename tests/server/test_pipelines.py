@@ -255,6 +255,10 @@ def test_provenance_of_another_pipeline_is_refused(scene: Scene) -> None:
     assert publish(_13="0" * 40).status == 400
     assert publish().status == 201
     assert client.ask("GET", "/-/npm/v1/attestations/attested@1.0.0").status == 200
+    person = client.ask("GET", "/attested").json["versions"]["1.0.0"]["_npmUser"]
+    trusted = person.pop("trustedPublisher")
+    assert (trusted["id"], trusted["oidcConfigId"].partition(":")[0]) == ("forge", "oidc")
+    assert list(person) == ["name", "email"]
     assert scene.configure(repository="main/js").status == 200
 
 

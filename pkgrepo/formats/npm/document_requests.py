@@ -136,7 +136,7 @@ async def put_document(context: Context[object], request: Request, path: Documen
             await require(context, identity, Action.WRITE, publication.name, "publish")
             if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
                 raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
-            return await publish(context, staged, publication, tarball, identity, actor)
+            return await publish(context, request, staged, publication, tarball, identity)
         except Invalid as error:
             if isinstance(path, VersionPath) and error.pointer == "name":  # ``<registry>/npm/<package>``
                 refusal = Refusal(400, str(error), "invalid")
@@ -161,7 +161,7 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
         publication = packed_publication(contents, sent.text("tag"))
         identity = await services.access.identify(request)  # again: the file may have taken hours
         await require(context, identity, Action.WRITE, publication.name, "publish")
-        await publish(context, staged, publication, blob, identity, actor_of(request, identity))
+        await publish(context, request, staged, publication, blob, identity)
     return Uploaded(publication.name, publication.version.text, changed=True)
 
 

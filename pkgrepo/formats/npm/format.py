@@ -9,6 +9,7 @@ from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, rewind, splice
 from pkgrepo.formats.npm.proxied.upstream import packument_question, read_declared, release_of, restore_packument
+from pkgrepo.formats.npm.publish.requests import approved
 from pkgrepo.formats.npm.ranges import RANGES, accepts
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
@@ -42,6 +43,7 @@ def npm() -> Format:
         version_key=lambda text: parse_version(text).text,
         index=index_package,
         index_removed=index_removed,
+        approved=approved,
         versions=VersionKinds(
             sort=lambda text: parse_version(padded(text)).sort, prerelease=lambda text: "-" in text.partition("+")[0]
         ),

@@ -82,7 +82,9 @@ async def stage(context: Context[object], request: Request, name: str) -> Respon
         await require(as_stage, identity, Action.WRITE, name, "stage")
         actor = actor_of(request, identity)
         await services.publisher.check(target, [name])
-        release, publishing = await make_release(context, staged, publication, received.tarball, identity, actor)
+        release, publishing = await make_release(
+            context, request, staged, publication, received.tarball, identity, actor
+        )
         opening = await prepare_stage(services, identity, base, package=name)
         entry = Entry(actor, "stage.create", target.path, detail={"content": [f"{name}@{publication.version.text}"]})
         blobs = [each.blob for each in release.files]

@@ -8,7 +8,7 @@ removal from the source, if it moves. The formats make their documents of it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import Factory, frozen
@@ -45,7 +45,8 @@ class Promotion:
 
     ``reuse`` lets it have the paths of deleted files. A moved version leaves paths that may not be used again with
     ``burn``, and is kept in the trash under the id ``trash``. From a ``stage`` (its id) it is published like any other:
-    the event says so, and tags that the server gave it there do not come with it.
+    the event says so, tags that the server gave it there do not come with it, and its metadata become what ``approved``
+    returns.
     """
 
     source: Repository
@@ -54,6 +55,7 @@ class Promotion:
     burn: bool
     trash: str = Factory(lambda: str(uuid.uuid4()))
     stage: str = ""
+    approved: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda meta: meta
 
     @property
     def kind(self) -> str:
@@ -171,7 +173,7 @@ def _copy_of(
         version_text=version.text,
         sort=version.sort,
         files=tuple(_new_file(tx, target, each, origin, now_ms) for each in held),
-        meta=version.meta,
+        meta=promotion.approved(version.meta),
         package_meta=package.meta if before is None else None,
         reuse=promotion.reuse,
         publisher=version.publisher,

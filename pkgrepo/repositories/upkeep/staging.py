@@ -7,7 +7,7 @@ content there by reference, as promotions do. A refusal of one version refuses a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -25,6 +25,7 @@ from pkgrepo.repositories.upkeep.promotion import Promotion, promote_image, prom
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import files, packages, tags
 from pkgrepo.storage.catalog.packages.tags import every_tag_name
+from pkgrepo.storage.catalog.people.users import find_user
 from pkgrepo.storage.catalog.server import stages
 from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.catalog.server.stages import Stage, StageItem
@@ -90,12 +91,14 @@ def approve_stage(
     end_deployment_of(tx, stage, DeploymentState.PUBLISHED, {}, now_ms)
     if approval.inside is not None:
         approval.inside(tx, stage)
+    person = _person(tx, actor)
     promotion = Promotion(
         source=staged,
         move=False,
         reuse=bool(target.policy.get("reuse_deleted_names", False)),
         burn=False,
         stage=stage.uid,
+        approved=lambda meta: format.approved(meta, person),
     )
     _publish_versions(
         tx, target, promotion, [each for each in content if each.kind == "version"], format, actor, now_ms
@@ -127,6 +130,11 @@ def reject_stage(
     if inside is not None:
         inside(tx, stage)
     return Ended(existing(stages.find_stage(tx, uid), "stage", uid), ids)
+
+
+def _person(tx: Transaction, actor: Actor) -> Mapping[str, str]:
+    user = None if actor.user_id is None else find_user(tx, actor.user_id)
+    return {"name": actor.name, "email": "" if user is None else user.email}
 
 
 def _repositories(tx: Transaction, stage: Stage) -> list[int]:

@@ -177,6 +177,23 @@ async def test_the_address_shows_what_is_staged_on_top_of_the_repository(npm: St
     assert await npm.versions() == ["1.0.0"]
 
 
+async def test_an_approved_version_names_who_approved_it(npm: Staging) -> None:
+    await npm.stack.add_user("ann", email="ann@corp.example")
+    await npm.stack.grant("ann", "main/release", "read", "write")
+    stage = await npm.open()
+    body = make_publish("demo", "1.0.0")
+    where = f"/repositories/main/{place(stage)}/demo"
+    sent = await npm.stack.call("PUT", where, who="ann", raw=body, headers={"Content-Type": "application/json"})
+    assert sent.status == 201, sent.body
+    assert (await npm.stack.api("POST", f"/stages/{stage['id']}/approve", {})).status == 200
+    document = (await npm.stack.call("GET", "/repositories/main/release/demo")).json
+    assert document["versions"]["1.0.0"]["_npmUser"] == {
+        "name": "ann",
+        "email": "ann@corp.example",
+        "approver": {"name": "admin", "email": ""},
+    }
+
+
 async def test_of_parallel_approvals_and_rejections_one_succeeds(npm: Staging) -> None:
     stage = await npm.open()
     await npm.publish_npm(stage)

@@ -7,19 +7,21 @@ bytes, and the manifest is compared with the package.json in the tarball.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.authorization import check_access
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.paths import BUNDLE_ROLE, bundle_path, tarball_path
 from pkgrepo.formats.npm.publish.envelope import read_bundle
 from pkgrepo.formats.npm.refusals import version_taken
+from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
+from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
@@ -34,31 +36,43 @@ from .tarball import TarballContents, differing_fields, inspect_tarball
 
 
 async def publish(
-    context: Context[object], staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor
+    context: Context[object],
+    request: Request,
+    staged: Staged,
+    publication: Publication,
+    blob: BlobInfo,
+    identity: Identity,
 ) -> Response:
     """
     Verify a version whose tarball is staged, and publish it.
 
     :raises Invalid, Forbidden: see L{make_release}
     """
-    release, publishing = await make_release(context, staged, publication, blob, identity, actor)
+    actor = actor_of(request, identity)
+    release, publishing = await make_release(context, request, staged, publication, blob, identity, actor)
     published = await context.services.publisher.publish(context.repository, release, staged, actor, publishing)
     rev = revision(publication.name, published.serial)
     return json_response({"ok": True, "id": publication.name, "rev": rev, "success": True}, 201)
 
 
 async def make_release(
-    context: Context[object], staged: Staged, publication: Publication, blob: BlobInfo, identity: Identity, actor: Actor
+    context: Context[object],
+    request: Request,
+    staged: Staged,
+    publication: Publication,
+    blob: BlobInfo,
+    identity: Identity,
+    actor: Actor,
 ) -> tuple[Release, Publishing]:
     """
     Verify a version whose tarball is staged. Returns its release, which the repository can take, and its indexer.
 
     :raises Invalid: the document, the tarball or the bundle is refused
-    :raises Forbidden: the version exists, or was removed, or everybody would see what must be restricted
+    :raises Forbidden: the version exists, or was removed
     """
-    if publication.restricted:
-        # "public" is no reason to refuse: many manifests say so, and the repository shows less than they allow.
-        check_access(context.repository, "restricted")
+    if publication.restricted and not context.repository.is_private:
+        # No refusal: yarn 2 to 4 send it for every scoped package whose manifest does not say "public".
+        request.notes += (f"the package is public, as {context.repository.path} is: its visibility decides",)
     catalog, repository = context.services.catalog, context.repository
     name, version = publication.name, publication.version
     policy = policy_of(repository)
@@ -84,9 +98,10 @@ async def make_release(
         )
         files.append(bundle)
     person = await _person(context, identity)
+    trusted = _trusted_publisher(context, identity)
     meta: dict[str, Any] = {
         **manifest.fields,
-        "_npmUser": person,
+        "_npmUser": person if trusted is None else {**person, "trustedPublisher": trusted},
         "maintainers": [person],
         "dist": make_dist(blob.digests, contents, provenance=provenance),
         "readme": manifest.readme,
@@ -113,6 +128,21 @@ async def _person(context: Context[object], identity: Identity) -> dict[str, str
     if identity.user_id is not None:
         user = await context.services.catalog.look(users.find_user, identity.user_id)
     return {"name": identity.username, "email": "" if user is None else user.email}
+
+
+def _trusted_publisher(context: Context[object], identity: Identity) -> dict[str, str] | None:
+    """What clients read to know that a pipeline published without a stored token, such as pnpm for its trustPolicy."""
+    pipeline = identity.pipeline
+    if pipeline is None:
+        return None
+    issuer = context.services.pipelines.issuers.find(pipeline.issuer)
+    recognised = min(pipeline.publishers | pipeline.projects, default="")
+    return {"id": (issuer.kind if issuer else "") or pipeline.issuer, "oidcConfigId": f"oidc:{recognised}"}
+
+
+def approved(meta: Mapping[str, Any], person: Mapping[str, str]) -> Mapping[str, Any]:
+    """The metadata of a version of a stage that a person has approved: ``_npmUser`` stays the one who published it."""
+    return {**meta, "_npmUser": {**meta.get("_npmUser", {}), "approver": dict(person)}}
 
 
 def _inspect(
