@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from tests.support.matrix.checks import read
 from tests.support.matrix.incoming import ROADS
 from tests.support.matrix.specimens import BAD, READ, SPECIMENS, Specimen
 from tests.support.matrix.world import MatrixWorld, matrix_world
@@ -126,7 +127,7 @@ async def walk(world: MatrixWorld, specimens: Sequence[Specimen]) -> None:
             digest = specimen.bad[0].digests[0]
             abouts = [path.format(BAD, digest=digest) for path in specimen.abouts]
             for path in (*paths, *beside, *specimen.documents, *specimen.newest, *abouts):
-                await world.ask(name, "GET", path)
+                await read(world, name, path)
     for road in ROADS:
         if road.specimen.format == specimens[0].format:
             name = await world.repository(road.specimen, "hosted", empty=road.empty)

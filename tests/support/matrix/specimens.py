@@ -53,10 +53,10 @@ class Specimen:
 
     ``name`` is the one in rules, and ``spelling`` another way in which a rule may write it. ``documents`` name the
     items, and ``abouts`` those of one version, with ``{}`` in the place of its text or ``{digest}`` in that of its
-    first digest. ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a proxy
-    only that of its upstream. ``upstream`` is behind the address of a repository that is an upstream. ``only_hosted``
-    are documents of what is stored, which proxies do not have, and those ``withheld`` do not exist where a rule is
-    about the package. Only repositories of the ``kinds`` have the specimen.
+    first digest. ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a
+    proxy only that of its upstream. ``upstream`` is behind the address of a repository that is an upstream.
+    ``only_hosted`` are documents of what is stored, which proxies do not have, and those ``withheld`` do not exist
+    where a rule is about the package. Only repositories of the ``kinds`` have the specimen.
     """
 
     format: str

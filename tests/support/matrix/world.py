@@ -9,12 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import treq
-from attrs import define, evolve, field
+from attrs import define, field
 
 from tests.support.inprocess_server import RunningServer, no_failures, server_config
-from tests.support.matrix.specimens import BAD, SHARD, SPECIMENS, Specimen, plain
+from tests.support.matrix.specimens import BAD, SPECIMENS, Specimen
 from tests.support.memory_server import Reply, Stack
 from tests.support.osv_records import affected, record, since, write_folder
 
@@ -75,12 +74,6 @@ class MatrixWorld:
         *,
         who: str | None = None,
     ) -> Reply:
-        if path.startswith(SHARD):
-            found = await self.ask(name, method, f"{path.removeprefix(SHARD)}/repodata_shards.msgpack.zst", who=who)
-            digest = msgspec.msgpack.decode(plain(found.body))["shards"].get("evil-tool")
-            if digest is None:
-                return evolve(found, body=b"")
-            path = f"{path.removeprefix(SHARD)}/shards/{digest.hex()}.msgpack.zst"
         headers = {"Content-Type": media_type} if media_type else {}
         return await self.stack.call(method, f"/repositories/main/{name}{path}", raw=body, headers=headers, who=who)
 
