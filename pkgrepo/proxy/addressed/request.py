@@ -33,7 +33,7 @@ class FileRequest:
 
     A ``lasting`` file never changes, and is kept as a file of the package. Another one is asked for again after
     ``cache_ttl``, and after ``most_ttl_s`` seconds at most. With ``of_one_route`` it tells what a whole upstream has,
-    so that it is wrong where several are behind one address.
+    so that it is wrong where several are behind one address. Upstreams are not asked for one that is ``only_hosted``.
 
     ``algorithms`` are digests to compute (names of ``hashlib``). If an upstream announces none of them in the header of
     its response, those of ``companions`` are asked for: the suffix of each is a dot and its name.
@@ -48,6 +48,7 @@ class FileRequest:
     lasting: bool = True
     most_ttl_s: int | None = None
     of_one_route: bool = False
+    only_hosted: bool = False
     algorithms: tuple[str, ...] = ()
     companions: tuple[str, ...] = ()
 

@@ -72,7 +72,7 @@ class AddressedMembers:
                 same = same_file(kept, partial(places.unchanged, request, each))
                 return FoundFile(kept, same, mutable=not request.lasting)
         owners.check()
-        if not owners.asks_proxies or (request.of_one_route and not places.is_alone()):
+        if request.only_hosted or not owners.asks_proxies or (request.of_one_route and not places.is_alone()):
             raise NotFound("file", request.path)
         return await self._find_upstream(_Search(repository, request, trace, want), places)
 

@@ -91,7 +91,7 @@ def file_question(key: str, path: str) -> FileRequest:
     """
     The file at a path; ``key`` is one by which permissions for it are asked.
 
-    :raises NotFound: upstreams are not asked for it, or the key is that of something else
+    :raises NotFound: it is no file, or the key is that of something else
     """
     target = parse_text(path)
     if isinstance(target, Checksum | Directory) or key not in permission_keys(target):
@@ -111,13 +111,14 @@ def file_question(key: str, path: str) -> FileRequest:
             algorithms=ALGORITHMS,
             companions=COMPANIONS,
         )
-    if not isinstance(target, PlainFile) or not (path == CATALOGUE or path.startswith(INDEXES)):
+    if not isinstance(target, PlainFile):
         raise NotFound("file", path)
     return FileRequest(
         path=path,
         media_type=media_type(path),
         lasting=False,
         of_one_route=path == PREFIXES,
+        only_hosted=not (path == CATALOGUE or path.startswith(INDEXES)),
         algorithms=ALGORITHMS,
         companions=COMPANIONS,
     )

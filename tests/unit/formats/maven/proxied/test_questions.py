@@ -40,9 +40,9 @@ def test_literal_snapshots_do_not_last_but_builds_do() -> None:
 
 
 @pytest.mark.parametrize("path", ["favicon.ico", "com/acme/app/1.0/notes.txt", "com/acme/archetype-catalog.xml"])
-def test_other_plain_files_are_not_asked_for(path: str) -> None:
-    with pytest.raises(NotFound):
-        file_question(path.replace("/", "."), path)
+def test_upstreams_are_not_asked_for_other_plain_files(path: str) -> None:
+    assert file_question(path.replace("/", "."), path).only_hosted
+    assert not file_question("archetype-catalog.xml", "archetype-catalog.xml").only_hosted
 
 
 def test_the_key_is_that_of_the_path() -> None:
