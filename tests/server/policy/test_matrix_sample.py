@@ -89,7 +89,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SocketWorld]:
     source: Path = write_folder(tmp_path_factory.mktemp("osv"), advisories(SPECIMENS))
     with (
         running(tmp_path_factory.mktemp("upstream")) as upstream,
-        running(tmp_path_factory.mktemp("front"), f'advisories.source = "{source}"\nproxy.store_delay = 0\n{PRIVATE}') as front,
+        running(
+            tmp_path_factory.mktemp("front"), f'advisories.source = "{source}"\n{PRIVATE}store_delay = 0\n'
+        ) as front,
     ):
         wait_for_advisories(HttpClient(f"{front.url}/api", AUTH))
         yield SocketWorld(HttpClient(front.url, AUTH), upstream.url)
