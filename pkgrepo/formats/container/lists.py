@@ -25,6 +25,7 @@ from pkgrepo.http.responses import Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.uncached import find_private
 from pkgrepo.storage.catalog.images.manifests import Manifest, list_images, list_referrers
 from pkgrepo.storage.catalog.images.trust import Keys, list_visible_tags
@@ -238,7 +239,7 @@ async def get_referrers(
 
     Those of the image and of the images ``beside`` are joined.
 
-    :raises DigestInvalid: the digest is malformed
+    :raises DigestInvalid: the digest is malformed; :raises RuleRefused: a rule refuses the subject
     """
     digest = str(parse_digest(text))
     types = wanted_types(request)
@@ -259,6 +260,7 @@ async def _referrers(
     context: RegistryContext, target: Target, identity: Identity, digest: str, types: tuple[str, ...], after: str
 ) -> tuple[list[dict[str, Any]], bool]:
     repository, image = target.repository, target.image
+    await context.images.rules.choose(target, digest, Trace(), counted=False)
     view = await context.visibility.view(identity, repository, image)
     found: tuple[list[dict[str, Any]], bool] = await context.services.catalog.scan(
         _read_referrers, repository, image, digest, types, after, view.keys

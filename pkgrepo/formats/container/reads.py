@@ -191,6 +191,7 @@ async def fetch_referrers(
     An image index of the manifests whose subject has this digest.
 
     :raises DigestInvalid: the digest is malformed; :raises UpstreamFailed: there is no list to serve
+    :raises RuleRefused: a rule refuses the subject
     """
     digest = parse_digest(text)
     types, after = wanted_types(request), request.parameter(b"last") or ""
@@ -199,6 +200,7 @@ async def fetch_referrers(
         image = holder.target
         if holder.is_hosted:
             return await get_referrers(context, request, image, identity, text, beside=holder.beside)
+        await context.images.rules.choose(image, str(digest), Trace(), counted=False)
         try:
             found = await context.images.lists.referrers(image.repository, image.image, digest)
         except UpstreamDenied:

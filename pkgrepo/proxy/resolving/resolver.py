@@ -355,12 +355,13 @@ def _refusal_of(
     repository: Repository,
     package: str,
     found: Sequence[tuple[Repository, Mapping[str, Hidden]]],
-    version: str,
+    wanted: Callable[[str], bool],
 ) -> RuleRefused | None:
     """Why a version of a package is not shown; None if no rule hides it in any member."""
     for member, hidden in found:
-        if version in hidden:
-            return refusal(f"{package} {version}", hidden[version][0], repository, member)
+        for version, (verdict, _) in hidden.items():
+            if wanted(version):
+                return refusal(f"{package} {version}", verdict, repository, member)
     return None
 
 

@@ -161,7 +161,8 @@ class PackageState:
     asked again, so that something newer may be missing. ``load`` gives the parts of a document in one form, with the
     state that they are of, which may be newer. It is ``settled`` if it is that of a view of the past whose documents
     clients may keep for ever. ``refused`` says why the newest version is not shown, if it is known by then that rules
-    hide all of them, and ``refusal_of`` why a version (a text) is not, where the parts are read.
+    hide all of them, and ``refusal_of`` why the first version is not whose text it is told to look for; it knows that
+    where the parts are read.
     """
 
     repository: Repository
@@ -177,7 +178,7 @@ class PackageState:
     stale: bool = False
     settled: bool = False
     refused: RuleRefused | None = None
-    refusal_of: Callable[[str], RuleRefused | None] = lambda _version: None
+    refusal_of: Callable[[Callable[[str], bool]], RuleRefused | None] = lambda _wanted: None
 
     def expired(self, now_ms: int) -> bool:
         """Whether the resolver must be asked again."""

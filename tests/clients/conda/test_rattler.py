@@ -15,6 +15,7 @@ from tests.support.configurations import PRIVATE, hosted, tokens
 from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
 from tests.support.python_packages import make_wheel
+from tests.support.timeouts import polled
 
 pytestmark = pytest.mark.clients
 
@@ -92,3 +93,26 @@ def test_a_private_channel_is_installed_from_by_token_address_which_is_in_no_log
     refused = rattler(status=1, channel=f"{server.url}/{below}", specs=["demo"], **place)
     assert "401" in refused
     assert TOKEN[7:] not in server.output
+
+
+def test_a_block_of_the_project_is_one_of_its_package(server, rattler, tmp_path):
+    below = "repositories/main/py"
+    where, api = (HttpClient(f"{server.url}/{each}", ADMIN) for each in (below, "api"))
+    channel = f"{server.url}/{below}/conda"
+    python = make_installable("python", f"{PYTHON}.98", "h0_0", {"share/p": b""}, subdir="linux-64", noarch=None)
+    assert where.put(f"/conda/linux-64/python-{PYTHON}.98-h0_0.conda", python).status in (200, 201)
+    for version in ("1.0", "2.0"):
+        filename, data = make_wheel("torch", version, requires_python=">=3")
+        assert where.put(f"/torch/{version}/{filename}", data).status == 201
+
+    def installed(name, status=0):
+        place = {"prefix": str(tmp_path / name), "cache": str(tmp_path / f"{name}-cache")}
+        return rattler(status=status, channel=channel, specs=["pytorch"], **place)
+
+    assert "pytorch-2.0-py_0.conda" in polled(lambda: (found := installed("before")) and "-2.0-" in found and found)
+    body = {"repository": "main/py", "package": "torch", "versions": "2.0", "reason": "malware"}
+    made = api.post_json("/policy/blocks", body)
+    assert made.status == 201, made.text
+    assert "pytorch-1.0-py_0.conda" in installed("after")
+    assert api.post_json("/policy/blocks", {**body, "versions": ""}).status == 201
+    assert "pytorch" in installed("none", status=1)

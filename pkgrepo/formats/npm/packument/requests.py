@@ -124,7 +124,7 @@ async def version(context: Context[object], request: Request, path: VersionPath)
     state, fragment = await _find_version(context, request, name, path.selector)
     if fragment is None:
         wanted = semver.find_version(path.selector)
-        refused = None if wanted is None else state.refusal_of(wanted.text)
+        refused = None if wanted is None else state.refusal_of(wanted.text.__eq__)
         raise refused or state.refused or version_not_found(path.selector)
 
     def negotiate(again: Request) -> Response:

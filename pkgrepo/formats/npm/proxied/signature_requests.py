@@ -11,17 +11,18 @@ from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.authorization import authorize_audit, authorize_read
 from pkgrepo.formats.npm.packument.document import FULL_TYPE, attestations_document
 from pkgrepo.formats.npm.packument.requests import find_selected
-from pkgrepo.formats.npm.paths import bundle_path
+from pkgrepo.formats.npm.paths import bundle_path, tarball_path
 from pkgrepo.formats.npm.proxied.normaliser import kept_text
 from pkgrepo.formats.npm.proxied.upstream import attestations_question, keys_question
 from pkgrepo.formats.npm.signing import find_public_key, keys_document
+from pkgrepo.gateway.package_files import find_package_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.documents.held import DocumentRequest
-from pkgrepo.proxy.resolving.serving import UpstreamMember
+from pkgrepo.proxy.resolving.serving import UpstreamMember, Want
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages
 
@@ -54,10 +55,12 @@ async def keys(context: Context[object], request: Request) -> Response:
 
 
 async def attestations(context: Context[object], request: Request, name: str, version_text: str) -> Response:
-    """The attestations of a version. :raises NotFound: it has none"""
+    """The attestations of a version. :raises NotFound: it has none; :raises RuleRefused: a rule refuses its tarball"""
     await authorize_read(context, request, name)
     what = f"{name}@{version_text}"
     version = existing(semver.find_version(version_text), "attestation of", what)
+    path = tarball_path(name, version.text)
+    await find_package_file(context.services, context.repository, name, path, Want.HEAD)
     members = await context.services.proxy.resolver.members(context.repository, name, Trace())
     for member in members.serving:
         if isinstance(member, UpstreamMember):

@@ -192,14 +192,17 @@ async def file_of_version(context: Context[object], request: Request, project: s
     filename, packagetype = request.parameter(b"filename"), request.parameter(b"packagetype")
     if filename is not None:  # an unescaped ``+`` of a local version decodes to a blank, which no file name has
         filename = filename.replace(" ", "+")
-    candidates = [
-        (path, kind)
-        for path, kind in await _distributions_of(context, key, version)
-        if (filename is None or path.endswith("/" + filename)) and (packagetype is None or kind == packagetype)
-    ]
-    if not candidates:
-        raise NotFound("file", filename or f"{key} {version}")
-    path, _ = min(candidates, key=_rank)
+    if filename is not None and packagetype is None:
+        path = await find_path(context, filename, key, version)  # a rule that hides it says so
+    else:
+        candidates = [
+            (path, kind)
+            for path, kind in await _distributions_of(context, key, version)
+            if (filename is None or path.endswith("/" + filename)) and (packagetype is None or kind == packagetype)
+        ]
+        if not candidates:
+            raise NotFound("file", filename or f"{key} {version}")
+        path, _ = min(candidates, key=_rank)
     named = b'attachment; filename="%s"' % path.rsplit("/", 1)[-1].encode("ascii")
     headers: Fields = (
         (b"Content-Disposition", named),
@@ -277,7 +280,11 @@ async def _file_at(
 
 
 async def _distributions_of(context: Context[object], project: str, version: str) -> list[tuple[str, str]]:
-    """The path and package type of each distribution of a version. :raises NotFound: there is no such version"""
+    """
+    The path and package type of each distribution of a version.
+
+    :raises NotFound: there is no such version; :raises RuleRefused: a rule hides it
+    """
     services, repository = context.services, context.repository
     key, what = version_key(version), f"{project} {version}"
     if services.proxy.resolver.reads_catalog(repository, project):
@@ -287,9 +294,11 @@ async def _distributions_of(context: Context[object], project: str, version: str
         stored = await services.catalog.look(files.files_of_version, found.id)
         return [(file.path, file.attrs.get("packagetype", "")) for file in stored if file.role is None]
     state = await services.proxy.resolver.state(repository, project)
-    spliced, _ = await services.view_turns.make(repository, partial(state.load, JSON_PAGE), package=project)
+    spliced, state = await services.view_turns.make(repository, partial(state.load, JSON_PAGE), package=project)
     releases = await services.pools.cpu(read_listed, spliced.fragments, project, "")
-    release = existing(releases.get(key), "version", what)
+    release = releases.get(key)
+    if release is None:
+        raise state.refusal_of(lambda text: version_key(text) == key) or NotFound("version", what)
     return [(unquote(file.url.removeprefix("/")), file.packagetype) for file in release.files]
 
 

@@ -96,6 +96,7 @@ async def _make(context: Context[object], project: str, key: str | None, base_ur
     The document of L{_read_hosted}, in a repository that is not hosted.
 
     :raises NotFound: no such project or version; :raises UpstreamFailed: that is not known
+    :raises RuleRefused: a rule hides the version
     """
     cpu, turns = context.services.pools.cpu, context.services.view_turns
     state = await context.services.proxy.resolver.state(context.repository, project)
@@ -105,7 +106,8 @@ async def _make(context: Context[object], project: str, key: str | None, base_ur
         chosen = newest(releases.values())
         key = None if chosen is None else version_key(chosen.version)
     elif key not in releases:
-        raise NotFound("version", f"{project} {key}")
+        refused = state.refusal_of(lambda text: version_key(text) == key)
+        raise refused or NotFound("version", f"{project} {key}")
     if key is not None:
         meta = await _meta(context, project, key, spliced)
         releases[key] = evolve(releases[key], meta={**releases[key].meta, **meta})
