@@ -34,6 +34,8 @@ LONGEST_SEGMENT: Final = 255  # bytes
 LONGEST_PATH: Final = 1024  # bytes
 RECENT: Final = 1000  # parsed paths, at most 2 MB
 
+SEARCH: Final = "solrsearch/select"  # editors and build tools append it to the repository's address
+TAKEN: Final = (".twin", ".bundle")  # folders that static twins and bundles of the repository have for themselves
 METADATA_NAME: Final = "maven-metadata.xml"
 METADATA_NAMES: Final = (METADATA_NAME, "repo-metadata.xml")
 ALGORITHMS: Final = ("md5", "sha1", "sha256", "sha512")  # of checksums

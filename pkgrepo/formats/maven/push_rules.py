@@ -39,7 +39,7 @@ from pkgrepo.storage.catalog.people.projects import list_bindings
 
 from .configuration import RELEASES, SNAPSHOTS, PushRules
 from .names import is_snapshot
-from .paths import ArtifactFile, Checksum, FilePath, Metadata, PlainFile, package_key_of
+from .paths import SEARCH, TAKEN, ArtifactFile, Checksum, FilePath, Metadata, PlainFile, package_key_of
 
 LONGEST_SHOWN = 40  # characters of a version in a refusal
 
@@ -116,7 +116,10 @@ async def _check_no_session(services: Services, repository: Repository, target: 
 
 
 def check_push_policy(rules: PushRules, target: FilePath) -> None:
-    """Check that the repository accepts this kind of version. :raises Refusal: it does not"""
+    """Check that the repository accepts this path, and this kind of version. :raises Refusal: it does not"""
+    if target.path == SEARCH or target.path.partition("/")[0] in TAKEN:
+        reserved = f"{_shown(target.path)} is reserved: nothing that is published there is read"
+        raise Refusal(409, reserved, "reserved_path")
     version = target.coordinates.version if isinstance(target, ArtifactFile) else None
     if isinstance(target, Metadata):
         version = target.version

@@ -45,10 +45,9 @@ from pkgrepo.proxy.virtual import check_publishes, publish_target, publish_targe
 from pkgrepo.storage.catalog.packages import packages
 
 from .names import is_snapshot
-from .paths import ArtifactFile, Checksum, Directory, FilePath, Metadata, Path, PlainFile, parse_path
+from .paths import SEARCH, ArtifactFile, Checksum, Directory, FilePath, Metadata, Path, PlainFile, parse_path
 from .refusals import ERRORS
 
-SEARCH: Final = "solrsearch/select"  # editors and build tools append it to the repository's address
 DEPLOY: Final = "deploy to {}/"
 READS: Final = (b"GET", b"HEAD")
 ALLOW: Final = ((b"Allow", b"GET, HEAD, PUT, DELETE"),)

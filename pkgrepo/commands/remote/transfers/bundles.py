@@ -29,6 +29,7 @@ from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Re
 from pkgrepo.commands.remote.transfers.mirror import GivenLock, assign_locks
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.paths import METADATA_NAMES
 from pkgrepo.formats.rubygems.paths import is_hidden
 from pkgrepo.importing.bundle_file import (
     BEFORE,
@@ -49,6 +50,7 @@ from pkgrepo.web.rendering.filters import plural, size
 
 PARALLEL: Final = 8  # files that are fetched at once
 IN_MEMORY: Final = 4 * 1024 * 1024  # bytes of a file that is fetched; the rest is in a temporary file
+BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
 RUBY: Final = "ruby"
 SYSTEM: Final = "system"  # the publisher of what a proxy keeps
@@ -87,12 +89,21 @@ class Bundling:
             self.files[path] = Listed(size_, sha256)
             return True
         with SpooledTemporaryFile(IN_MEMORY) as spool:
+            digest = hashlib.sha256()
+
+            def write(data: bytes) -> None:
+                digest.update(data)
+                spool.write(data)
+
             try:
-                await self.client.fetch(source or self.url(path), spool.write)
+                await self.client.fetch(source or self.url(path), write)
             except Failed as error:
-                if error.status not in WITHHELD:
+                if error.status not in (*WITHHELD, BAD_REQUEST):
                     raise
                 self.withheld.append(f"{path}: {error}")
+                return False
+            if digest.hexdigest() != sha256:  # one bad file does not end the bundle
+                self.withheld.append(f"{path}: the server sends other bytes than it lists")
                 return False
             spool.seek(0)
             self.files[path] = self.writer.add_file(sha256, size_, cast("IO[bytes]", spool))
@@ -374,6 +385,26 @@ async def _add_plain(work: Bundling) -> None:
     await _add_packages(work)
 
 
+async def _add_maven(work: Bundling) -> None:
+    """Files of versions and, without lock files, those that belong to none: plain files, and metadata of groups."""
+    await _add_packages(work)
+    folders = [] if work.chosen is not None else [""]
+    while folders:
+        folder = folders.pop()
+        async for item in work.client.items("repository", work.path, "tree", *folder.split("/")):
+            path, name = str(item["path"]), str(item["path"]).rpartition("/")[2]
+            if item["kind"] == "folder":
+                folders.append(path)
+            elif name in METADATA_NAMES:
+                try:
+                    work.document(path, await work.fetch(path, "*/*"))
+                except Failed as error:
+                    if error.status not in WITHHELD:
+                        raise
+            elif path not in work.has and item["digest"]:
+                await work.file(path, str(item["digest"]).removeprefix("sha256:"), int(item["size"]))
+
+
 def _time_ms(text: Any) -> int | None:
     return round(datetime.fromisoformat(text).timestamp() * 1000) if isinstance(text, str) else None
 
@@ -381,7 +412,7 @@ def _time_ms(text: Any) -> int | None:
 FORMATS: Final[Mapping[str, Callable[[Bundling], Awaitable[None]]]] = {
     "conda": _add_conda,
     "docker": _add_images,
-    "maven": _add_plain,
+    "maven": _add_maven,
     "npm": _add_npm,
     "python": _add_plain,
     "ruby": _add_plain,

@@ -203,9 +203,12 @@ async def _export_once(session: Session, record: Any, twin: Twin, base_url: str,
             "written": twin.written - written,
             "removed": removed,
             "withheld": work.withheld,
+            "left_out": work.left_out,
             "signed": bool(signed),
         },
     )
+    for each in work.left_out:
+        session.printer.note(f"left out: {each}")
     return latest
 
 

@@ -19,8 +19,10 @@ A twin whose place has addresses, as a bucket has, has a document of a folder al
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
@@ -32,7 +34,7 @@ from pkgrepo.commands.http import Failed
 from pkgrepo.commands.remote.client import Client
 from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
 from pkgrepo.concurrency.together import together
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.rubygems.paths import is_hidden
 from pkgrepo.untrusted.signed_lists import Listed
 
@@ -42,6 +44,9 @@ HTML: Final = "text/html"
 JSON: Final = "application/vnd.pypi.simple.v1+json"
 CHECKSUMS: Final = (".md5", ".sha1", ".sha256", ".sha512")
 PARALLEL: Final = 8  # packages that are exported at once
+# of paths that no file can have here: a file and a folder of one name, a name that is too long for the disk
+UNUSABLE: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
 INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
 ATTESTATIONS: Final = "-/npm/v1/attestations"
@@ -68,12 +73,15 @@ class Export:
     twin: Twin
     files: dict[str, Listed] = field(factory=dict)
     withheld: int = 0
+    left_out: list[str] = field(factory=list)  # what cannot be a file of the twin, with the reason
     listed: int = 0  # files and images that the server lists
 
     async def file(self, path: str, sha256: str | None) -> None:
         """Fetch a stored file, unless the twin has it with this digest."""
         self.listed += 1
-        known = None if sha256 is None else self.twin.known(path, sha256)
+        known = None
+        with self.leaving_out(path):
+            known = None if sha256 is None else self.twin.known(path, sha256)
         if known is not None:
             self.files[path] = known
         elif not await self._fetch([path], quote(path, safe="/@+"), sha256, {}):
@@ -91,11 +99,28 @@ class Export:
     async def write(self, path: str, data: bytes, content_type: str = "application/json", address: str = "") -> None:
         """Write a small file; ``address`` as above."""
         for each in [path, address] if address and self.twin.has_addresses else [path]:
-            self.files[each] = await write(self.twin, each, data, content_type)
+            with self.leaving_out(each):
+                self.files[each] = await write(self.twin, each, data, content_type)
+
+    @contextmanager
+    def leaving_out(self, path: str) -> Iterator[None]:
+        """Leave a file out, and note it, whose path or bytes cannot be those of a file here: it ends nothing else."""
+        try:
+            yield
+        except (Invalid, DigestMismatch) as error:
+            self.left_out.append(f"{path}: {error}")
+        except Failed as error:
+            if error.status != BAD_REQUEST:
+                raise
+            self.left_out.append(f"{path}: {error}")
+        except OSError as error:
+            if error.errno not in UNUSABLE:
+                raise
+            self.left_out.append(f"{path}: {error.strerror}")
 
     async def _fetch(self, paths: Sequence[str], source: str, sha256: str | None, headers: Mapping[str, str]) -> bool:
-        """Fetch a file, and keep it at some paths. Returns whether the server has given it."""
-        with self.twin.draft(paths[0]) as draft:
+        """Fetch a file, and keep it at some paths. Returns False if the server does not give it to the caller."""
+        with self.leaving_out(paths[0]), self.twin.draft(paths[0]) as draft:
             try:
                 place = f"/repositories/{quote(self.repository)}/{source}"
                 fields = await self.client.fetch(place, draft.write, headers)
@@ -168,7 +193,8 @@ async def export_maven(export: Export) -> None:
             else:
                 digest = item["digest"]
                 await export.file(path, str(digest).removeprefix("sha256:") if digest else None)
-                await _checksums(export, path)
+                if path in export.files:
+                    await _checksums(export, path)
         metadata = f"{folder}/maven-metadata.xml".lstrip("/")
         if metadata not in export.files and await export.document(metadata):
             await _checksums(export, metadata)
@@ -247,11 +273,12 @@ async def _image_blob(export: Export, registry: Registry, image: str, digest: st
     if path in export.files:
         return
     known = export.twin.known(path, sha256)
-    if known is None:
-        with export.twin.draft(path) as draft:
-            await registry.fetch_blob(image, digest, draft.write)
-            known = await export.twin.keep(path, draft, sha256)
-    export.files[path] = known
+    if known is not None:
+        export.files[path] = known
+        return
+    with export.leaving_out(path), export.twin.draft(path) as draft:
+        await registry.fetch_blob(image, digest, draft.write)
+        export.files[path] = await export.twin.keep(path, draft, sha256)
 
 
 async def _each_package(export: Export, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
