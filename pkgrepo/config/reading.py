@@ -11,9 +11,11 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from attrs import define, field, frozen
 from msgspec.structs import replace
 
@@ -70,7 +72,7 @@ class Source:
             target = name.removesuffix("_file")
             if target == name or target not in self.known or not (any_file or self.known[target].kind.secret):
                 return False
-            content = self._content(called or name, raw)
+            content = self.content(called or name, raw)
             if content is None:
                 return True
             raw = content
@@ -79,7 +81,8 @@ class Source:
         self.values[target] = raw
         return True
 
-    def _content(self, called: str, raw: RawValue) -> RawValue | None:
+    def content(self, called: str, raw: RawValue) -> RawValue | None:
+        """The content of the file that a value names; None, with a problem, if it cannot be read."""
         path = raw.folder / str(raw.value)
         try:
             value = path.read_text(encoding="utf-8").rstrip("\r\n")
@@ -113,10 +116,59 @@ def from_environment(environ: Mapping[str, str], known: Mapping[str, Key], folde
         name = SHORTCUTS.get(variable) or variable.removeprefix(PREFIX).lower().replace("__", ".")
         raw = RawValue(environ[variable], f"environment {variable}", folder)
         shaped = variable in SHORTCUTS or "__" in variable
-        if not shaped or not found.take(name, raw, called=variable, any_file=True):
-            spelled = {PREFIX + each.upper().replace(".", "__"): None for each in known} | dict.fromkeys(SHORTCUTS)
+        if not shaped or not (
+            found.take(name, raw, called=variable, any_file=True) or _take_inner(found, name, raw, variable)
+        ):
+            spelled = {_variable(each): None for each in known} | dict.fromkeys(SHORTCUTS)
+            for table, inner in ((each, keys_of(key.kind.item)) for each, key in known.items() if key.kind.named):
+                if name.startswith(f"{table}.") and name.count(".") > table.count(".") + 1:
+                    own = name.split(".")[table.count(".") + 1]
+                    spelled |= {_variable(f"{table}.{own}.{each}"): None for each in inner}
             found.problems.append(f"environment: {variable} {unknown(variable, spelled)}")
     return found
+
+
+class _Inner(dict[str, Any]):
+    """Keys of tables with names, each of which a variable has set; those of an earlier source stay."""
+
+    def over(self, before: object) -> dict[str, Any]:
+        """What they make of the value of an earlier source."""
+        tables = dict(before) if isinstance(before, Mapping) else {}
+        for name, keys in self.items():
+            own = tables.get(name)
+            tables[name] = {**own, **keys} if isinstance(own, Mapping) else keys
+        return tables
+
+
+def _take_inner(found: Source, name: str, raw: RawValue, variable: str) -> bool:
+    """Record ``auth.oidc.NAME.KEY``; False if that is no key. A line in NAME is a dash, which variables cannot have."""
+    table, _, rest = name.rpartition(".")
+    table, _, own = table.rpartition(".")
+    if table not in found.known or not found.known[table].kind.named:
+        return False
+    keys, key = keys_of(found.known[table].kind.item), rest
+    if key not in keys:
+        key = rest.removesuffix("_file")
+        content = found.content(variable, raw) if key in keys and key != rest else None
+        if content is None:
+            return key in keys  # then its problem is recorded
+        raw = content
+    value = raw.value if keys[key].kind.bare or not isinstance(raw.value, str) else as_literal(raw.value)
+    before = found.values.get(table)
+    if before is None:
+        before = found.values[table] = RawValue(_Inner(), f"environment {_variable(table)}__*", raw.folder)
+    if not isinstance(before.value, _Inner):
+        found.problems.append(f"{name}: is said twice, by {before.origin} and by {raw.origin}")
+        return True
+    inner = before.value.setdefault(own.replace("_", "-"), {})
+    if key in inner:
+        found.problems.append(f"{name}: is said twice, by {variable} and another variable")
+    inner[key] = value
+    return True
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper().replace("-", "_").replace(".", "__")
 
 
 def from_caller(overrides: Mapping[str, object], known: Mapping[str, Key], folder: Path, origin: str) -> Source:
@@ -128,12 +180,15 @@ def from_caller(overrides: Mapping[str, object], known: Mapping[str, Key], folde
     return found
 
 
-def as_toml(text: str) -> object:
-    """Parse a TOML literal; any other text is returned unchanged."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
-    except tomllib.TOMLDecodeError:
-        return text
+def as_literal(text: str) -> object:
+    """Parse a TOML literal, or an object or a list in JSON; any other text is returned unchanged."""
+    if "\n" not in text:
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"value = {text}")["value"]
+    if text.lstrip()[:1] in ("{", "["):
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(text)
+    return text
 
 
 def _flat(content: Mapping[str, object], known: Mapping[str, Key], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -183,7 +238,7 @@ def read_config(
     ]
     raw: dict[str, RawValue] = {}
     for source in sources:
-        raw |= source.values
+        raw |= {name: _joined(raw.get(name), each) for name, each in source.values.items()}
     problems = [problem for source in sources for problem in source.problems]
     config: Config | None = _build(Config, "", raw, problems)
     if config is not None:
@@ -192,6 +247,14 @@ def read_config(
     if problems or config is None:
         raise ConfigError(tuple(problems))
     return config
+
+
+def _joined(before: RawValue | None, later: RawValue) -> RawValue:
+    if not isinstance(later.value, _Inner):
+        return later
+    # relative paths in the table are mostly those of the source that had it first
+    folder = later.folder if before is None else before.folder
+    return RawValue(later.value.over(None if before is None else before.value), later.origin, folder)
 
 
 def _build(owner: type[Section], prefix: str, raw: Mapping[str, RawValue], problems: list[str]) -> Any:
@@ -204,12 +267,13 @@ def _build(owner: type[Section], prefix: str, raw: Mapping[str, RawValue], probl
             continue
         value, origin, folder = raw[dotted].value, raw[dotted].origin, raw[dotted].folder
         if isinstance(value, str) and not key.kind.bare:
-            value = as_toml(value)
+            value = as_literal(value)
         try:
             values[key.attribute] = key.kind.read(value, folder)
         except SettingError as problem:
             for rest, sentence in problem.inner or (("", problem.sentence),):
-                problems.append(f"{dotted}{rest}: {sentence} (set by {origin})")
+                how = "" if value is not raw[dotted].value or rest else _spelling(dotted, key)
+                problems.append(f"{dotted}{rest}: {sentence}{how} (set by {origin})")
     for name, inner in sections_of(owner).items():
         values[name] = _build(inner, f"{prefix}{name}.", raw, problems)
     if len(problems) > before:
@@ -217,6 +281,13 @@ def _build(owner: type[Section], prefix: str, raw: Mapping[str, RawValue], probl
     if owner is Config:
         values["origins"] = {name: each.origin for name, each in raw.items()}
     return owner(**values)
+
+
+def _spelling(name: str, key: Key) -> str:
+    """How a text that is no literal can be written, of keys whose values are tables; empty for other keys."""
+    if key.kind.bare or key.kind.item is None:
+        return ""
+    return f", in JSON or TOML{f', or each key in {_variable(name)}__NAME__KEY' if key.kind.named else ''}"
 
 
 def check(config: Config) -> tuple[Config, list[str]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,58 @@ def test_options_win_over_the_environment_and_that_over_the_file(write):
 )
 def test_a_variable_is_read_as_its_key_wants(variable, text, name, value):
     assert getattr(read_config(environ={f"PKGREPO_{variable}": text}).server, name) == value
+
+
+OIDC = {"issuer": "https://login.example", "client_id": "us"}
+
+
+def test_keys_of_a_named_table_are_variables_of_their_own_beside_a_file(tmp_path):
+    (tmp_path / "a.toml").write_text('[auth.oidc.my-idp]\nissuer = "https://old.example"\nclient_id = "7"\n')
+    environ = {
+        "PKGREPO_AUTH__OIDC__MY_IDP__ISSUER": "https://login.example",
+        "PKGREPO_AUTH__OIDC__MAIN__ISSUER": "https://main.example",
+        "PKGREPO_AUTH__OIDC__MAIN__CLIENT_ID": "12345",
+        "PKGREPO_AUTH__OIDC__MAIN__AUTO_CREATE": "true",
+        "PKGREPO_AUTH__OIDC__MAIN__SCOPES": '["openid"]',
+    }
+    found = read_config(tmp_path / "a.toml", environ=environ).auth.oidc
+    assert (found["my-idp"].issuer, found["my-idp"].client_id) == ("https://login.example", "7")
+    assert (found["main"].client_id, found["main"].auto_create, found["main"].scopes) == ("12345", True, ("openid",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"main": OIDC}),
+        json.dumps({"main": OIDC}, indent=1),
+        '{main = {issuer = "https://login.example", client_id = "us"}}',
+    ],
+)
+def test_a_table_in_a_variable_is_json_or_toml(text):
+    found = read_config(environ={"PKGREPO_AUTH__OIDC": text}).auth.oidc
+    assert (found["main"].issuer, found["main"].client_id) == (OIDC["issuer"], "us")
+    repositories = [{"name": "py", "format": "python"}]
+    found = read_config(environ={"PKGREPO_BOOTSTRAP__REPOSITORIES": json.dumps(repositories)}).bootstrap.repositories
+    assert [each.name for each in found] == ["py"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"AUTH__OIDC__MAIN__ISSUR": "x"}, "did you mean PKGREPO_AUTH__OIDC__MAIN__ISSUER?"),
+        ({"AUTH__OIDC": "main"}, "in JSON or TOML, or each key in PKGREPO_AUTH__OIDC__NAME__KEY"),
+        ({"BOOTSTRAP__REPOSITORIES": "py"}, "must be a list of tables, in JSON or TOML"),
+        ({"AUTH__OIDC__MAIN__CLIENT_ID": "us"}, "auth.oidc.main.issuer: is missing"),
+        ({"AUTH__OIDC__MAIN__ISSUER": "ftp://x"}, "auth.oidc.main.issuer: "),
+        ({"AUTH__OIDC": "{}", "AUTH__OIDC__MAIN__CLIENT_ID": "us"}, "is said twice"),
+        ({"AUTH__OIDC__A_B__CLIENT_ID": "us", "AUTH__OIDC__A-B__CLIENT_ID": "us"}, "is said twice"),
+        ({"AUTH__OIDC__MAIN__CLIENT_ID_FILE": "/nowhere"}, "cannot read /nowhere"),
+    ],
+)
+def test_wrong_variables_of_tables_name_the_form_that_works(environ, told):
+    with pytest.raises(ConfigError) as caught:
+        read_config(environ={f"PKGREPO_{name}": value for name, value in environ.items()})
+    assert told in str(caught.value)
 
 
 def test_the_short_variables_name_the_first_admin(tmp_path):

@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
@@ -351,6 +352,27 @@ def test_a_password_does_not_push_where_tokens_must(scene, alice):
             with pytest.raises(Forbidden, match="need an access token"):
                 now(scene.authorizer.check_push_rules(identity, action, repository))
     now(scene.authorizer.check_push_rules(evolve(alice, via="session"), Action.DELETE, repository))
+
+
+@pytest.mark.parametrize(("action", "needs"), [(WRITE, True), (Action.OVERWRITE, True), (Action.DELETE, False)])
+def test_an_approval_is_needed_for_all_that_makes_content_visible(scene, alice, action, needs):
+    repository = evolve(scene.repository(), config={"push_rules": {"requires_approval": True}})
+    grant(scene, repository, alice, [READ, WRITE, Action.OVERWRITE, Action.DELETE])
+    with pytest.raises(Forbidden, match="by an approval") if needs else nullcontext():
+        now(scene.authorizer.check_push_rules(alice, action, repository, "acme-x"))
+    grant(scene, repository, alice, [READ, Action.ADMIN])
+    now(scene.authorizer.check_push_rules(alice, action, repository, "acme-x"))
+
+
+@pytest.mark.parametrize("missing", [None, WRITE, Action.OVERWRITE, Action.DELETE])
+def test_a_token_stands_for_its_person_if_it_publishes_replaces_and_deletes(scene, missing):
+    repository = scene.repository()
+    actions = frozenset({READ, WRITE, Action.OVERWRITE, Action.DELETE} - {missing})
+    limits = TokenLimits(repositories=(RepositoryScope(repository.path, actions),))
+    chief = scene.user("chief", admin=True)
+    _, token = scene.token(chief, limits)
+    identity = identity_of(chief, via="token", token=token)
+    assert now(scene.authorizer.person_may(identity, Action.ADMIN, repository, "acme-x")) is (missing is None)
 
 
 def test_whoever_may_do_anything_in_a_repository_knows_of_it(scene, alice):

@@ -173,6 +173,13 @@ def test_the_end_of_a_rule_and_the_age_tell_when_something_is_served() -> None:
     assert decide({"until": past}, left()).served
 
 
+def test_what_several_rules_hold_back_is_served_when_the_last_one_lets_it() -> None:
+    days = (3, 7, 5)
+    rules = [msgspec.convert({"name": f"r{each}", "match": {"age_days": each}}, PolicyRule) for each in days]
+    verdict = RuleSet([Placed(each, "main/npm") for each in rules], ORDER).decide(left(published_ms=NOW), NOW)
+    assert verdict.opens_ms == NOW + 7 * DAY_MS
+
+
 QUARANTINE, BLOCK, WARN = ({"name": name, "action": name} for name in ("quarantine", "block", "warn"))
 
 
