@@ -357,10 +357,10 @@ def _refusal_of(
     found: Sequence[tuple[Repository, Mapping[str, Hidden]]],
     wanted: Callable[[str], bool],
 ) -> RuleRefused | None:
-    """Why a version of a package is not shown; None if no rule hides it in any member."""
+    """Why a version of a package is not shown; None if no rule hides it in any member, or only a view of the past."""
     for member, hidden in found:
         for version, (verdict, _) in hidden.items():
-            if wanted(version):
+            if wanted(version) and verdict.by is not None and verdict.by.later_ms is None:
                 return refusal(f"{package} {version}", verdict, repository, member)
     return None
 

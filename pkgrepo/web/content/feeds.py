@@ -59,11 +59,42 @@ async def show_badge(visit: Visit, storage: str, name: str, file: str) -> Respon
         repository = await find_repository(visit, storage, name)
         place = {"repository": f"{storage}/{name}", "package": package}
         latest = (await visit.api("GET", "/package/<repository>/<package>", place)).latest
+        if latest and await _is_refused(visit, f"{storage}/{name}", package, latest):
+            latest = await _highest_served(visit, f"{storage}/{name}", package)
     except (AuthenticationRequired, Forbidden, Invalid, NotFound, RepositoryInactive):
         return _document(visit, SVG, render_badge(label or "package", UNKNOWN, GREY), PRIVATE, status=404)
     value = f"v{latest}" if latest and latest[0].isdigit() else latest or "no version"
     text = render_badge(label or repository.format, value, color)
     return _document(visit, SVG, text, _caching(repository))
+
+
+async def _highest_served(visit: Visit, repository: str, package: str) -> str:
+    """The highest version that no rule refuses to clients, of the first ``ENTRIES``; empty if there is none."""
+    place = {"repository": repository, "package": package}
+    found = await visit.api("GET", "/package/<repository>/<package>/versions", place, query={"limit": ENTRIES})
+    for each in found.items:
+        if not await _is_refused(visit, repository, package, each.version):
+            return str(each.version)
+    return ""
+
+
+async def _is_refused(visit: Visit, repository: str, package: str, version: str) -> bool:
+    """Whether a rule refuses a version to clients."""
+    place = {"repository": repository, "package": package, "version": version}
+    found = await visit.api("GET", "/package/<repository>/<package>/versions/<version>", place, query={"files": 0})
+    return found.refused is not None
+
+
+async def _shown(visit: Visit, repository: str, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries of versions that no rule refuses to clients."""
+    found = []
+    for each in entries:
+        try:
+            if not await _is_refused(visit, repository, each.package, each.version):
+                found.append(each)
+        except NotFound:  # it has just been removed
+            continue
+    return found
 
 
 @feeds.get("/<storage>/<file>")
@@ -74,7 +105,7 @@ async def show_repository_feed(visit: Visit, storage: str, file: str) -> Respons
     place = {"repository": f"{storage}/{name}"}
     found = await visit.api("GET", "/repository/<repository>/releases", place, query={"limit": ENTRIES})
     entries = [Entry(each.package, each.version, each.published_at, each.publisher) for each in found]
-    return _feed(visit, repository, f"{storage}/{name}", "", entries)
+    return _feed(visit, repository, f"{storage}/{name}", "", await _shown(visit, f"{storage}/{name}", entries))
 
 
 @feeds.get("/<storage>/<name>/<path:file>")
@@ -89,7 +120,7 @@ async def show_package_feed(visit: Visit, storage: str, name: str, file: str) ->
         query={"limit": ENTRIES, "sort": "-published_at"},
     )
     entries = [Entry(package, each.version, each.published_at, each.publisher) for each in found.items]
-    title = f"{package} in {storage}/{name}"
+    entries, title = await _shown(visit, f"{storage}/{name}", entries), f"{package} in {storage}/{name}"
     return _feed(visit, repository, title, f"/packages/{quote(package, safe='')}", entries)
 
 

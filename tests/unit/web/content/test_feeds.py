@@ -76,6 +76,20 @@ async def test_feeds_have_the_versions_that_came_last(browser: Browser) -> None:
     assert (await stack.call("POST", "/feed/main/py.atom")).status == 405
 
 
+async def test_badges_and_feeds_name_nothing_that_rules_refuse(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_repository("py")
+    for version in ("1.0", "2.0", "1.1"):
+        await stack.publish("main/py", "demo", version)
+    body = {"repository": "main/py", "package": "demo", "versions": ">=1.1", "reason": "malware"}
+    await stack.ok("POST", "/policy/blocks", body)
+    assert ">v1.0<" in (await stack.call("GET", "/badge/main/py/demo.svg", who=None)).body.decode()
+    for path in ("py", "py/demo"):
+        assert entries(await stack.call("GET", f"/feed/main/{path}.atom", who=None)) == ["demo 1.0"]
+    await stack.ok("POST", "/policy/blocks", {**body, "versions": ""})
+    assert ">no version<" in (await stack.call("GET", "/badge/main/py/demo.svg", who=None)).body.decode()
+
+
 async def test_a_private_repository_has_feeds_for_its_readers(browser: Browser) -> None:
     stack = browser.stack
     await stack.add_repository("py", visibility="private")
