@@ -9,13 +9,14 @@ from attrs import field, frozen
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.auth.accounts import Accounts
-from pkgrepo.gateway.callers.access import Access
+from pkgrepo.gateway.callers.access import Access, actor_of
 from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.responses.content import Files
 from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.oidc.pipelines import PipelineTokens
 from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.caching.counters import CacheCounters
@@ -128,6 +129,16 @@ class Context(Generic[C_co]):
     async def admit(self, request: Request, action: Action, package: str | None = None) -> Identity:
         """The identity of a caller who may do this in the repository, see L{Access.admit}."""
         return await self.services.access.admit(request, action, self.repository, package)
+
+    async def admit_publishing(
+        self, request: Request, package: str, action: Action = Action.WRITE
+    ) -> tuple[Identity, Admitted]:
+        """A caller who may make something of a package visible, and the proof of it, see L{Access.publishing}."""
+        access = self.services.access
+        request.repository = self.repository.path
+        identity = await access.identify(request)
+        actor = actor_of(request, identity)
+        return identity, await access.publishing(identity, self.repository, package, actor, action=action)
 
     def url(self, request: Request) -> str:
         """The address under which clients know the repository, without a slash at the end."""

@@ -44,7 +44,8 @@ from pkgrepo.errors import (
 from pkgrepo.http.responses import Refusal
 from pkgrepo.importing.items import Bundle, Source
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import Actor, Repository
+from pkgrepo.model import Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.context import reason_of
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -121,7 +122,7 @@ class Order:
     kind: str
     place: str
     repository: Repository
-    actor: Actor
+    actor: Admitted
     only: Sequence[str] = ()
     dry_run: bool = False
     again: bool = False

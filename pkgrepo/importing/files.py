@@ -14,7 +14,8 @@ from pkgrepo.errors import FileBurned, FileExists, SizeMismatch
 from pkgrepo.importing.engine import Order, Taken, Tools
 from pkgrepo.importing.items import MARK, Bundle, Item, Taking
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, File, Repository, Version
+from pkgrepo.model import SYSTEM, BlobInfo, File, Repository, Version
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial, set_version_state
 from pkgrepo.repositories.publish.releases import Release
@@ -208,7 +209,7 @@ def _set_facts(
     repository: Repository,
     bundle: Bundle,
     may_move: Callable[[str, str | None], bool],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> tuple[int, Sequence[tuple[str, str]]]:
@@ -248,7 +249,7 @@ def _move_tags(
     bundle: Bundle,
     by_text: Mapping[str, Version],
     may_move: Callable[[str, str | None], bool],
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Set tags; those that were set, and those that are not, with their versions."""

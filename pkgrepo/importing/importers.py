@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import define, evolve
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import Forbidden, Invalid, RepositoryInactive
 from pkgrepo.importing.bundles import open_bundle
 from pkgrepo.importing.engine import Import, Order, TakeBundle, Tools
@@ -98,7 +99,7 @@ class Importers:
             kind=request.kind,
             place=await self._place(kind, request, repository.format),
             repository=repository,
-            actor=actor,
+            actor=admit_server(Road.IMPORT, repository, actor),
             only=request.only,
             dry_run=request.dry_run,
             again=request.again,

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from attrs import define, evolve, frozen
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import FileExists, existing
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, Origin, Repository
+from pkgrepo.model import BlobInfo, File, NewFile, Origin, Repository
 from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.repositories.clock import Clock
@@ -125,7 +126,11 @@ class Keeper:
             release = evolve(release, overwrite=True, renews=renews, describes=describes)
         with suppress(FileExists):  # another process was faster: what was kept first stays
             published = await self._publisher.keep(
-                remote.repository, release, staged, SYSTEM, self._indexers[format_name]
+                remote.repository,
+                release,
+                staged,
+                admit_server(Road.PROXY, remote.repository),
+                self._indexers[format_name],
             )
             found = next((each for each in published.files if each.path == path), None)
             if found is not None:

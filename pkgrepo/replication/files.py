@@ -10,9 +10,11 @@ from typing import Final
 
 from attrs import define, frozen
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import SYSTEM, File, Package, Repository, Version, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.configuration import proxy_config_of, rules_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.resolving.resolver import Resolver
@@ -252,9 +254,10 @@ def adopt_facts(
     if package is None or version is None:
         return
     state = VersionState(remote.state) if remote.state in _STATES else version.state
+    admitted = admit_server(Road.REPLICA, repository)
     if state is not version.state or remote.reason != version.reason:
-        set_version_state(tx, repository, package.key, key, state, remote.reason, SYSTEM, indexer, now_ms)
-    _adopt_tags(tx, repository, package, version, remote.tags, indexer, now_ms)
+        set_version_state(tx, repository, package.key, key, state, remote.reason, admitted, indexer, now_ms)
+    _adopt_tags(tx, repository, package, version, remote.tags, admitted, indexer, now_ms)
 
 
 def _adopt_tags(
@@ -263,13 +266,14 @@ def _adopt_tags(
     package: Package,
     version: Version,
     names: Sequence[str],
+    admitted: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> None:
     present = set(tags.names_by_version(tx, package.id).get(version.id, ()))
     moved, gone = sorted({*names} - present), sorted(present - {*names, LATEST})
     for name in moved:
-        tags.set_tag(tx, package.id, name, version_id=version.id, actor=SYSTEM, now_ms=now_ms)
+        tags.set_tag(tx, package.id, name, version_id=version.id, actor=admitted, now_ms=now_ms)
     for name in gone:
         tags.remove_tag(tx, package.id, name)
     if moved or gone:

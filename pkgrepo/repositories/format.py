@@ -8,7 +8,8 @@ from typing import Any
 from attrs import field, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, Package, Repository
+from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.storage.catalog.server.stages import StageItem
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
@@ -124,7 +125,7 @@ class Joined:
 
     paths: frozenset[str]
     blobs: Sequence[BlobInfo]
-    put: Callable[[Transaction, Repository, Actor, int], Sequence[str]]
+    put: Callable[[Transaction, Repository, Admitted, int], Sequence[str]]
 
 
 @frozen(kw_only=True, eq=False)

@@ -32,6 +32,7 @@ from pkgrepo.storage.catalog.packages import events, followed_wheels
 from pkgrepo.storage.catalog.packages.followed_wheels import Followed
 from pkgrepo.storage.catalog.server import repositories, settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR, MARK
+from tests.support.admission import admitted
 
 from .packages.releases import ACTOR, FILLERS
 
@@ -42,7 +43,7 @@ def publish_all(
     tx: Transaction, repository: Repository, releases: Sequence[Release], indexer: Indexer, now_ms: int
 ) -> None:
     """Publish several releases; a write command."""
-    publish_releases(tx, repository, releases, ACTOR, indexer, now_ms)
+    publish_releases(tx, repository, releases, admitted(repository, ACTOR), indexer, now_ms)
     seq = events.last_seq(tx)
     settings.put(tx, CURSOR, str(seq))
     settings.put(tx, MARK, str(seq))

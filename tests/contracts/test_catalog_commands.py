@@ -13,6 +13,7 @@ from pkgrepo.storage.catalog.blobs import uploads
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import quotas, repositories, stages
 from pkgrepo.storage.catalog.server.quotas import QuotaKind
+from tests.support.admission import admitted
 from tests.support.catalogs import NOW, add_repository, make_blob
 from tests.support.quota_walk import QuotaWalk, add_two_repositories
 from tests.support.tree_format import TREE_FORMAT
@@ -132,7 +133,7 @@ def publish(tx, repository, package, content):
         sort=b"1",
         files=(NewFile(path, make_blob(content)),),
     )
-    publish_release(tx, repository, release, SYSTEM, TREE_FORMAT.index, NOW)
+    publish_release(tx, repository, release, admitted(repository), TREE_FORMAT.index, NOW)
 
 
 def sha256_of(r, repository, package):
@@ -153,15 +154,15 @@ async def test_an_approval_publishes_all_of_a_stage_or_nothing(catalog):
     await catalog.write(publish, target, "c", b"something else")
     approval = Approval(stage=uid, packages=["a", "b", "c"])
     with pytest.raises(FileExists):
-        await catalog.write(approve_stage, target, approval, TREE_FORMAT, SYSTEM, NOW)
+        await catalog.write(approve_stage, target, approval, TREE_FORMAT, admitted(target), NOW)
     assert await contents(catalog, target) == ["c"]
     assert (await catalog.look(stages.find_stage, uid)).state == "open"
 
     await catalog.write(remove_files, target, "c", "1.0", None, SYSTEM, TREE_FORMAT.index, False, NOW)
     for wrong in (Approval(stage=uid, packages=["a"]), Approval(stage=uid, packages=["a", "b", "c"], serial=1)):
         with pytest.raises(Conflict):
-            await catalog.write(approve_stage, target, wrong, TREE_FORMAT, SYSTEM, NOW)
-    ended = await catalog.write(approve_stage, target, approval, TREE_FORMAT, SYSTEM, NOW)
+            await catalog.write(approve_stage, target, wrong, TREE_FORMAT, admitted(target), NOW)
+    ended = await catalog.write(approve_stage, target, approval, TREE_FORMAT, admitted(target), NOW)
     assert (ended.stage.state, len(ended.stage.content), len(ended.repositories)) == ("approved", 3, 2)
     assert await contents(catalog, target) == ["a", "b", "c"]
     used = await catalog.look(quotas.usage_of, QuotaKind.REPOSITORY, target.id)
@@ -178,7 +179,7 @@ async def test_of_parallel_approvals_and_rejections_one_ends_a_stage(case, catal
     async def end(at, how):
         try:
             if how == "approve":
-                return (await at.write(approve_stage, target, approval, TREE_FORMAT, SYSTEM, NOW)).stage.state
+                return (await at.write(approve_stage, target, approval, TREE_FORMAT, admitted(target), NOW)).stage.state
             return (await at.write(reject_stage, target, uid, "no", None, SYSTEM, NOW)).stage.state
         except Conflict:
             return ""

@@ -11,6 +11,7 @@ from pkgrepo.repositories.past import Changes, PackagePast, changes_since, packa
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.package_changes import append_package_event
 from pkgrepo.storage.catalog.packages import packages, tags, versions
+from tests.support.admission import admitted
 from tests.support.catalogs import NOW, add_repository, publish
 
 SECOND = 1000
@@ -57,7 +58,7 @@ class Log:
                 version,
                 state,
                 "" if state is VersionState.LIVE else "why",
-                SYSTEM,
+                admitted(self.repository),
                 ignore,
                 self.now_ms,
             )

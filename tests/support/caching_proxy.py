@@ -18,13 +18,14 @@ from pkgrepo.errors import NotFound, StorageFull, UpstreamFailed
 from pkgrepo.gateway.responses.content import Files, arriving
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, text_response
-from pkgrepo.model import SYSTEM, BlobInfo, File, NewFile, ReadLimits
+from pkgrepo.model import BlobInfo, File, NewFile, ReadLimits
 from pkgrepo.proxy.transfers.download import Download
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
+from tests.support.admission import admitted
 from tests.support.repositories import RepositoryServices
 from tests.support.socket_server import Server
 from tests.support.timeouts import TIMEOUT_S
@@ -114,7 +115,7 @@ class CachingProxy:
             files=(NewFile(path=path, blob=info, media_type=media_type),),
         )
         published = await self.services.publisher.publish(
-            self.services.repository, release, staged, SYSTEM, lambda *_: None
+            self.services.repository, release, staged, admitted(self.services.repository), lambda *_: None
         )
         return published.files[0]
 

@@ -23,6 +23,7 @@ from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.people import projects, users
 from pkgrepo.storage.catalog.server import quotas, repositories, settings, storages, trash
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, Usage
+from tests.support.admission import admitted
 
 NAMES = [f"p{number}" for number in range(6)]
 OWNED = ["p0", "p1", "i0"]
@@ -246,7 +247,7 @@ class QuotaWalk:
                     reuse=self._random.random() < 0.9,
                 )
             )
-        publish_releases(tx, repository, releases, self._actor, no_documents, self._now_ms)
+        publish_releases(tx, repository, releases, admitted(repository, self._actor), no_documents, self._now_ms)
 
     def _remove_files(self, tx: Transaction, repository: Repository) -> None:
         package, version = self._random.choice(NAMES), self._random.choice("12345")
@@ -264,7 +265,9 @@ class QuotaWalk:
 
     def _put_plain(self, tx: Transaction, repository: Repository) -> None:
         new = NewFile(f"plain/{self._random.randrange(5)}", self._blob(), "text/plain", {})
-        put_plain_file(tx, repository, new, self._random.random() < 0.8, self._actor, None, self._now_ms)
+        put_plain_file(
+            tx, repository, new, self._random.random() < 0.8, admitted(repository, self._actor), None, self._now_ms
+        )
 
     def _remove_plain(self, tx: Transaction, repository: Repository) -> None:
         remove_plain_file(tx, repository, f"plain/{self._random.randrange(5)}", self._actor, self._now_ms)
@@ -274,11 +277,31 @@ class QuotaWalk:
 
     def _push_blob(self, tx: Transaction, repository: Repository) -> None:
         blob = self._blob()
-        link_blob(tx, repository, self._image(), blob, f"sha256:{blob.sha256}", None, None, self._actor, self._now_ms)
+        link_blob(
+            tx,
+            repository,
+            self._image(),
+            blob,
+            f"sha256:{blob.sha256}",
+            None,
+            None,
+            admitted(repository, self._actor),
+            self._now_ms,
+        )
 
     def _mount(self, tx: Transaction, repository: Repository) -> None:
         source, digest = self._random.choice(self._repositories), f"sha256:{self._blob().sha256}"
-        mount_blob(tx, repository, self._image(), source, self._image(), digest, None, self._actor, self._now_ms)
+        mount_blob(
+            tx,
+            repository,
+            self._image(),
+            source,
+            self._image(),
+            digest,
+            None,
+            admitted(repository, self._actor),
+            self._now_ms,
+        )
 
     def _push_manifest(self, tx: Transaction, repository: Repository) -> None:
         blob, layer = self._blob(), self._blob()
@@ -291,7 +314,7 @@ class QuotaWalk:
         )
         tags = tuple(self._random.sample(["a", "b", "c"], self._random.randint(0, 2)))
         push = Push(manifest=manifest, blob=blob, required=(), tags=tags)
-        put_manifest(tx, repository, self._image(), push, self._actor, self._now_ms)
+        put_manifest(tx, repository, self._image(), push, admitted(repository, self._actor), self._now_ms)
 
     def _delete_manifest(self, tx: Transaction, repository: Repository) -> None:
         digest = f"sha256:{self._blob().sha256}"
@@ -303,7 +326,9 @@ class QuotaWalk:
     def _restore(self, tx: Transaction, repository: Repository) -> None:
         row = tx.one("SELECT uid FROM trash WHERE repository_id = ? ORDER BY id DESC LIMIT 1", (repository.id,))
         if row is not None:
-            restore_some(tx, repository, str(row[0]), no_documents, self._actor, True, self._now_ms)
+            restore_some(
+                tx, repository, str(row[0]), no_documents, admitted(repository, self._actor), True, self._now_ms
+            )
 
     def _empty_trash(self, tx: Transaction, repository: Repository) -> None:
         for (key,) in tx.all("SELECT id FROM trash WHERE repository_id = ?", (repository.id,)):

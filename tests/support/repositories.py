@@ -34,6 +34,7 @@ from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.layout_folder import LayoutFolder
 from pkgrepo.storage.pools import Pools
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 
 T = TypeVar("T")
@@ -162,7 +163,9 @@ class RepositoryServices:
         repository = where or self.repository
         async with self.publisher.stage(repository) as staged:
             release = await self.release(staged, filename, data, **changes)
-            return await self.publisher.publish(repository, release, staged, actor, self.format.index)
+            return await self.publisher.publish(
+                repository, release, staged, admitted(repository, actor), self.format.index
+            )
 
     async def follow(self) -> None:
         """Bring the readable layout up to date."""

@@ -41,7 +41,8 @@ from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, json_response
-from pkgrepo.model import Action, Actor, BlobInfo, NewFile
+from pkgrepo.model import Action, BlobInfo, NewFile
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 
@@ -66,7 +67,7 @@ class Upload:
     derived: Mapping[str, Any] | None = None
 
 
-async def publish_upload(context: ChannelContext, staged: Staged, upload: Upload, actor: Actor) -> Published:
+async def publish_upload(context: ChannelContext, staged: Staged, upload: Upload, actor: Admitted) -> Published:
     """
     Inspect a staged package and publish it. Publishing the same bytes again changes nothing.
 
@@ -183,8 +184,8 @@ async def publish_sent(context: ChannelContext, request: Request, sent: SentFile
     identity = await context.admit(request, Action.WRITE, name.name)
     async with context.services.publisher.stage(context.repository, name.name, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged, DIGESTS)
-        identity = await context.admit(request, Action.WRITE, name.name)  # again: the file may have taken hours
-        published = await publish_upload(context, staged, Upload(name, None, blob), actor_of(request, identity))
+        _, admitted = await context.admit_publishing(request, name.name)  # again: the file may have taken hours
+        published = await publish_upload(context, staged, Upload(name, None, blob), admitted)
     return Uploaded(name.name, name.version, published.changed)
 
 
@@ -213,12 +214,12 @@ async def _publish(
     if options.sha256 is not None and blob.sha256 != options.sha256:
         raise DigestMismatch("sha256", options.sha256, blob.sha256)
     identity = await services.access.identify(request, counted=False)  # again: the body may take hours
-    await services.access.require(identity, Action.WRITE, context.repository, name.name)
+    admitted = await services.access.publishing(identity, context.repository, name.name, actor_of(request, identity))
     overwrite = options.force and await services.access.authorizer.may(
         identity, Action.OVERWRITE, context.repository, name.name
     )
     upload = Upload(name, subdir, blob, overwrite)
-    published = await publish_upload(context, staged, upload, actor_of(request, identity))
+    published = await publish_upload(context, staged, upload, admitted)
     path = published.files[0].path
     return json_response({"path": path, "sha256": blob.sha256}, 201 if published.changed else 200)
 

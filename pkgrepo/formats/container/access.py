@@ -31,12 +31,13 @@ from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
 from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.callers.access import actor_of, unknown
 from pkgrepo.gateway.image_addresses import ImageAddress, ImageAddresses
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model.admission import Admitted
 
 CATALOG_SCOPE = "registry:catalog:*"
 TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address
@@ -110,9 +111,9 @@ class Authorization:
                 raise await self._not_found(identity, target.name) from None
             raise Refusal(403, sentence, "DENIED") from None
 
-    async def require_again(self, request: Request, identity: Identity, target: Target) -> None:
+    async def require_again(self, request: Request, identity: Identity, target: Target) -> Admitted:
         """
-        Check permissions and push rules again after a body has come, which may have taken hours.
+        Check permissions and push rules again after a body has come, which may have taken hours. Returns the proof.
 
         Expiry of the credentials is ignored: a bearer token is valid for minutes, and clients cannot send a body a
         second time.
@@ -122,6 +123,8 @@ class Authorization:
         if identity.limits is not None:
             identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
         await self.require(request, identity, target, Action.WRITE)
+        actor = actor_of(request, identity)
+        return await self._services.access.publishing(identity, target.repository, target.image, actor)
 
     async def _owner_refusal(self, identity: Identity, action: Action, repository: Repository, image: str) -> str:
         """Why the owner of a bearer token may not do this with any token; empty if another token would do."""

@@ -45,7 +45,8 @@ from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, Actor, BlobInfo, Repository, RepositoryType
+from pkgrepo.model import Action, BlobInfo, Repository, RepositoryType
+from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.images.blobs import Stored, link_blob
 from pkgrepo.repositories.images.push import ReferencesMissing
@@ -115,8 +116,9 @@ async def publish_sent(registry: RegistryContext, addressed: Repository, request
         archive = await _receive(sent, staged, services.max_upload)
         images = await _images(registry, staged, archive, sent.name)
         tags = [(tag,)] if tag and len(images) == 1 else [_tags(image, images, tag) for image in images]
-        identity = await services.access.admit(request, Action.WRITE, repository, name)  # the file may take hours
-        saved = _Saved(registry, Call(request, target, identity), staged, archive)
+        identity = await services.access.identify(request)  # again: the file may take hours
+        admitted = await services.access.publishing(identity, repository, name, actor_of(request, identity))
+        saved = _Saved(registry, Call(request, target, identity, admitted), staged, archive)
         changed, done = False, ""
         for image, names in zip(images, tags, strict=True):
             before = await services.catalog.look(_tagged, repository, name, names)
@@ -327,7 +329,7 @@ class _Saved:
                 target.image,
                 found,
                 client,
-                actor_of(self.call.request, self.call.identity),
+                self.call.admitted,
             )
             self.linked |= blobs.keys()
 
@@ -349,7 +351,7 @@ def link_blobs(
     image: str,
     found: Iterable[tuple[str, BlobInfo]],
     client: str,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> Stored:
     """Add received blobs, each with its digest, to an image; see L{link_blob}."""

@@ -27,7 +27,6 @@ from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
 from pkgrepo.gateway.bodies import check_declared_length, finish_without_client, receive_body, write_body
-from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.http.reading.body import BodyLost
 from pkgrepo.http.reading.ranges import ChunkRange, parse_chunk_range, render_received
 from pkgrepo.http.request import Request
@@ -120,7 +119,7 @@ async def _receive_blob(
             algorithms=() if digest.algorithm == "sha256" else (digest.algorithm,),
             expected={digest.algorithm: digest.hex},
         )
-        await context.authorization.require_again(request, identity, target)
+        admitted = await context.authorization.require_again(request, identity, target)
         await services.publisher.change_with_blobs(
             link_blob,
             target.repository,
@@ -131,7 +130,7 @@ async def _receive_blob(
             str(digest),
             None,
             client_of(request),
-            actor_of(request, identity),
+            admitted,
         )
     return created_response(target, digest)
 
@@ -149,6 +148,7 @@ async def _mount(
     :raises DigestInvalid: the digest is malformed
     """
     digest = str(parse_digest(text))
+    admitted = await context.authorization.require_again(request, identity, target)
     async for repository, image in _sources(context, request, target, digest, source):
         may = context.services.access.authorizer.may
         if not repository.active or not (
@@ -156,7 +156,7 @@ async def _mount(
         ):
             continue
         where = Target(repository, image, image, "", "")
-        if await context.members.mount(where, target, digest, client_of(request), actor_of(request, identity)):
+        if await context.members.mount(where, target, digest, client_of(request), admitted):
             return True
     return False
 
@@ -292,7 +292,7 @@ async def _finish(
                 raise lost
         await _check_received(request, upload, lease.session)
         try:
-            await context.authorization.require_again(request, identity, target)
+            admitted = await context.authorization.require_again(request, identity, target)
             blob = await _commit(context, staged, upload, lease.session, digest)
         except (StorageFull, StorageFailed):
             raise
@@ -309,7 +309,7 @@ async def _finish(
             str(digest),
             uid,
             client_of(request),
-            actor_of(request, identity),
+            admitted,
         )
         await upload.forget()
 

@@ -25,6 +25,7 @@ to deletions, too, which need the permission to delete.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from attrs import frozen
 
@@ -32,7 +33,8 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes
 from pkgrepo.storage.catalog.packages import deployments, packages
 from pkgrepo.storage.catalog.people.projects import list_bindings
@@ -57,11 +59,18 @@ class PushPermit:
     overwrite: bool
     why_not: Refusal
     reuse: bool
+    admitted: Admitted
     group: str | None = None
 
 
 async def check_push(
-    services: Services, identity: Identity, repository: Repository, target: FilePath | Checksum, *, deploy: bool = False
+    services: Services,
+    identity: Identity,
+    repository: Repository,
+    target: FilePath | Checksum,
+    actor: Actor,
+    *,
+    deploy: bool = False,
 ) -> PushPermit:
     """
     Check whether a caller may push to a path, in the order of the table above; ``deploy`` means as part of a bundle.
@@ -74,7 +83,7 @@ async def check_push(
     if identity.anonymous:
         raise AuthenticationRequired
     await check_token(services, identity, repository)
-    change = await require_change(services, identity, Action.WRITE, repository, found)
+    change = await require_change(services, identity, repository, found, actor)
     key = change.key
     if rules.require_service_deploy and not deploy:
         address = f"/repositories/{repository.path}/deploy"
@@ -94,6 +103,7 @@ async def check_push(
         overwrite=exempt or (rules.allow_overwrite and may_replace),
         why_not=why_not,
         reuse=exempt or rules.allow_overwrite,
+        admitted=change.admitted,
         group=change.group,
     )
 
@@ -173,20 +183,21 @@ async def require_any(
 @frozen
 class Change:
     """
-    A change that a caller may make: ``key`` is the package, or the name of a plain file, by which it was allowed.
+    A change that a caller may make: ``key`` is the package, or the name of a plain file, by which it was ``admitted``.
 
     With ``group`` the caller may only list plugins of that group in its metadata, as far as they may publish these.
     """
 
     key: str
+    admitted: Admitted
     group: str | None = None
 
 
 async def require_change(
-    services: Services, identity: Identity, action: Action, repository: Repository, target: FilePath
+    services: Services, identity: Identity, repository: Repository, target: FilePath, actor: Actor
 ) -> Change:
     """
-    Check that a caller may change what is at a path, by permissions and by all push rules.
+    Check that a caller may publish what is to be at a path, by permissions and by all push rules.
 
     A path in a package's folder belongs to the package, also where it is no file of a version. The metadata of a
     directory may be those of an artifact and of a group; who may publish some artifact of the group may list its
@@ -194,59 +205,58 @@ async def require_change(
 
     :raises Forbidden: the caller may not; for the other errors see L{Access.require}
     """
-    access = services.access
-    if isinstance(target, ArtifactFile):
-        await access.require(identity, action, repository, target.coordinates.package_key)
-        return Change(target.coordinates.package_key)
-    if isinstance(target, Metadata) and target.package_key is not None and target.version is not None:
-        await access.require(identity, action, repository, target.package_key)
-        return Change(target.package_key)
+    publishing, paths = partial(services.access.publishing, identity, repository, actor=actor), (target.path,)
     if isinstance(target, PlainFile):
         package = await services.catalog.look(find_package_of, repository.authority.id, target.path)
         if package is not None:
-            await access.require(identity, action, repository, package)
-            return Change(package)
-    key = await require_any(services, identity, action, repository, target)
-    check_publishes(repository)
-    folder = f"{target.path.rpartition('/')[0]}/"
+            return Change(package, await publishing(package, paths=paths))
+        [key] = permission_keys(target)
+        folder = f"{target.path.rpartition('/')[0]}/"
+        return Change(key, await publishing(key, folder=folder, paths=paths))
+    if isinstance(target, ArtifactFile):
+        key = target.coordinates.package_key
+        return Change(key, await publishing(key))
+    if target.version is not None and target.package_key is not None:
+        return Change(target.package_key, await publishing(target.package_key, paths=paths))
+    if not target.directory:
+        [key] = permission_keys(target)
+        return Change(key, await publishing(key, folder="/", paths=paths))
+    return await _require_list(services, identity, repository, target, actor)
+
+
+async def _require_list(
+    services: Services, identity: Identity, repository: Repository, target: Metadata, actor: Actor
+) -> Change:
+    """Check that a caller may write the metadata of a directory: as those of an artifact, or of a group."""
+    publishing, paths = partial(services.access.publishing, identity, repository, actor=actor), (target.path,)
+    group = target.directory.replace("/", ".")
+    first = target.package_key or group
     try:
-        return await _check_rules(services, identity, action, repository, target, folder, key)
+        return Change(first, await publishing(first, paths=paths))
     except Forbidden as refused:
-        group = target.directory.replace("/", ".") if isinstance(target, Metadata) else ""
-        if group and action is Action.WRITE:
-            for each in await services.catalog.look(find_artifacts_of_group, repository.authority.id, group):
-                if await may_publish(services, identity, repository, each):
-                    return Change(key, group)
+        try:  # the artifact is of another project, but the group of the same path may be of this one
+            await services.access.authorizer.check_project_member(identity, repository, group)
+            return Change(group, await publishing(group, paths=paths))
+        except Forbidden:
+            pass
+        for each in await services.catalog.look(find_artifacts_of_group, repository.authority.id, group):
+            if await may_publish(services, identity, repository, each):
+                return Change(first, await publishing(each, paths=paths), group)
         raise refused from None
 
 
-async def _check_rules(
-    services: Services,
-    identity: Identity,
-    action: Action,
-    repository: Repository,
-    target: Metadata | PlainFile,
-    folder: str,
-    key: str,
-) -> Change:
-    """Check the push rules for what is no file of a version: as that of an artifact, or in a folder."""
-    authorizer = services.access.authorizer
-    check = authorizer.check_push_rules
-    if isinstance(target, Metadata) and target.package_key is not None:
-        try:
-            await check(identity, action, repository, target.package_key)
-        except Forbidden as refused:
-            group = permission_keys(target)[1]
-            try:  # the artifact is of another project, but the group of the same path may be of this one
-                await authorizer.check_project_member(identity, repository, group)
-                await check(identity, action, repository, group)
-            except Forbidden:
-                raise refused from None
-    elif isinstance(target, Metadata) and target.directory:
-        await check(identity, action, repository, target.directory.replace("/", "."))
-    else:
-        await check(identity, action, repository, key, folder=folder)
-    return Change(key)
+async def require_removal(services: Services, identity: Identity, repository: Repository, path: str) -> None:
+    """Check that a caller may remove a plain file, which belongs to the package in whose folder it lies."""
+    access = services.access
+    package = await services.catalog.look(find_package_of, repository.authority.id, path)
+    if package is not None:
+        await access.require(identity, Action.DELETE, repository, package)
+        return
+    [key] = permission_keys(PlainFile(path))
+    await access.require_permission(identity, Action.DELETE, repository, key)
+    check_publishes(repository)
+    folder = f"{path.rpartition('/')[0]}/"
+    await access.authorizer.check_push_rules(identity, Action.DELETE, repository, key, folder=folder)
 
 
 async def may_publish(services: Services, identity: Identity, repository: Repository, package: str) -> bool:

@@ -23,6 +23,7 @@ from functools import partial
 
 from attrs import frozen
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import AuthenticationRequired, NotFound
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import PushRules
@@ -36,11 +37,10 @@ from pkgrepo.formats.maven.paths import (
     FilePath,
     Metadata,
     Path,
-    PlainFile,
     coordinates_of,
     package_key_of,
 )
-from pkgrepo.formats.maven.push_rules import check_token, require_change
+from pkgrepo.formats.maven.push_rules import check_token, require_removal
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
@@ -79,7 +79,7 @@ async def remove(context: MavenContext, request: Request, target: Path) -> Respo
     actor = actor_of(request, identity)
     publisher = services.publisher
     if found.package is None:
-        await require_change(services, identity, Action.DELETE, repository, PlainFile(target.path))
+        await require_removal(services, identity, repository, target.path)
         await publisher.change(remove_plain_file, repository, target.path, actor)
         return Response(204)
     await access.require(identity, Action.DELETE, repository, found.package)
@@ -107,7 +107,8 @@ async def _drop_plugin(context: MavenContext, package: str, actor: Actor) -> Non
     """Drop a plugin whose last version was removed from the metadata of its group."""
     if await context.services.catalog.look(packages.package_serial, context.repository.id, package) is None:
         group, _, artifact = package.partition(":")
-        await change_plugins(context.services, context.repository, group, actor, gone=frozenset([artifact]))
+        listed = admit_server(Road.LISTS, context.repository, actor)
+        await change_plugins(context.services, context.repository, group, listed, gone=frozenset([artifact]))
 
 
 def _computed(what: str) -> Refusal:

@@ -11,6 +11,7 @@ from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.model.admission import Admitted
 
 UNPUBLISH: Final = "unpublish"
 CHANGE_OWNERS: Final = "change the owners of"
@@ -51,6 +52,20 @@ async def authorize_change(context: Context[object], request: Request, action: A
     identity = await context.services.access.identify(request)
     await require(context, identity, action, name, verb)
     return actor_of(request, identity)
+
+
+async def authorize_publishing(context: Context[object], request: Request, name: str, verb: str) -> Admitted:
+    """The proof that the caller may make something of a package visible; otherwise as L{authorize_change}."""
+    identity = await context.services.access.identify(request)
+    return await require_publishing(context, identity, name, verb, actor_of(request, identity))
+
+
+async def require_publishing(
+    context: Context[object], identity: Identity, name: str, verb: str, actor: Actor
+) -> Admitted:
+    """The proof that an identity may make something of a package visible; errors are those of L{require}."""
+    await require(context, identity, Action.WRITE, name, verb)
+    return await context.services.access.publishing(identity, context.repository, name, actor)
 
 
 async def authorize_audit(context: Context[object], request: Request) -> None:

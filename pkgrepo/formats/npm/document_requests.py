@@ -16,7 +16,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.authorization import require, verb_of_put
+from pkgrepo.formats.npm.authorization import require, require_publishing, verb_of_put
 from pkgrepo.formats.npm.change.commands import check_versions
 from pkgrepo.formats.npm.change.document_change import DocumentChange, read_change, verb_of_change
 from pkgrepo.formats.npm.change.requests import apply_written
@@ -133,10 +133,10 @@ async def put_document(context: Context[object], request: Request, path: Documen
                     )
                 return await _change(context, name, change, identity, actor)
             publication = await parse_document(context, document, partial(read_publication, document, named))
-            await require(context, identity, Action.WRITE, publication.name, "publish")
+            admitted = await require_publishing(context, identity, publication.name, "publish", actor)
             if isinstance(path, VersionPath) and not semver.is_same(path.selector, publication.version):
                 raise Refusal(400, f"the document publishes {publication.version.text}, not {path.selector}")
-            return await publish(context, request, staged, publication, tarball, identity)
+            return await publish(context, request, staged, publication, tarball, identity, admitted)
         except Invalid as error:
             if isinstance(path, VersionPath) and error.pointer == "name":  # ``<registry>/npm/<package>``
                 refusal = Refusal(400, str(error), "invalid")
@@ -160,8 +160,9 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
         contents = await staged.inspect(services.pools.cpu, blob, look, commit=False)
         publication = packed_publication(contents, sent.text("tag"))
         identity = await services.access.identify(request)  # again: the file may have taken hours
-        await require(context, identity, Action.WRITE, publication.name, "publish")
-        await publish(context, request, staged, publication, blob, identity)
+        actor = actor_of(request, identity)
+        admitted = await require_publishing(context, identity, publication.name, "publish", actor)
+        await publish(context, request, staged, publication, blob, identity, admitted)
     return Uploaded(publication.name, publication.version.text, changed=True)
 
 
@@ -181,8 +182,8 @@ def _read_change(document: SentDocument, named: str | None, revision: str, actor
 async def _change(
     context: Context[object], name: str, change: DocumentChange, identity: Identity, actor: Actor
 ) -> Response:
-    await require(context, identity, Action.WRITE, name, verb_of_change(change))
+    admitted = await require_publishing(context, identity, name, verb_of_change(change), actor)
     if await find_package(context, name) is None:
         raise Refusal(400, f"the document has no tarball attached, and there is no package {name} to change")
     await context.services.catalog.look(check_versions, context.repository, name, change)
-    return await apply_written(context, name, change, identity, actor)
+    return await apply_written(context, name, change, identity, admitted)

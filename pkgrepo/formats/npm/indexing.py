@@ -16,7 +16,8 @@ from pkgrepo.formats.npm.packument import document
 from pkgrepo.formats.npm.packument.splicing import deprecation, manifest_of
 from pkgrepo.formats.npm.search.rows import LISTED, ROW, encode_row, make_row, render_member
 from pkgrepo.formats.npm.signing import ensure_signer
-from pkgrepo.model import SYSTEM, Actor, File, Fragment, Version, VersionState
+from pkgrepo.model import SYSTEM, File, Fragment, Version, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.packages.versions import VersionRow
@@ -65,7 +66,7 @@ class Publishing:
     tags: tuple[str, ...]
     deprecated: str
     maintainer: Mapping[str, str]
-    actor: Actor
+    actor: Admitted
 
     def __call__(self, index: PackageIndex, change: Change) -> None:
         """Set tags, deprecation and maintainer, and index the new version."""

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Invalid, NotFound
 from pkgrepo.formats.npm import semver
-from pkgrepo.formats.npm.authorization import require, require_login
+from pkgrepo.formats.npm.authorization import require, require_login, require_publishing
 from pkgrepo.formats.npm.document_requests import Receiver, largest_body, parse_document
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.publish.envelope import read_publication
@@ -32,6 +32,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Action, Actor, Identity, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.clock import format_time
 from pkgrepo.repositories.publish.index import Indexer
@@ -79,8 +80,7 @@ async def stage(context: Context[object], request: Request, name: str) -> Respon
             context, received.document, partial(read_publication, received.document, name)
         )
         identity = await services.access.identify(request)  # again: the body may have taken hours
-        await require(as_stage, identity, Action.WRITE, name, "stage")
-        actor = actor_of(request, identity)
+        actor = await require_publishing(as_stage, identity, name, "stage", actor_of(request, identity))
         await services.publisher.check(target, [name])
         release, publishing = await make_release(
             context, request, staged, publication, received.tarball, identity, actor
@@ -101,7 +101,7 @@ def _open(
     release: Release,
     indexer: Indexer,
     entry: Entry,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> _Opened:
     """The write command on the target: open a stage, and publish a release to it."""

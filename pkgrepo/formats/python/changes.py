@@ -14,7 +14,7 @@ from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, json_response
-from pkgrepo.model import Action, Actor, VersionState
+from pkgrepo.model import Action, Actor, Version, VersionState
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.untrusted.strict_json import decode_typed
 
@@ -29,13 +29,33 @@ async def yank(context: Context[object], request: Request, project: str, version
     reason: Any = request.parameter(b"reason")
     if reason is None:
         reason = (await _read(request)).get("reason", "")
-    return await _set_state(context, key, version, VersionState.YANKED, _reason(reason), actor)
+    yanked = await context.services.publisher.change(
+        package_changes.yank_version,
+        context.repository,
+        key,
+        version_key(version),
+        _reason(reason),
+        actor,
+        index_project,
+    )
+    return _shown(key, yanked)
 
 
 async def unyank(context: Context[object], request: Request, project: str, version: str) -> Response:
     """Restore a yanked version, which is judged like publishing it."""
-    key, actor = await _admit(context, request, project, Action.WRITE)
-    return await _set_state(context, key, version, VersionState.LIVE, "", actor)
+    key = project_key(project)
+    _, admitted = await context.admit_publishing(request, key)
+    live = await context.services.publisher.change(
+        package_changes.set_version_state,
+        context.repository,
+        key,
+        version_key(version),
+        VersionState.LIVE,
+        "",
+        admitted,
+        index_project,
+    )
+    return _shown(key, live)
 
 
 async def delete_file(
@@ -57,42 +77,29 @@ async def delete_version(context: Context[object], request: Request, project: st
 
 async def set_status(context: Context[object], request: Request, project: str) -> Response:
     """
-    Set a project's status (PEP 792) from ``{"status": ..., "reason": ...}``.
+    Set a project's status (PEP 792) from ``{"status": ..., "reason": ...}``, which is judged like publishing.
 
     :raises Invalid: no such status
     """
-    key, actor = await _admit(context, request, project, Action.EDIT)
+    key = project_key(project)
+    _, admitted = await context.admit_publishing(request, key, Action.EDIT)
     value = await _read(request)
     status = value.get("status")
     if status not in STATUSES:
         raise Invalid(f"status must be one of {', '.join(STATUSES)}", "/status")
     meta = {"status": status, "status_reason": _reason(value.get("reason", ""))}
     await context.services.publisher.change(
-        package_changes.set_package_meta, context.repository, key, meta, actor, index_project
+        package_changes.set_package_meta, context.repository, key, meta, admitted, index_project
     )
     return json_response({"name": key, "status": status})
 
 
-async def _admit(
-    context: Context[object], request: Request, project: str, action: Action = Action.DELETE
-) -> tuple[str, Actor]:
+async def _admit(context: Context[object], request: Request, project: str) -> tuple[str, Actor]:
     key = project_key(project)
-    return key, actor_of(request, await context.admit(request, action, key))
+    return key, actor_of(request, await context.admit(request, Action.DELETE, key))
 
 
-async def _set_state(
-    context: Context[object], project: str, version: str, state: VersionState, reason: str, actor: Actor
-) -> Response:
-    changed = await context.services.publisher.change(
-        package_changes.set_version_state,
-        context.repository,
-        project,
-        version_key(version),
-        state,
-        reason,
-        actor,
-        index_project,
-    )
+def _shown(project: str, changed: Version) -> Response:
     return json_response({"name": project, "version": changed.text, "state": changed.state, "reason": changed.reason})
 
 

@@ -27,6 +27,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Repository, User, Version, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.people import users
@@ -86,46 +87,52 @@ async def yank(context: Context[object], request: Request) -> Response:
 
     :raises Refusal: there is no such gem or version, or it is yanked already
     """
-    given = await _change_state(context, request, Action.DELETE, VersionState.YANKED)
+    await context.admit(request, Action.DELETE)
+    given = _read_version(await read_fields(request))
+    actor = actor_of(request, await context.admit(request, Action.DELETE, given.name))
+    await context.services.publisher.change(yank_version, context.repository, given, actor)
     return text_response(f"Successfully deleted gem: {given.name} ({given.key})")
 
 
 async def unyank(context: Context[object], request: Request) -> Response:
     """Restore a yanked version. :raises Refusal: there is no such gem or version, or it is not yanked"""
-    given = await _change_state(context, request, Action.WRITE, VersionState.LIVE)
+    await context.admit(request, Action.WRITE)
+    given = _read_version(await read_fields(request))
+    _, admitted = await context.admit_publishing(request, given.name)
+    await context.services.publisher.change(restore_version, context.repository, given, admitted)
     return text_response(f"Successfully unyanked gem: {given.name} ({given.key})")
 
 
-async def _change_state(
-    context: Context[object], request: Request, action: Action, state: VersionState
-) -> VersionGiven:
-    await context.admit(request, action)
-    given = _read_version(await read_fields(request))
-    identity = await context.admit(request, action, given.name)
-    actor = actor_of(request, identity)
-    await context.services.publisher.change(set_version_state, context.repository, given, state, actor)
-    return given
+def yank_version(tx: Transaction, repository: Repository, given: VersionGiven, actor: Actor, now_ms: int) -> Version:
+    """The write command of a yank. :raises Refusal: it cannot be done"""
+    if _find_version(tx, repository, given).state is VersionState.YANKED:
+        raise Refusal(422, f"The version {given.key} has already been deleted.", "conflict")
+    return package_changes.yank_version(tx, repository, given.name, given.key, "", actor, apply_change, now_ms)
 
 
-def set_version_state(
-    tx: Transaction, repository: Repository, given: VersionGiven, state: VersionState, actor: Actor, now_ms: int
+def restore_version(
+    tx: Transaction, repository: Repository, given: VersionGiven, actor: Admitted, now_ms: int
 ) -> Version:
-    """The write command of a yank, or of the restoring of a version. :raises Refusal: it cannot be done"""
-    package = packages.find_package(tx, repository.id, given.name)
-    if package is None:
-        raise gem_not_found()
-    version = versions.find_version(tx, package.id, given.key)
-    if version is None:
-        raise version_not_found(given.number, given.platform)
-    if version.state is state:
-        done = "has already been deleted" if state is VersionState.YANKED else "is not yanked"
-        raise Refusal(422, f"The version {given.key} {done}.", "conflict")
+    """The write command that restores a yanked version. :raises Refusal: it cannot be done"""
+    state = VersionState.LIVE
+    if _find_version(tx, repository, given).state is state:
+        raise Refusal(422, f"The version {given.key} is not yanked.", "conflict")
     try:
         return package_changes.set_version_state(
             tx, repository, given.name, given.key, state, "", actor, apply_change, now_ms
         )
     except FileExists:
         raise Conflict(f"{given.name} {given.key} cannot be restored: another gem has its file name now") from None
+
+
+def _find_version(r: Reader, repository: Repository, given: VersionGiven) -> Version:
+    package = packages.find_package(r, repository.id, given.name)
+    if package is None:
+        raise gem_not_found()
+    version = versions.find_version(r, package.id, given.key)
+    if version is None:
+        raise version_not_found(given.number, given.platform)
+    return version
 
 
 def _read_version(fields: Mapping[str, str]) -> VersionGiven:
@@ -163,9 +170,9 @@ async def change_owner(context: Context[object], request: Request, name: str, *,
 
     :raises Refusal: there is no such gem or user
     """
-    identity = await context.admit(request, Action.WRITE, name)
+    await context.admit(request, Action.WRITE, name)
     given = (await read_fields(request)).get("email", "").strip()
-    actor = actor_of(request, identity)
+    _, actor = await context.admit_publishing(request, name)
     handle = await context.services.publisher.change(change_owners, context.repository, name, given, add, actor)
     verb = "added to" if add else "removed from"
     return text_response(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
@@ -180,7 +187,7 @@ def read_owners(r: Reader, repository_id: int, name: str) -> Sequence[tuple[str,
 
 
 def change_owners(
-    tx: Transaction, repository: Repository, name: str, given: str, add: bool, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, name: str, given: str, add: bool, actor: Admitted, now_ms: int
 ) -> str:
     """
     The write command that adds or removes an owner, by name or email. Returns the owner's name.

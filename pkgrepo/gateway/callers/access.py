@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pkgrepo.auth.login.credentials import is_blank, proxied_header, session_header
 from pkgrepo.auth.login.sessions import is_csrf
+from pkgrepo.auth.permissions import admission
 from pkgrepo.errors import (
     AuthenticationFailed,
     AuthenticationRequired,
@@ -19,6 +20,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
 from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User, Visibility
+from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes
 
 CHANGES = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})  # of what a repository contains
@@ -200,6 +202,28 @@ class Access:
         identity = await self.identify(request)
         await self.require(identity, action, repository, package)
         return identity
+
+    async def publishing(
+        self,
+        identity: Identity,
+        repository: Repository,
+        package: str,
+        actor: Actor,
+        *,
+        action: Action = Action.WRITE,
+        folder: str | None = None,
+        paths: Sequence[str] = (),
+    ) -> Admitted:
+        """
+        The proof, for write commands, that a client's request may make something of a package visible.
+
+        See L{pkgrepo.auth.permissions.admission.admit}; errors are those of L{require}.
+        """
+        await self.require_permission(identity, action, repository, package)
+        check_publishes(repository)
+        return await admission.admit(
+            self.authorizer, identity, repository, package, actor, action=action, folder=folder, paths=paths
+        )
 
     async def admit_known(self, request: Request, repository: Repository) -> Identity:
         """

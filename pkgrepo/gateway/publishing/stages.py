@@ -22,11 +22,13 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from pkgrepo.auth.permissions.admission import NO_APPROVER, admit_approver
 from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryType, Visibility
+from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes, publish_target, publishes
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.upkeep.staging import JOINS, Approval, Ended, Inside, approve_stage, reject_stage
@@ -200,20 +202,17 @@ async def approve(
     :raises Forbidden: the caller may not approve it; otherwise see L{approve_stage}
     """
     target = staged.target
-    if not await may_approve(services, identity, staged):
-        raise Forbidden(
-            f"stages of {target.path} are approved by those who have the action admin there, or the role maintainer in "
-            "the projects that own the packages"
-        )
+    if not staged.whole:
+        raise Forbidden(NO_APPROVER.format(target.path))
     check_publishes(target)
-    for key in sorted({each.key for each in staged.content if each.key}):
-        await services.access.authorizer.check_push_rules(identity, Action.WRITE, target, key)
+    keys, paths = {each.key for each in staged.content}, [each.name for each in staged.content if not each.key]
+    admitted = await admit_approver(services.access.authorizer, identity, target, keys - {""}, paths, actor)
     packages = frozenset(each.key for each in staged.content)
     approval = Approval(stage=staged.stage.uid, packages=packages, serial=serial, inside=inside)
-    return await _ended(services, await _publish(services, staged, approval, actor), target)
+    return await _ended(services, await _publish(services, staged, approval, admitted), target)
 
 
-async def _publish(services: Services, staged: Staged, approval: Approval, actor: Actor) -> Ended:
+async def _publish(services: Services, staged: Staged, approval: Approval, actor: Admitted) -> Ended:
     target, format_ = staged.target, services.formats[staged.target.format]
     if format_.join_staged is None or staged.hosted is None:
         return await services.publisher.change(approve_stage, target, approval, format_, actor)

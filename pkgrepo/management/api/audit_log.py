@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 import msgspec
 from attrs import Factory, define, evolve, frozen
@@ -35,7 +35,7 @@ from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.failure_log import FailureLog, is_out_of_descriptors
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import SYSTEM, Actor
+from pkgrepo.model import SYSTEM, Actor, Repository
 from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, truncate, truncate_detail
 from pkgrepo.storage.small_files import private_opener, tighten
@@ -43,6 +43,7 @@ from pkgrepo.storage.small_files import private_opener, tighten
 log = Logger()
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 P = ParamSpec("P")
 
 REFUSED = "refused"
@@ -170,6 +171,19 @@ class AuditLog:
 
         def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> T:
             result = command(tx, *args, **kwargs)
+            append_entry(tx, entry, now_ms)
+            return result
+
+        return run
+
+    def with_row_of(
+        self, entry: Entry, command: Callable[[Transaction, Repository, *Ts, int], T]
+    ) -> Callable[[Transaction, Repository, *Ts, int], T]:
+        """The same of a command that changes the content of a repository, see L{Publisher.change}."""
+        now_ms = self._clock.now_ms()
+
+        def run(tx: Transaction, repository: Repository, /, *args: *tuple[*Ts, int]) -> T:
+            result = command(tx, repository, *args)
             append_entry(tx, entry, now_ms)
             return result
 

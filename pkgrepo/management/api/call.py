@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
@@ -28,6 +28,7 @@ from .route import DRY_RUN, Route
 from .services import ManagementServices
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 P = ParamSpec("P")
 
@@ -302,10 +303,12 @@ class Call:
         self.audited = True
         return result
 
-    async def change_content(self, entry: Entry, command: Callable[..., T], *args: Any) -> T:
+    async def change_content(
+        self, entry: Entry, command: Callable[[Transaction, Repository, *Ts, int], T], *args: *Ts
+    ) -> T:
         """Run a command that changes the repository's content (see L{Publisher.change}), with its audit row."""
         audit_log = self.services.audit_log
-        with_row = audit_log.with_row(entry, command)
+        with_row = audit_log.with_row_of(entry, command)
         result: T = await self.shared.publisher.change(with_row, self.repository, *args)
         audit_log.copy(entry)
         self.audited = True

@@ -14,7 +14,7 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Action, Repository
-from pkgrepo.repositories.upkeep.trash import restore_entry
+from pkgrepo.repositories.upkeep.trash import restore_entry, restore_some
 from pkgrepo.storage.catalog.orders import Order
 from pkgrepo.storage.catalog.server import trash
 from pkgrepo.storage.catalog.server.purge import mark_for_purge, purge_repository
@@ -124,14 +124,15 @@ async def restore(call: Call, id: str) -> Restored:
         call.services.on_change(repository)
         return Restored(id=id, repository=repository.path, package="", items=removed.items)
     entry = await _find_entry(call, id)
-    await call.shared.access.require(call.identity, Action.WRITE, call.repository, entry.package_key)
+    admitted = await call.shared.access.publishing(call.identity, call.repository, entry.package_key, call.actor)
 
-    async def change(command: Callable[..., tuple[int, bool]], *arguments: Any) -> tuple[int, bool]:
+    async def restore(check: bool) -> tuple[int, bool]:
+        some = entry.uid, call.format.index, admitted, check
         if call.audited:
-            return await call.shared.publisher.change(command, call.repository, *arguments)
-        return await call.change_content(call.entry(), command, *arguments)
+            return await call.shared.publisher.change(restore_some, call.repository, *some)
+        return await call.change_content(call.entry(), restore_some, *some)
 
-    items = await restore_entry(change, entry.uid, call.format.index, call.actor)
+    items = await restore_entry(restore)
     return Restored(id=id, repository=call.repository.path, package=entry.package_name, items=items)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVarTuple
 
 from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_repository
@@ -13,6 +14,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.packages.refused import find_refusal
 from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.push import Quarantine, TagExists
 from pkgrepo.repositories.images.quarantine import window_ms
 from pkgrepo.repositories.upkeep.promotion import Promoted, Promotion, promote_image, promote_version
@@ -21,6 +23,7 @@ from pkgrepo.storage.catalog.server import trash
 
 from . import images
 
+Ts = TypeVarTuple("Ts")
 table = Table("packages")
 
 
@@ -73,7 +76,7 @@ async def promote(call: Call, body: PromotionGiven, version: str) -> PromotionRe
     target = await _target(call, body.to)
     package = await call.find_package()
     access = call.shared.access
-    await access.require(call.identity, Action.WRITE, target, package.key)
+    admitted = await access.publishing(call.identity, target, package.key, call.actor)
     if body.move:
         await access.require(call.identity, Action.DELETE, call.repository, package.key)
     policy = call.repository.policy
@@ -86,9 +89,9 @@ async def promote(call: Call, body: PromotionGiven, version: str) -> PromotionRe
     if images.are_in(call):
         if body.move and not policy.get("allow_delete", True):
             raise Conflict(f"nothing is deleted in {call.repository.path} (policy.allow_delete)")
-        name, promoted = await _promote_image(call, target, promotion, version)
+        name, promoted = await _promote_image(call, target, promotion, version, admitted)
     else:
-        name, promoted = await _promote_version(call, target, promotion, version)
+        name, promoted = await _promote_version(call, target, promotion, version, admitted)
     if body.move:
         call.services.on_change(call.repository)
     entry = await call.catalog.look(trash.find_entry, promotion.trash) if body.move else None
@@ -124,7 +127,9 @@ async def _target(call: Call, name: str) -> Repository:
     return target
 
 
-async def _promote_version(call: Call, target: Repository, promotion: Promotion, version: str) -> tuple[str, Promoted]:
+async def _promote_version(
+    call: Call, target: Repository, promotion: Promotion, version: str, admitted: Admitted
+) -> tuple[str, Promoted]:
     package, found = await call.find_version(version)
     refused = await find_refusal(call, package, found.text)
     if refused is not None:  # it is not brought to where the rule does not hold
@@ -132,11 +137,13 @@ async def _promote_version(call: Call, target: Repository, promotion: Promotion,
     refusal = call.format.refuses(target, found.text)
     if refusal is not None:
         raise Conflict(refusal)
-    given = (promotion, package.key, found.key, call.actor, call.format.index)
+    given = (promotion, package.key, found.key, admitted, call.format.index)
     return found.text, await _change(call, target, promote_version, *given)
 
 
-async def _promote_image(call: Call, target: Repository, promotion: Promotion, name: str) -> tuple[str, Promoted]:
+async def _promote_image(
+    call: Call, target: Repository, promotion: Promotion, name: str, admitted: Admitted
+) -> tuple[str, Promoted]:
     package = await call.find_package()
     found = await images.find(call, package, name)
     for each in dict.fromkeys((name, found.digest)):
@@ -150,17 +157,19 @@ async def _promote_image(call: Call, target: Repository, promotion: Promotion, n
     every = tuple(await call.catalog.scan(every_tag_name, package.id))
     tag = None if ":" in name else name
     immutable = of_images.immutable_tags(target, every)
-    given = (promotion, package.key, tag, found.digest, immutable, quarantine, call.actor)
+    given = (promotion, package.key, tag, found.digest, immutable, quarantine, admitted)
     try:
         return name, await _change(call, target, promote_image, *given)
     except TagExists as error:
         raise Conflict(str(error)) from None
 
 
-async def _change(call: Call, target: Repository, command: Callable[..., Promoted], *args: Any) -> Promoted:
+async def _change(
+    call: Call, target: Repository, command: Callable[[Transaction, Repository, *Ts, int], Promoted], *args: *Ts
+) -> Promoted:
     """Run a write command on the target, with its row of the audit log."""
     entry, audit_log = call.entry(detail={"to": target.path}), call.services.audit_log
-    result: Promoted = await call.shared.publisher.change(audit_log.with_row(entry, command), target, *args)
+    result: Promoted = await call.shared.publisher.change(audit_log.with_row_of(entry, command), target, *args)
     audit_log.copy(entry)
     call.audited = True
     return result

@@ -9,7 +9,7 @@ from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError, existing
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS, CONTENT_PUBLISHERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
-from pkgrepo.model import Action, File, Package, Repository, RepositoryType, VersionState
+from pkgrepo.model import Action, File, Package, Repository, RepositoryType, Version, VersionState
 from pkgrepo.proxy.virtual import check_yanks
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
@@ -112,7 +112,13 @@ async def yank(call: Call, body: Reason, version: str) -> schemas.VersionState:
 
     Not for images (409), and not in proxy and virtual repositories (405), where it would change nothing.
     """
-    return await _set_state(call, version, VersionState.YANKED, body.reason)
+    package, found = await _withdrawn(call, version)
+    reason = " ".join(body.reason.split())
+    entry = call.entry(detail={"reason": reason})
+    changed = await call.change_content(
+        entry, package_changes.yank_version, package.key, found.key, reason, call.actor, call.format.index
+    )
+    return _shown(package, changed)
 
 
 @table.post(
@@ -127,7 +133,12 @@ async def unyank(call: Call, version: str) -> schemas.VersionState:
 
     Not for images (409), and not in proxy and virtual repositories (405).
     """
-    return await _set_state(call, version, VersionState.LIVE, "")
+    package, found = await _withdrawn(call, version)
+    admitted = await call.shared.access.publishing(call.identity, call.repository, package.key, call.actor)
+    change, state = package_changes.set_version_state, VersionState.LIVE
+    entry = call.entry(detail={"reason": ""})
+    changed = await call.change_content(entry, change, package.key, found.key, state, "", admitted, call.format.index)
+    return _shown(package, changed)
 
 
 def _disposal(call: Call) -> Disposal:
@@ -145,18 +156,16 @@ async def _settle(call: Call, repository: Repository) -> None:
         await call.shared.proxy.settle()
 
 
-async def _set_state(call: Call, version: str, state: VersionState, reason: str) -> schemas.VersionState:
+async def _withdrawn(call: Call, version: str) -> tuple[Package, Version]:
+    """The version that is yanked, or is not any more. :raises Conflict, ReadOnly: such versions are not yanked"""
     if images.are_in(call):
         raise Conflict("images cannot be withdrawn; delete the tag, or the manifest by its digest")
     check_yanks(call.repository)
-    package, found = await call.find_version(version)
-    indexer = call.format.index
-    reason = " ".join(reason.split())
-    entry = call.entry(detail={"reason": reason})
-    changed = await call.change_content(
-        entry, package_changes.set_version_state, package.key, found.key, state, reason, call.actor, indexer
-    )
-    return schemas.VersionState(package=package.name, version=changed.text, state=changed.state, reason=changed.reason)
+    return await call.find_version(version)
+
+
+def _shown(package: Package, version: Version) -> schemas.VersionState:
+    return schemas.VersionState(package=package.name, version=version.text, state=version.state, reason=version.reason)
 
 
 async def _delete_path(call: Call, path: str) -> None:

@@ -14,7 +14,8 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import LARGEST, Body, Record
-from pkgrepo.model import Action, Actor, Repository
+from pkgrepo.model import Action, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.push import TagImmutable, fixed_tags
 from pkgrepo.repositories.upkeep.trash import set_image_tag
 from pkgrepo.storage.catalog.images.manifests import has_manifest
@@ -81,7 +82,10 @@ async def move_tag(call: Call, body: TagTarget, tag: str) -> TagRecord:
     if fixed_tags(call.repository, [tag]):
         raise TagImmutable(tag)
     entry = call.entry(f"{call.repository.path}/{call.package}:{tag}", {"digest": body.digest})
-    await call.change_content(entry, _move_tag, package, tag, body.digest, call.actor)
+    admitted = await call.shared.access.publishing(
+        call.identity, call.repository, call.package or "", call.actor, action=Action.OVERWRITE
+    )
+    await call.change_content(entry, _move_tag, package, tag, body.digest, admitted)
     return TagRecord(tag=tag, digest=body.digest)
 
 
@@ -93,7 +97,7 @@ async def _image(call: Call) -> int:
 
 
 def _move_tag(
-    tx: Transaction, repository: Repository, package_id: int, tag: str, digest: str, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, package_id: int, tag: str, digest: str, actor: Admitted, now_ms: int
 ) -> None:
     package = existing(packages.find_package_by_id(tx, package_id), "image", repository.path)
     set_image_tag(tx, repository, package, tag, digest, actor, now_ms, moves=True)

@@ -11,7 +11,8 @@ from attrs import define, frozen
 
 from pkgrepo.errors import PkgrepoError, existing
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, Package, Repository
+from pkgrepo.model import SYSTEM, BlobInfo, Package, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.repositories.publish.package_changes import append_package_event
 from pkgrepo.storage.catalog.blobs import blobs, uploads
@@ -51,7 +52,7 @@ def link_blob(
     digest: str,
     upload: str | None,
     client: str | None,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> Stored:
     """
@@ -59,6 +60,7 @@ def link_blob(
 
     ``digest`` is the one that the client gave. ``upload`` is the id of the upload that ends by this.
     """
+    actor.check(repository, image)
     claimed = blobs.claim_blob(tx, repository.storage_id, info, now_ms)
     _link(tx, repository, image, info.sha256, info.size, digest, client, actor, now_ms)
     if upload is not None:
@@ -74,7 +76,7 @@ def mount_blob(
     source_image: str,
     digest: str,
     client: str | None,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> bool:
     """
@@ -82,6 +84,7 @@ def mount_blob(
 
     False if the other image does not have the blob any more.
     """
+    actor.check(repository, image)
     found = linked_blobs.find_linked(tx, source.storage_id, source.id, source_image, digest)
     if found is None or source.storage_id != repository.storage_id:
         return False
@@ -134,7 +137,7 @@ def _link(
     size: int,
     digest: str,
     client: str | None,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> None:
     package = ensure_image(tx, repository, image, now_ms)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, Actor, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.blobs import StillNeeded, Stored, delete_blob, get_image
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_manifest
 from pkgrepo.repositories.images.push import Push
@@ -20,11 +21,17 @@ from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 
 def keep_manifest(
-    tx: Transaction, repository: Repository, image: str, push: Push, tag: UpstreamDocument | None, now_ms: int
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    push: Push,
+    tag: UpstreamDocument | None,
+    actor: Admitted,
+    now_ms: int,
 ) -> Stored:
     """Store a manifest of an upstream, and the state of the tag for which it was fetched, if any."""
     _note_sight(tx, repository, image, push.tags[0] if push.tags else "", push.manifest.digest, now_ms)
-    stored = put_manifest(tx, repository, image, push, SYSTEM, now_ms)
+    stored = put_manifest(tx, repository, image, push, actor, now_ms)
     if push.upstream is not None:
         note_route(tx, repository.id, image, push.manifest.digest, str(push.upstream["route"]))
     if tag is not None:
@@ -33,22 +40,30 @@ def keep_manifest(
 
 
 def keep_tag(
-    tx: Transaction, repository: Repository, image: str, name: str, digest: str, tag: UpstreamDocument, now_ms: int
+    tx: Transaction,
+    repository: Repository,
+    image: str,
+    name: str,
+    digest: str,
+    tag: UpstreamDocument,
+    actor: Admitted,
+    now_ms: int,
 ) -> None:
     """
     Store the state of a tag, and point it to a manifest that is kept.
 
     :raises NotFound: the manifest is not kept any more
     """
+    actor.check(repository, image)
     package = get_image(tx, repository, image)
     found = tags.find_tag(tx, package.id, name)
     if found is None or found.digest != digest:
         if not manifests.touch_manifest(tx, package.id, digest, now_ms):
             raise NotFound("manifest", digest)
         _note_sight(tx, repository, image, name, digest, now_ms)
-        tags.set_tag(tx, package.id, name, actor=SYSTEM, now_ms=now_ms, digest=digest)
+        tags.set_tag(tx, package.id, name, actor=actor, now_ms=now_ms, digest=digest)
         bump_package_serial(tx, repository, package, now_ms)
-        append_package_event(tx, package, "tagged", {"digest": digest, "tags": [name]}, SYSTEM, now_ms)
+        append_package_event(tx, package, "tagged", {"digest": digest, "tags": [name]}, actor, now_ms)
     upstream_documents.put_document(tx, repository, tag, None, now_ms)
 
 

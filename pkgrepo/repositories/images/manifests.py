@@ -13,6 +13,7 @@ from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import SYSTEM, Actor, Package, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.blobs import (
     Stored,
     ensure_image,
@@ -47,7 +48,9 @@ from pkgrepo.storage.catalog.server.quotas import Usage
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD, TO_TRASH, Disposal, add_to_trash, keeps
 
 
-def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push, actor: Actor, now_ms: int) -> Stored:
+def put_manifest(
+    tx: Transaction, repository: Repository, image: str, push: Push, actor: Admitted, now_ms: int
+) -> Stored:
     """
     Store a manifest and point tags to it.
 
@@ -55,6 +58,7 @@ def put_manifest(tx: Transaction, repository: Repository, image: str, push: Push
     :raises TagExists: a tag may not be moved; :raises TagConditionFailed: the condition on the first tag fails
     :raises Forbidden: another pusher became the owner of the image meanwhile
     """
+    actor.check(repository, image)
     new = push.manifest
     claim_packages(tx, repository, (image,), actor, now_ms)
     claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
@@ -98,7 +102,7 @@ def put_stored_manifest(
     repository: Repository,
     image: str,
     stored: StoredManifest,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
     *,
     tags: tuple[str, ...],

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from attrs import evolve
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import ICatalog, Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository, RepositoryType, Visibility
+from pkgrepo.model import Actor, BlobInfo, Repository, RepositoryType, Visibility
 from pkgrepo.repositories.images.blobs import link_blob
 from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Push, Quarantine
@@ -52,12 +53,13 @@ def restore_package(
         return
     tagged = tags.tagged_versions(tx, package.id)
     if (package.name, package.meta, tagged) != (sidecar.name, sidecar.meta, sidecar.tags):
+        restored = admit_server(Road.REINDEX, repository, Actor())
         packages.touch_package(tx, package.id, serial=package.serial, now_ms=now_ms, name=sidecar.name)
         by_text = {each.text: each.id for each in versions.list_versions(tx, package.id)} if sidecar.tags else {}
         for tag, text in sidecar.tags.items():
             if text in by_text and tagged.get(tag) != text:
-                tags.set_tag(tx, package.id, tag, version_id=by_text[text], actor=Actor(), now_ms=now_ms)
-        set_package_meta(tx, repository, sidecar.key, sidecar.meta, Actor(), indexer, now_ms)
+                tags.set_tag(tx, package.id, tag, version_id=by_text[text], actor=restored, now_ms=now_ms)
+        set_package_meta(tx, repository, sidecar.key, sidecar.meta, restored, indexer, now_ms)
     if sidecar.created_at is not None and sidecar.updated_at is not None:
         created_ms, updated_ms = (round(at.timestamp() * 1000) for at in (sidecar.created_at, sidecar.updated_at))
         packages.set_times(tx, package.id, created_ms, updated_ms)
@@ -166,8 +168,9 @@ async def restore_tags(
 def _link_blobs(
     tx: Transaction, repository: Repository, image: str, batch: Mapping[str, BlobInfo], now_ms: int
 ) -> None:
+    restored = admit_server(Road.REINDEX, repository)
     for digest, info in batch.items():
-        link_blob(tx, repository, image, info, digest, None, None, SYSTEM, now_ms)
+        link_blob(tx, repository, image, info, digest, None, None, restored, now_ms)
 
 
 def _put_manifests(
@@ -178,7 +181,7 @@ def _put_manifests(
     blobs: Mapping[str, BlobInfo],
     now_ms: int,
 ) -> int:
-    fresh = 0
+    fresh, admitted = 0, admit_server(Road.REINDEX, repository, Actor())
     for each in sidecars:
         found = packages.find_package(tx, repository.id, image)
         if found is not None and manifests.manifest_size(tx, found.id, each.digest) is not None:
@@ -189,7 +192,7 @@ def _put_manifests(
             required=(),
             quarantine=_wait(repository, each.waiting, now_ms),
         )
-        put_manifest(tx, repository, image, push, Actor(), round(each.created_at.timestamp() * 1000))
+        put_manifest(tx, repository, image, push, admitted, round(each.created_at.timestamp() * 1000))
         fresh += 1
     restored = packages.find_package(tx, repository.id, image)
     first = min((each.created_at for each in sidecars), default=None)
@@ -235,7 +238,10 @@ def _put_tag(
     blob = BlobInfo(sha256=found.sha256, size=found.size, locator=found.locator, digests={"sha256": found.sha256})
     known = ManifestRecord(digest=found.digest, sha256=found.sha256, media_type=found.media_type, size=found.size)
     push = Push(manifest=known, blob=blob, required=(), tags=(entry.name,), quarantine=quarantine)
-    actor, updated_ms = Actor(name=entry.actor), round(entry.updated_at.timestamp() * 1000)
+    actor, updated_ms = (
+        admit_server(Road.REINDEX, repository, Actor(name=entry.actor)),
+        round(entry.updated_at.timestamp() * 1000),
+    )
     put_manifest(tx, repository, image, push, actor, updated_ms)
     return True
 

@@ -18,6 +18,7 @@ from twisted.internet.task import LoopingCall
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Actor, BlobInfo, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.blobs import blobs
@@ -103,7 +104,7 @@ def publish_deployment(
     deployment_id: int,
     releases: Sequence[Release],
     meta: Mapping[str, Any],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     guard: Callable[[Transaction, int], None],
     also: Also,
@@ -156,7 +157,7 @@ def validate_with_stage(
     size: int,
     releases: Sequence[Release],
     meta: Mapping[str, Any],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     open_stage: Callable[[Transaction, Actor, int], Stage],
     also: Also,

@@ -19,7 +19,8 @@ from twisted.internet.task import deferLater
 from pkgrepo.concurrency.batches import BatchDelay, Batches
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import Actor, File, Repository
+from pkgrepo.model import File, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.storage.catalog.packages.release_batches import find_files
@@ -39,7 +40,7 @@ class Kept:
     repository: Repository
     release: Release
     claim: Claim
-    actor: Actor
+    actor: Admitted
     indexer: Indexer
     outcome: Published | Exception | None = None
 
@@ -133,7 +134,7 @@ class KeptTogether:
     async def _keep(self, batch: Sequence[Kept]) -> None:
         first, *others = batch
         await first.claim.commit(*(each.claim for each in others))
-        groups: dict[tuple[int, Actor, Indexer], list[Kept]] = {}
+        groups: dict[tuple[int, Admitted, Indexer], list[Kept]] = {}
         for each in batch:
             groups.setdefault((each.repository.id, each.actor, each.indexer), []).append(each)
         for some in groups.values():

@@ -7,13 +7,14 @@ Each ends with a new serial and an event. ``if_active`` makes a command fail onc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, ReadOnly, RepositoryInactive, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, File, Package, Repository, RepositoryType, Version, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex, VersionsIndexer
 from pkgrepo.repositories.publish.trash import keep_files, keep_versions
 from pkgrepo.storage.catalog.packages import events, files, packages, tags, text_index, versions
@@ -23,6 +24,7 @@ from pkgrepo.storage.catalog.server.quotas import Usage
 from pkgrepo.storage.catalog.server.trash import TO_TRASH, Disposal, add_to_trash, keeps
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 EVICTED = "evicted"  # the kind of the event when something is removed from a cache
 # The kind of the event when a version gets this state.
 _KINDS = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}
@@ -59,7 +61,7 @@ def append_package_event(
     )
 
 
-def if_active(command: Callable[..., T]) -> Callable[..., T]:
+def if_active(command: Callable[[Transaction, Repository, *Ts], T]) -> Callable[[Transaction, Repository, *Ts], T]:
     """
     Wrap a command so that it fails if the repository was switched off, removed or made hosted since it was begun.
 
@@ -67,7 +69,7 @@ def if_active(command: Callable[..., T]) -> Callable[..., T]:
     of its own.
     """
 
-    def run(tx: Transaction, /, repository: Repository, *args: Any) -> T:
+    def run(tx: Transaction, repository: Repository, /, *args: *Ts) -> T:
         if repository.type is RepositoryType.VIRTUAL:
             raise ReadOnly(f"repository {repository.path} is virtual: packages are in its members")
         type_, active = repositories.get_state(tx, repository.id)
@@ -86,7 +88,7 @@ def set_version_state(
     version_key: str,
     state: VersionState,
     reason: str,
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> Version:
@@ -95,6 +97,36 @@ def set_version_state(
 
     :raises NotFound: no such package or version
     """
+    actor.check(repository, package_key)
+    return _set_state(tx, repository, package_key, version_key, state, reason, actor, indexer, now_ms)
+
+
+def yank_version(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_key: str,
+    reason: str,
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> Version:
+    """Yank a version, which makes nothing visible. :raises NotFound: no such package or version"""
+    state = VersionState.YANKED
+    return _set_state(tx, repository, package_key, version_key, state, reason, actor, indexer, now_ms)
+
+
+def _set_state(
+    tx: Transaction,
+    repository: Repository,
+    package_key: str,
+    version_key: str,
+    state: VersionState,
+    reason: str,
+    actor: Actor,
+    indexer: Indexer,
+    now_ms: int,
+) -> Version:
     package, version = _find(tx, repository, package_key, version_key)
     if version.state == state and version.reason == reason:
         return version
@@ -112,11 +144,12 @@ def set_version_states(
     repository: Repository,
     package: Package,
     rows: Sequence[VersionRow],
-    actor: Actor,
+    actor: Admitted,
     indexer: VersionsIndexer,
     now_ms: int,
 ) -> None:
     """Yank, deprecate or restore many versions: each gets the state and the reason of its row."""
+    actor.check(repository, package.key)
     if not rows:
         return
     versions.set_states(tx, rows)
@@ -242,7 +275,7 @@ def set_package_meta(
     repository: Repository,
     package_key: str,
     meta: Mapping[str, Any],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> Package:
@@ -251,6 +284,7 @@ def set_package_meta(
 
     :raises NotFound: no such package
     """
+    actor.check(repository, package_key)
     package = _find_package(tx, repository, package_key)
     merged = {**package.meta, **meta}
     serial = repositories.bump_serial(tx, repository.id)

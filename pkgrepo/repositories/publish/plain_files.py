@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, File, NewFile, Repository
+from pkgrepo.model.admission import Admitted, path_name
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import events, files
 from pkgrepo.storage.catalog.packages.tree import check_place
@@ -43,7 +44,7 @@ def put_plain_file(
     repository: Repository,
     new: NewFile,
     overwrite: bool,
-    actor: Actor,
+    actor: Admitted,
     guard: Guard | None,
     now_ms: int,
     *,
@@ -58,6 +59,7 @@ def put_plain_file(
     :raises FileExists: other bytes are there, and ``overwrite`` is False
     :raises Conflict: a package's file is there, or a folder, or a file is where the path needs a folder
     """
+    actor.check(repository, path_name(new.path))
     if guard is not None:
         guard(tx)
     blob = blobs.claim_blob(tx, repository.storage_id, new.blob, now_ms)

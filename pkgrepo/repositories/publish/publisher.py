@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from copy import copy
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, TypeVarTuple
 
 from twisted.logger import Logger, LogLevel
 
@@ -30,6 +30,7 @@ from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import QuotaExceeded, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository, RepositoryType
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.repositories.registry import Registry
@@ -55,6 +56,7 @@ MOST_REFUSALS = 1000
 Check = Callable[[Repository, str], Awaitable[None]]  # of the key of a package; what it raises refuses the publish
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 C = TypeVar("C", bound="CommandResult")
 
 
@@ -149,7 +151,7 @@ class Publisher:
         self._on_change(repository)
 
     async def publish(
-        self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
+        self, repository: Repository, release: Release, staged: Staged, actor: Admitted, indexer: Indexer
     ) -> Published:
         """
         Publish a release in one durable transaction.
@@ -164,7 +166,7 @@ class Publisher:
         return published[0]
 
     async def keep(
-        self, repository: Repository, release: Release, staged: Staged, actor: Actor, indexer: Indexer
+        self, repository: Repository, release: Release, staged: Staged, actor: Admitted, indexer: Indexer
     ) -> Published:
         """
         Publish a file that no client waits for, such as those of an upstream, which arrive by the hundred.
@@ -175,7 +177,7 @@ class Publisher:
         return await shield(self._keep(kept))
 
     async def keep_together(
-        self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer
+        self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Admitted, indexer: Indexer
     ) -> Sequence[Published | Exception]:
         """
         Keep several releases at once, with one wait for the disk and one transaction. Returns what came of each.
@@ -205,7 +207,7 @@ class Publisher:
         return self._kept.without_delay()
 
     async def publish_together(
-        self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Actor, indexer: Indexer
+        self, repository: Repository, releases: Sequence[Release], staged: Staged, actor: Admitted, indexer: Indexer
     ) -> tuple[Published, ...]:
         """
         Publish releases, also of different packages, in one durable transaction: all of them or none.
@@ -256,11 +258,11 @@ class Publisher:
 
     async def change_with_blobs(
         self,
-        command: Callable[..., C],
+        command: Callable[[Transaction, Repository, *Ts, int], C],
         repository: Repository,
         staged: Staged,
         blobs: Sequence[BlobInfo],
-        *args: Any,
+        *args: *Ts,
     ) -> C:
         """
         Run a write command that adds staged blobs to the catalog, and call ``on_change``. Returns its result.
@@ -322,7 +324,9 @@ class Publisher:
             if gone:
                 await self._catalog.write(_remove_blob_rows, storage.id, gone)
 
-    async def change(self, command: Callable[..., T], repository: Repository, *args: Any) -> T:
+    async def change(
+        self, command: Callable[[Transaction, Repository, *Ts, int], T], repository: Repository, *args: *Ts
+    ) -> T:
         """Run a write command that changes a repository's content (see ``package_changes``), and call ``on_change``."""
         result: T = await shield(self._catalog.write(if_active(command), repository, *args, self._clock.now_ms()))
         self._on_change(repository)

@@ -25,7 +25,8 @@ from attrs import Factory, define, evolve, field, frozen
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository, RepositoryType, Version
+from pkgrepo.model import BlobInfo, File, NewFile, Package, Repository, RepositoryType, Version
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, text_index, versions
@@ -93,7 +94,7 @@ class PublishedTogether:
 
 
 def publish_release(
-    tx: Transaction, repository: Repository, release: Release, actor: Actor, indexer: Indexer, now_ms: int
+    tx: Transaction, repository: Repository, release: Release, actor: Admitted, indexer: Indexer, now_ms: int
 ) -> Published:
     """Publish one release as a part of a write command; see L{publish_releases}."""
     return publish_releases(tx, repository, (release,), actor, indexer, now_ms).releases[0]
@@ -103,7 +104,7 @@ def publish_releases(
     tx: Transaction,
     repository: Repository,
     releases: Sequence[Release],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> PublishedTogether:
@@ -114,6 +115,7 @@ def publish_releases(
     :raises Conflict: the files of a release belong to another version
     :raises Forbidden: another pusher became the owner of a package meanwhile
     """
+    actor.check(repository, *(each.package_key for each in releases))
     claim_packages(tx, repository, dict.fromkeys(each.package_key for each in releases), actor, now_ms)
     published: list[Published] = []
     for some in _without_common_paths(releases):
@@ -139,7 +141,7 @@ def _publish(
     tx: Transaction,
     repository: Repository,
     releases: Sequence[Release],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> list[Published]:
@@ -270,7 +272,7 @@ def _write(
     changed: Sequence[_Plan],
     known: dict[str, Package],
     existing: dict[tuple[int, str], Version],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> None:
@@ -371,7 +373,7 @@ def _write_versions(
     changed: Sequence[_Plan],
     known: Mapping[str, Package],
     existing: dict[tuple[int, str], Version],
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> None:
     """Add the versions that are new, each as its first release describes it; later ones may change its ``meta``."""
@@ -397,7 +399,7 @@ def _write_files(
     changed: Sequence[_Plan],
     known: Mapping[str, Package],
     existing: Mapping[tuple[int, str], Version],
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> None:
     placed: list[PlacedFile] = []

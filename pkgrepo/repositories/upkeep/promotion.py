@@ -16,6 +16,7 @@ from attrs import Factory, frozen
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, File, NewFile, Package, Repository, Version, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_stored_manifest
 from pkgrepo.repositories.images.push import Quarantine
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
@@ -83,7 +84,7 @@ def promote_version(
     promotion: Promotion,
     package_key: str,
     version_key: str,
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> Promoted:
@@ -120,7 +121,7 @@ def promote_versions(
     target: Repository,
     promotion: Promotion,
     keys: Sequence[tuple[str, str]],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> None:
@@ -192,7 +193,7 @@ def promote_image(
     digest: str,
     immutable: Collection[str],
     quarantine: Quarantine | None,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> Promoted:
     """
@@ -301,11 +302,12 @@ def _adopt(
     package_key: str,
     version: Version,
     names: Sequence[str],
-    actor: Actor,
+    actor: Admitted,
     indexer: Indexer,
     now_ms: int,
 ) -> bool:
     """Give the version the state and the tags that it has in the source. Returns whether it had others."""
+    actor.check(target, package_key)
     package = existing(packages.find_package(tx, target.id, package_key), "package", package_key)
     found = existing(versions.find_version(tx, package.id, version.key), "version", version.text)
     changed = version.state is not found.state

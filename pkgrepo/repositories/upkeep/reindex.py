@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import Factory, define
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, VersionState
@@ -253,7 +254,7 @@ class Reindexer(MaintenanceWork):
         self, repository: Repository, store: IBlobStore, layout: LayoutFolder, sidecar: VersionSidecar
     ) -> None:
         format_ = self._formats[repository.format]
-        actor = Actor(name=sidecar.publisher)
+        actor = admit_server(Road.REINDEX, repository, Actor(name=sidecar.publisher))
         fresh = False
         # One publish for each time of upload; a companion file has the time of its distribution.
         groups: dict[int, list[NewFile]] = {}
@@ -294,7 +295,8 @@ class Reindexer(MaintenanceWork):
             attrs=sidecar.attrs,
         )
         created_ms = round(sidecar.created_at.timestamp() * 1000)
-        put = await self._catalog.write(put_plain_file, repository, new, False, Actor(), None, created_ms)
+        restored = admit_server(Road.REINDEX, repository, Actor())
+        put = await self._catalog.write(put_plain_file, repository, new, False, restored, None, created_ms)
         self._report.files += put.changed
 
     async def _restore_manifests(

@@ -15,6 +15,7 @@ from attrs import frozen
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Actor, NewFile, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.model.deployments import DeploymentState
 from pkgrepo.repositories.format import Joined, StoredFormat
 from pkgrepo.repositories.images.push import Quarantine, TagExists
@@ -66,7 +67,7 @@ class Ended:
 
 
 def approve_stage(
-    tx: Transaction, target: Repository, approval: Approval, format: StoredFormat, actor: Actor, now_ms: int
+    tx: Transaction, target: Repository, approval: Approval, format: StoredFormat, actor: Admitted, now_ms: int
 ) -> Ended:
     """
     The write command on the repository that a stage is for: publish what is staged, and end the stage.
@@ -148,7 +149,7 @@ def _publish_versions(
     promotion: Promotion,
     items: Sequence[StageItem],
     format: StoredFormat,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> None:
     for each in items:
@@ -160,7 +161,7 @@ def _publish_versions(
 
 
 def _publish_file(
-    tx: Transaction, target: Repository, staged: Repository, item: StageItem, actor: Actor, now_ms: int
+    tx: Transaction, target: Repository, staged: Repository, item: StageItem, actor: Admitted, now_ms: int
 ) -> None:
     file = existing(files.find_file(tx, staged.id, item.name), "file", item.name)
     blob = blobs.use_again(tx, target.storage_id, file.sha256, file.path, now_ms)
@@ -173,7 +174,7 @@ def _publish_images(
     promotion: Promotion,
     items: Sequence[StageItem],
     format: StoredFormat,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> None:
     if format.images is None or not items:

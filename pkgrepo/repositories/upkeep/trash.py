@@ -17,7 +17,8 @@ import msgspec
 
 from pkgrepo.errors import Conflict, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import SYSTEM, Actor, NewFile, Package, Repository, VersionState
+from pkgrepo.model import SYSTEM, NewFile, Package, Repository, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.manifests import put_manifest, put_stored_manifest
 from pkgrepo.repositories.images.push import Push
 from pkgrepo.repositories.images.trash import MANIFEST, TAG, TrashedManifest, TrashedTag
@@ -42,25 +43,23 @@ RESTORED = "restored"  # the kind of the events
 T = TypeVar("T")
 
 
-async def restore_entry(
-    change: Callable[..., Awaitable[tuple[int, bool]]], uid: str, indexer: Indexer, actor: Actor
-) -> int:
+async def restore_entry(restore: Callable[[bool], Awaitable[tuple[int, bool]]]) -> int:
     """
-    Restore all items of an entry by ``change``, which runs a write command on its repository. Returns their number.
+    Restore all items of an entry by ``restore``, which runs L{restore_some} with its ``check``. Returns their number.
 
     :raises NotFound: the trash has no such entry of the repository
     :raises Conflict: other content took the place of something, its bytes are damaged, or a part of it is gone
     """
     restored = 0
     while True:
-        done, left = await change(restore_some, uid, indexer, actor, restored == 0)
+        done, left = await restore(restored == 0)
         restored += done
         if not left:
             return restored
 
 
 def restore_some(
-    tx: Transaction, repository: Repository, uid: str, indexer: Indexer, actor: Actor, check: bool, now_ms: int
+    tx: Transaction, repository: Repository, uid: str, indexer: Indexer, actor: Admitted, check: bool, now_ms: int
 ) -> tuple[int, bool]:
     """
     The write command: restore the first items of an entry. Returns their number, and whether there are more.
@@ -120,7 +119,7 @@ def check_restorable(r: Reader, repository: Repository, entry: TrashEntry) -> No
 
 
 def _restore_version(
-    tx: Transaction, repository: Repository, kept: TrashedVersion, indexer: Indexer, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, kept: TrashedVersion, indexer: Indexer, actor: Admitted, now_ms: int
 ) -> None:
     version = kept.version
     files = []
@@ -162,10 +161,11 @@ def _restore_tags(
     package: Package,
     kept: TrashedVersion,
     indexer: Indexer,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> None:
     """Set the tags that stand for nothing now, or for what the server itself has chosen instead."""
+    actor.check(repository, package.key)
     found = versions.find_version(tx, package.id, kept.version.key)
     assert found is not None
     moved = []
@@ -181,7 +181,7 @@ def _restore_tags(
 
 
 def _restore_manifest(
-    tx: Transaction, repository: Repository, entry: TrashEntry, kept: TrashedManifest, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, entry: TrashEntry, kept: TrashedManifest, actor: Admitted, now_ms: int
 ) -> None:
     image, stored = entry.package_key, kept.manifest
     package = packages.find_package(tx, repository.id, image)
@@ -196,7 +196,7 @@ def _restore_manifest(
 
 
 def _restore_tag(
-    tx: Transaction, repository: Repository, entry: TrashEntry, kept: TrashedTag, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, entry: TrashEntry, kept: TrashedTag, actor: Admitted, now_ms: int
 ) -> None:
     package = packages.find_package(tx, repository.id, entry.package_key)
     if package is None or manifests.manifest_size(tx, package.id, kept.digest) is None:
@@ -213,7 +213,7 @@ def set_image_tag(
     package: Package,
     name: str,
     digest: str,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
     *,
     moves: bool,

@@ -19,6 +19,7 @@ from pkgrepo.proxy.caching.revalidation import Revalidation
 from pkgrepo.repositories.images.cached import keep_tag
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.images import make_image
 from tests.support.inprocess_server import until
 from tests.support.memory_server import Reply, Stack, running_stacks
@@ -266,7 +267,7 @@ async def test_a_tag_that_another_process_moves_meanwhile_stays_there(
     async def moved(self: Places, repository: Repository, image: str, *_: Any) -> Any:
         row = await catalog.look(upstream_documents.find_document, repository.id, tag_key(image, "1"))
         moved = evolve(row, meta={**row.meta, "digest": digests[1]})
-        await catalog.write(keep_tag, repository, image, "1", digests[1], moved, scene.clock.ms)
+        await catalog.write(keep_tag, repository, image, "1", digests[1], moved, admitted(repository), scene.clock.ms)
         raise NotFound("image", image)
 
     scene.advance(301)

@@ -12,6 +12,7 @@ from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.events import events_after
 from pkgrepo.storage.catalog.server.repositories import get_repository
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 
@@ -49,7 +50,7 @@ def test_what_was_fetched_since_is_the_repositorys_own_and_the_layout_is_told() 
         files=(NewFile(path="demo.whl", blob=make_blob(b"x"), attrs={"upstream": ORIGIN, "a": 1}),),
         meta={},
     )
-    catalog.do(publish_release, proxy, release, SYSTEM, nothing, NOW)
+    catalog.do(publish_release, proxy, release, admitted(proxy), nothing, NOW)
     assert make_hosted(catalog, proxy).type == "Hosted"
     file = catalog.peek(files.find_file, made.id, "demo.whl")
     assert file.attrs == {"replicated": ORIGIN, "a": 1}

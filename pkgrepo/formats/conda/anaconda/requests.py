@@ -284,7 +284,7 @@ async def _commit(context: ChannelContext, request: Request, target: FileTarget)
     if deployment.state is not DeploymentState.VALIDATED:
         raise Conflict("the file of this upload has not arrived")
     release = await _release(context, target, deployment)
-    actor = actor_of(request, identity)
+    actor = await services.access.publishing(identity, repository, target.file.name, actor_of(request, identity))
     try:
         async with services.publisher.stage(repository) as staged:
             await services.publisher.change_with_blobs(

@@ -55,7 +55,8 @@ from pkgrepo.http.reading.multipart import MultipartLimits, Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, Identity, Repository
+from pkgrepo.model import Identity, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import PublishedDeployment, StagedFiles, publish_deployment, stage_files
 from pkgrepo.repositories.publish.releases import Release
@@ -167,7 +168,7 @@ def keep_upload(
 
 
 def publish_upload(
-    tx: Transaction, repository: Repository, deployment: Deployment, release: Release, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, deployment: Deployment, release: Release, actor: Admitted, now_ms: int
 ) -> PublishedDeployment:
     """
     Publish the file of an upload, and end it, in one transaction.

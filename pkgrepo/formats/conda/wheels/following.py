@@ -26,6 +26,7 @@ from typing import Any, Final
 from twisted.application.service import IService
 from twisted.logger import Logger
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive
 from pkgrepo.formats.conda import configuration
@@ -142,11 +143,11 @@ class WheelFollower:
 
     async def _withdraw(self, channel: Repository, found: Difference) -> None:
         """Remove what the channel has too much of a package, and set the states of its versions."""
-        change = self._services.publisher.change
+        change, admitted = self._services.publisher.change, admit_server(Road.CONVERSION, channel)
         for version, paths in found.surplus.items():
             await change(_remove, channel, found.package, version, paths)
         for version, (state, reason) in found.states.items():
-            await change(set_version_state, channel, found.package, version, state, reason, SYSTEM, index_package)
+            await change(set_version_state, channel, found.package, version, state, reason, admitted, index_package)
         for path in found.forgotten:
             await self._services.catalog.write(followed_wheels.remove_unconverted, channel.id, path)
 
@@ -169,7 +170,9 @@ def _reason(error: Exception) -> str:
     return str(error)[:500] if isinstance(error, Invalid) else "the channel has another package of this name"
 
 
-def _remove(tx: Transaction, channel: Repository, package: str, version: str, paths: list[str], now_ms: int) -> None:
+def _remove(
+    tx: Transaction, channel: Repository, package: str, version: str, paths: Sequence[str], now_ms: int
+) -> None:
     """Remove packages whose wheels are gone: their names are not burned, since the wheels may come again."""
     remove_files(tx, channel, package, version, paths, SYSTEM, index_package, False, now_ms)
 

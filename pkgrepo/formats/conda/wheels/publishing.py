@@ -25,6 +25,7 @@ from attrs import Factory, frozen
 from packaging.utils import canonicalize_name
 from twisted.logger import Logger
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import FileBurned, FileExists, Invalid, PkgrepoError
 from pkgrepo.formats.conda import configuration
@@ -35,7 +36,7 @@ from pkgrepo.formats.conda.wheels.conversion import Converted, convert_wheel, re
 from pkgrepo.formats.conda.wheels.requirements import conda_name
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import SYSTEM, File, Repository, Version, VersionState
+from pkgrepo.model import File, Repository, Version, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog.packages import files, followed_wheels, packages, versions
 
@@ -194,7 +195,9 @@ async def _publish(services: Services, channel: Repository, wheels: Sequence[Fil
             releases.append(make_release(upload, package.description, policy))
             made.append(of.wheel.path)
         if releases:
-            outcomes = await services.publisher.keep_together(channel, releases, staged, SYSTEM, index_package)
+            outcomes = await services.publisher.keep_together(
+                channel, releases, staged, admit_server(Road.CONVERSION, channel), index_package
+            )
             failed |= {path: each for path, each in zip(made, outcomes, strict=True) if isinstance(each, Exception)}
     return failed
 

@@ -19,7 +19,6 @@ from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_lik
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
 from pkgrepo.formats.container.target import Target, client_of
-from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.publishing.quotas import note_quotas
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.reading.body import BodyTooLarge
@@ -27,6 +26,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Push, Reference, ReferencesMissing, TagCondition, TagExists
 from pkgrepo.repositories.publish.publisher import log_published
@@ -97,6 +97,7 @@ class Call:
     request: Request
     target: Target
     identity: Identity
+    admitted: Admitted
 
 
 @frozen
@@ -123,14 +124,14 @@ async def push_manifest(
     digest, tags = _digest_and_tags(request, reference)
     content_type = (request.header(b"content-type") or b"").decode("latin-1").partition(";")[0].strip().lower()
     data = await _read_body(request)
-    await context.authorization.require_again(request, identity, target)
+    admitted = await context.authorization.require_again(request, identity, target)
     if digest is not None and not digest.matches(data):
         raise DigestInvalid(f"the manifest is not the content of {digest}")
     rules = policy(target.repository)
     document = await parse_in_thread(context.services.pools, data, content_type, other_types=rules.other_media_types)
     await context.members.check_new_name(request, target)
     await note_quotas(context.services, target.repository, request)
-    call = Call(request, target, identity)
+    call = Call(request, target, identity, admitted)
     condition = _condition(request) if digest is None else None
     name = await store_manifest(context, call, Pushed(data, document, digest, tags, condition))
     note = await context.visibility.warning(target, name)
@@ -172,7 +173,7 @@ async def _store(context: RegistryContext, call: Call, pushed: Pushed, level: in
     :raises ReferencesMissing, TagExists, TagConditionFailed, Invalid: see L{put_manifest}
     """
     target, tags, services = call.target, pushed.tags, context.services
-    actor, sparse = actor_of(call.request, call.identity), policy(target.repository).allow_sparse
+    actor, sparse = call.admitted, policy(target.repository).allow_sparse
     if target.virtual is not None:
         await context.members.link_blobs(target, pushed.document.required, client_of(call.request), actor)
         if not sparse and level < MOST_LEVELS:
@@ -212,7 +213,7 @@ async def _store_children(context: RegistryContext, call: Call, document: Manife
         found = await context.members.find_manifest(target, call.identity, digest)
         if found is None:
             await context.members.link_blobs(
-                target, (Reference(digest, "layer", 0),), client_of(call.request), actor_of(call.request, call.identity)
+                target, (Reference(digest, "layer", 0),), client_of(call.request), call.admitted
             )
             continue
         child = await parse_in_thread(services.pools, found.data, found.media_type, other_types=True)

@@ -15,11 +15,12 @@ from weakref import WeakValueDictionary
 
 from attrs import Factory, define
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest
 from pkgrepo.formats.container.proxied.holders import Places
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
-from pkgrepo.model import SYSTEM, BlobInfo, ReadLimits, Repository
+from pkgrepo.model import BlobInfo, ReadLimits, Repository
 from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.caching.search_order import Place
@@ -169,7 +170,14 @@ class UpstreamBlobs:
         for source in sources:
             if await self._places.find_route(repository, source) == route:
                 await self._publisher.change(
-                    mount_blob, repository, image, repository, source, str(digest), None, SYSTEM
+                    mount_blob,
+                    repository,
+                    image,
+                    repository,
+                    source,
+                    str(digest),
+                    None,
+                    admit_server(Road.PROXY, repository),
                 )
                 break
         return image
@@ -189,13 +197,13 @@ class UpstreamBlobs:
                 yield await self._places.first(repository, image, ask, receiving.trace, by_digest=True)
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
-            name = str(digest)
+            name, admitted = str(digest), admit_server(Road.PROXY, repository)
             stored = await self._publisher.change_with_blobs(
-                link_blob, repository, staged, [blob], image, blob, name, None, None, SYSTEM
+                link_blob, repository, staged, [blob], image, blob, name, None, None, admitted
             )
             receiving.recorded = True  # from now on the others find it in the catalog
             for other in sorted(receiving.images - {image}):
-                await self._publisher.change(mount_blob, repository, other, repository, image, name, None, SYSTEM)
+                await self._publisher.change(mount_blob, repository, other, repository, image, name, None, admitted)
             # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
             return LinkedBlob(0, blob.sha256, blob.size, stored.locator, 0)
 

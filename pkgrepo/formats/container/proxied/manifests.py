@@ -15,6 +15,7 @@ from typing import Final
 
 from attrs import define, evolve, frozen
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import (
     Invalid,
     NotFound,
@@ -156,7 +157,9 @@ class UpstreamManifests:
             name = f"{place.name}@{digest}" if tag is None else f"{place.name}:{tag}"
             trace.add(StepKind.FETCHED, route=place.route.name, at_ms=now_ms, what=name, digest=digest)
             row = None if state is None else evolve(state(digest), trace=trace.store())
-            await self.publisher.change_with_blobs(keep_manifest, repository, staged, [blob], target.image, push, row)
+            await self.publisher.change_with_blobs(
+                keep_manifest, repository, staged, [blob], target.image, push, row, admit_server(Road.PROXY, repository)
+            )
         return row
 
     async def is_kept(self, repository: Repository, image: str, digest: Digest) -> bool:
@@ -214,7 +217,15 @@ class _Tag(Cached[Manifest | None]):
                 trace.add(StepKind.CONFIRMED, what=f"{place.name}:{tag}", digest=str(digest), **times_of(row))
                 row = evolve(row, trace=trace.store())
                 with suppress(NotFound):  # it was removed meanwhile, which does not mean that upstreams lack it
-                    await manifests.publisher.change(keep_tag, self.repository, self.package, tag, str(digest), row)
+                    await manifests.publisher.change(
+                        keep_tag,
+                        self.repository,
+                        self.package,
+                        tag,
+                        str(digest),
+                        row,
+                        admit_server(Road.PROXY, self.repository),
+                    )
                     return Current(None, Outcome.CONFIRMED, row.fresh_until_ms)
             fetched = await manifests.fetch(place, tag if digest is None else str(digest), digest)
             stored = await manifests.keep(self.target, fetched, trace, tag, partial(self._row, place, kept.row))

@@ -23,7 +23,8 @@ from pkgrepo.gateway.publishing.virtual import check_new_name
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Actor, Identity, Repository
+from pkgrepo.model import Identity, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.images.blobs import link_blob, mount_blob
 from pkgrepo.repositories.images.push import Reference
@@ -52,7 +53,7 @@ class MemberContent:
         self._images = images
         self._visibility = visibility
 
-    async def mount(self, source: Target, target: Target, digest: str, client: str, actor: Actor) -> bool:
+    async def mount(self, source: Target, target: Target, digest: str, client: str, actor: Admitted) -> bool:
         """
         Add a blob of the image ``source`` of a proxy or virtual repository to the image ``target``.
 
@@ -65,7 +66,7 @@ class MemberContent:
                 return True
         return False
 
-    async def link_blobs(self, target: Target, references: tuple[Reference, ...], client: str, actor: Actor) -> None:
+    async def link_blobs(self, target: Target, references: tuple[Reference, ...], client: str, actor: Admitted) -> None:
         """
         Add those blobs to an image that it lacks and a member has; what no member has stays missing.
 
@@ -125,7 +126,7 @@ class MemberContent:
         where = (repository.storage_id, repository.id, image, digest, view.keys)
         return await self._services.catalog.look(find_manifest, *where)
 
-    async def _link(self, target: Target, digest: str, client: str, actor: Actor) -> None:
+    async def _link(self, target: Target, digest: str, client: str, actor: Admitted) -> None:
         async def keep(holder: Holder) -> None:
             await self._images.rules.check_blob(holder.target, digest)
             if not holder.is_hosted:
@@ -160,7 +161,7 @@ class MemberContent:
         if failure is not None:
             raise failure
 
-    async def _mount(self, holder: Holder, target: Target, digest: str, client: str, actor: Actor) -> bool:
+    async def _mount(self, holder: Holder, target: Target, digest: str, client: str, actor: Admitted) -> bool:
         mounted: bool = await self._services.catalog.write(
             mount_blob,
             target.repository,
@@ -174,7 +175,7 @@ class MemberContent:
         )
         return mounted
 
-    async def _copy(self, holder: Holder, target: Target, digest: str, client: str, actor: Actor) -> bool:
+    async def _copy(self, holder: Holder, target: Target, digest: str, client: str, actor: Admitted) -> bool:
         """Store a blob of another storage again. False if the member does not have it."""
         source, services = holder.target.repository, self._services
         found = await services.catalog.look(_find_blob, source, holder.target.image, digest)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from pkgrepo.auth.permissions.admission import Road, admit_server, join
 from pkgrepo.errors import Conflict, Forbidden, Outdated, PkgrepoError, UpstreamFailed
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import DeployRequirements
@@ -42,6 +43,7 @@ from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.model.deployments import Deployment, StagedFile
 from pkgrepo.repositories.publish.deployments import publish_deployment, validate_with_stage
 from pkgrepo.repositories.publish.publisher import log_published
@@ -61,7 +63,7 @@ class Refused(PkgrepoError):  # noqa: N818 - named for what happened
 
 async def check_rules(context: MavenContext, identity: Identity, targets: Iterable[ArtifactFile]) -> None:
     """Check the push rules for every version among the files. :raises Refused: one forbids a version"""
-    await _permits(context, identity, await context.services.pools.cpu(one_of_each, targets))
+    await _permits(context, identity, await context.services.pools.cpu(one_of_each, targets), Actor.of(identity))
 
 
 async def require_rules(context: MavenContext, identity: Identity, targets: Iterable[ArtifactFile]) -> None:
@@ -85,7 +87,7 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
     """
     services, repository = context.services, context.repository
     parts = await _parts(context, deployment)
-    permits = await _permits(as_stage(context), pusher.identity, [each.first for each in parts])
+    permits = await _permits(as_stage(context), pusher.identity, [each.first for each in parts], pusher.actor)
     await _check_places(context, parts, permits)
     releases = await services.pools.cpu(releases_of, parts, permits)
     opening = make_opening(services, repository, repository, deployment.name or "a bundle", deployment.uid)
@@ -100,10 +102,10 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
             size,
             releases,
             summary_of(parts),
-            pusher.actor,
+            join([each.admitted for each in permits]),
             index_artifact,
             opening.open,
-            partial(_put_all, changes=plugins, actor=pusher.actor),
+            partial(_put_all, changes=plugins, actor=admit_server(Road.LISTS, as_staged(repository), pusher.actor)),
         )
 
 
@@ -142,8 +144,9 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
     """
     repository = context.repository
     parts = await _parts(context, deployment)
-    permits = await _permits(context, identity, [each.first for each in parts])
-    await _check_plugins(context, identity, plugins_of(parts))
+    permits = await _permits(context, identity, [each.first for each in parts], actor)
+    lists = await _check_plugins(context, identity, plugins_of(parts), actor)
+    admitted = join([*(each.admitted for each in permits), *lists])
     await _check_places(context, parts, permits)
     releases = await context.services.pools.cpu(releases_of, parts, permits)
     try:
@@ -153,7 +156,7 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
         problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
         raise Refused(problems) from None
     guard = partial(_guard, repository=repository, parts=parts, permits=permits)
-    published = await _publish(context, deployment, releases, summary_of(parts), actor, plugins_of(parts), guard)
+    published = await _publish(context, deployment, releases, summary_of(parts), admitted, plugins_of(parts), guard)
     turns = Turns()
     for release, result in zip(releases, published, strict=True):
         await turns.rest()
@@ -166,7 +169,7 @@ async def _publish(
     deployment: Deployment,
     releases: Sequence[Release],
     meta: Mapping[str, Any],
-    actor: Actor,
+    actor: Admitted,
     plugins: Mapping[str, Sequence[Plugin]],
     guard: Callable[[Transaction, int], None],
 ) -> Sequence[Published]:
@@ -215,14 +218,14 @@ async def _parts(context: MavenContext, deployment: Deployment) -> list[Part]:
 
 
 async def _permits(
-    context: MavenContext, identity: Identity, targets: Sequence[ArtifactFile | Metadata]
+    context: MavenContext, identity: Identity, targets: Sequence[ArtifactFile | Metadata], actor: Actor
 ) -> list[PushPermit]:
     permits: list[PushPermit] = []
     problems, turns = Problems(), Turns()
     for each in targets:
         await turns.rest()
         try:
-            permits.append(await check_push(context.services, identity, context.repository, each, deploy=True))
+            permits.append(await check_push(context.services, identity, context.repository, each, actor, deploy=True))
         except (Refusal, PkgrepoError) as error:
             problems.add(each.path.rpartition("/")[0], str(error), status_of(error))
     if problems:
@@ -230,11 +233,13 @@ async def _permits(
     return permits
 
 
-async def _check_plugins(context: MavenContext, identity: Identity, plugins: Mapping[str, Sequence[Plugin]]) -> None:
+async def _check_plugins(
+    context: MavenContext, identity: Identity, plugins: Mapping[str, Sequence[Plugin]], actor: Actor
+) -> list[Admitted]:
     """Check that plugins may be listed in the metadata of their groups. :raises Refused: one may not"""
     targets = [group_metadata(each) for each in plugins]
-    problems = Problems()
-    for target, permit in zip(targets, await _permits(context, identity, targets), strict=True):
+    permits, problems = await _permits(context, identity, targets, actor), Problems()
+    for target, permit in zip(targets, permits, strict=True):
         if permit.group is None:
             continue
         listed = await context.services.catalog.look(listed_plugins, context.repository.id, target)
@@ -245,6 +250,7 @@ async def _check_plugins(context: MavenContext, identity: Identity, plugins: Map
             problems.add(target.directory, str(error), 403)
     if problems:
         raise Refused(problems)
+    return [each.admitted for each in permits]
 
 
 async def _check_places(context: MavenContext, parts: Sequence[Part], permits: Sequence[PushPermit]) -> None:
@@ -265,7 +271,7 @@ def _guard(
 
 
 def _put_all(
-    tx: Transaction, repository: Repository, now_ms: int, changes: Sequence[PluginChange], actor: Actor
+    tx: Transaction, repository: Repository, now_ms: int, changes: Sequence[PluginChange], actor: Admitted
 ) -> list[str]:
     return [locator for each in changes for locator in put_plugins(tx, repository, each, actor, now_ms)]
 

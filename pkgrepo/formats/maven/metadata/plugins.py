@@ -34,7 +34,8 @@ from pkgrepo.formats.maven.metadata.uploads import (
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Repository
+from pkgrepo.model import BlobInfo, File, NewFile, Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.format import Joined
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
 from pkgrepo.repositories.publish.staged import Staged
@@ -77,7 +78,7 @@ async def change_plugins(
     services: Services,
     repository: Repository,
     group: str,
-    actor: Actor,
+    actor: Admitted,
     *,
     added: Sequence[Plugin] = (),
     gone: frozenset[str] = frozenset(),
@@ -198,13 +199,13 @@ async def _has_metadata(services: Services, repository: Repository, target: Meta
 
 
 def _put_joined(
-    changes: Sequence[PluginChange], tx: Transaction, repository: Repository, actor: Actor, now_ms: int
+    changes: Sequence[PluginChange], tx: Transaction, repository: Repository, actor: Admitted, now_ms: int
 ) -> list[str]:
     return [locator for each in changes for locator in put_plugins(tx, repository, each, actor, now_ms)]
 
 
 def put_plugins(
-    tx: Transaction, repository: Repository, change: PluginChange, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, change: PluginChange, actor: Admitted, now_ms: int
 ) -> Sequence[str]:
     """
     Change the plugins of a group. Returns the locators of copies that were not needed.
@@ -224,7 +225,9 @@ def put_plugins(
     return put_plain_file(tx, repository, row, True, actor, None, now_ms).surplus
 
 
-def _put_alone(tx: Transaction, repository: Repository, change: PluginChange, actor: Actor, now_ms: int) -> PluginsPut:
+def _put_alone(
+    tx: Transaction, repository: Repository, change: PluginChange, actor: Admitted, now_ms: int
+) -> PluginsPut:
     return PluginsPut(tuple(put_plugins(tx, repository, change, actor, now_ms)))
 
 

@@ -42,7 +42,8 @@ from pkgrepo.formats.maven.metadata.reading import (
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
 from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, NewFile, Package, Repository
+from pkgrepo.model import BlobInfo, File, NewFile, Package, Repository
+from pkgrepo.model.admission import Admitted, path_name
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.publisher import Publisher
@@ -88,7 +89,7 @@ async def store_metadata(
     target: Metadata,
     staged: Staged,
     blob: BlobInfo,
-    actor: Actor,
+    actor: Admitted,
     judge: Judge | None = None,
 ) -> bool:
     """
@@ -116,7 +117,7 @@ async def store_metadata(
 
 
 async def _put_beside_files(
-    services: UploadServices, repository: Repository, target: Metadata, upload: Upload, actor: Actor
+    services: UploadServices, repository: Repository, target: Metadata, upload: Upload, actor: Admitted
 ) -> Stored:
     said = await services.catalog.scan(find_said, repository.id, target, upload)
     return await services.publisher.change(put_uploaded, repository, target, said, actor)
@@ -127,7 +128,7 @@ async def _put_plain(
     repository: Repository,
     target: Metadata,
     upload: Upload,
-    actor: Actor,
+    actor: Admitted,
     staged: Staged,
     blob: BlobInfo | None,
 ) -> bool | None:
@@ -245,7 +246,7 @@ def put_uploaded(
     repository: Repository,
     target: Metadata,
     said: Uploaded,
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
     *,
     gone: Set[str] = frozenset(),
@@ -258,6 +259,7 @@ def put_uploaded(
 
     :raises Invalid: there are too many plugins then; :raises TooLarge: the other elements are too large
     """
+    actor.check(repository, path_name(target.path))
     package = find_package(tx, repository.id, target)
     if package is None:
         return Stored.NO_FILES
@@ -289,7 +291,7 @@ def put_group_plugins(
     target: Metadata,
     plugins: tuple[Plugin, ...],
     gone: Set[str],
-    actor: Actor,
+    actor: Admitted,
     now_ms: int,
 ) -> Stored:
     """Change the plugins that earlier uploads listed, in a directory with stored files. :raises Invalid: as above"""

@@ -76,7 +76,7 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
     """
     services, repository = context.services, context.repository
     identity = await services.access.identify(request)
-    permit = await check_push(services, identity, repository, target)
+    permit = await check_push(services, identity, repository, target, actor_of(request, identity))
     _check_whole(request)
     _check_tool(request, target)
     if isinstance(target, Checksum):
@@ -89,10 +89,11 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
     async with services.publisher.stage(repository, user_id=identity.user_id) as staged:
         blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
         identity = await services.access.identify(request, counted=False)
-        push = Push(identity, await check_push(services, identity, repository, target), replaces)
+        permit = await check_push(services, identity, repository, target, actor_of(request, identity))
+        push = Push(identity, permit, replaces)
         try:
             if isinstance(target, Metadata):
-                actor, group = actor_of(request, identity), push.permit.group
+                actor, group = push.permit.admitted, push.permit.group
                 judge = None if group is None else partial(_judge_list, context, identity, target, group)
                 added = await store_metadata(services, repository, target, staged, blob, actor, judge)
                 return Response(201 if added else 200)
@@ -147,7 +148,7 @@ async def _publish(
         reuse=permit.reuse,
         guard=guard,
     )
-    actor = actor_of(request, push.identity)
+    actor = permit.admitted
     published = await services.publisher.publish(context.repository, release, staged, actor, index_artifact)
     if pom is None or pom.packaging == PACKAGING:
         await list_plugin(services, context.repository, target, push.identity, actor)
@@ -165,7 +166,7 @@ async def _put_plain(
         [blob],
         NewFile(path=target.path, blob=blob, media_type=media_type(target.path)),
         push.permit.overwrite,
-        actor_of(request, push.identity),
+        push.permit.admitted,
         guard,
     )
     return Response(201 if put.changed and not put.replaced else 200)
@@ -325,7 +326,7 @@ async def list_plugin(
     at = target.coordinates
     target_of_group = group_metadata(at.group)
     try:
-        permit = await check_push(services, identity, repository, target_of_group)
+        permit = await check_push(services, identity, repository, target_of_group, actor)
     except (Refusal, PkgrepoError):
         return
     look = partial(find_plugin, artifact=at.artifact)
@@ -337,7 +338,7 @@ async def list_plugin(
             await check_plugins(services, identity, repository, at.group, artifacts_of_changes([plugin], listed))
         except Forbidden:
             return  # the prefix is that of another project's plugin
-    await change_plugins(services, repository, at.group, actor, added=(plugin,))
+    await change_plugins(services, repository, at.group, permit.admitted, added=(plugin,))
 
 
 def _find_jar(r: Reader, repository_id: int, target: ArtifactFile) -> File | None:

@@ -24,6 +24,7 @@ from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Package, Repository, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
@@ -62,7 +63,7 @@ def _changes_tags(r: Reader, package: Package, wanted: Mapping[str, str] | None,
 
 
 def deprecate(
-    tx: Transaction, repository: Repository, name: str, messages: Mapping[str, str], actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, name: str, messages: Mapping[str, str], actor: Admitted, now_ms: int
 ) -> str:
     """
     Deprecate versions with these messages by key; an empty one ends a deprecation. Returns the new revision.
@@ -81,7 +82,7 @@ def deprecate(
 
 
 def apply_document(
-    tx: Transaction, repository: Repository, name: str, change: DocumentChange, actor: Actor, burn: bool, now_ms: int
+    tx: Transaction, repository: Repository, name: str, change: DocumentChange, actor: Admitted, burn: bool, now_ms: int
 ) -> str:
     """
     Apply a document that deprecates nothing. Returns the new revision, empty when the package was removed.
@@ -137,7 +138,7 @@ def remove_package(
 
 
 def set_tag(
-    tx: Transaction, repository: Repository, name: str, tag: str, version_text: str, actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, name: str, tag: str, version_text: str, actor: Admitted, now_ms: int
 ) -> dict[str, str]:
     """
     Set a tag on a version. Returns all tags after it.
@@ -145,7 +146,7 @@ def set_tag(
     :raises NotFound: no such package; :raises Refusal: no such version
     """
     package = _get_package(tx, repository, name)
-    if not _assign_tag(tx, package, tag, version_text, actor, now_ms):
+    if not _assign_tag(tx, repository, package, tag, version_text, actor, now_ms):
         raise version_not_found(version_text)
     _record_change(tx, repository, package, "tagged", {"tag": tag, "target": version_text}, actor, now_ms)
     return tags.tagged_versions(tx, package.id)
@@ -201,7 +202,7 @@ def _remove_versions(
 
 
 def _set_tags(
-    tx: Transaction, repository: Repository, package: Package, wanted: Mapping[str, str], actor: Actor, now_ms: int
+    tx: Transaction, repository: Repository, package: Package, wanted: Mapping[str, str], actor: Admitted, now_ms: int
 ) -> None:
     present = tags.tagged_versions(tx, package.id)
     if dict(wanted) == present:
@@ -210,12 +211,15 @@ def _set_tags(
         tags.remove_tag(tx, package.id, tag)
     for tag, text in wanted.items():
         if present.get(tag) != text:
-            _assign_tag(tx, package, tag, text, actor, now_ms)
+            _assign_tag(tx, repository, package, tag, text, actor, now_ms)
     _record_change(tx, repository, package, "tagged", {"tags": dict(wanted)}, actor, now_ms)
 
 
-def _assign_tag(tx: Transaction, package: Package, tag: str, text: str, actor: Actor, now_ms: int) -> bool:
+def _assign_tag(
+    tx: Transaction, repository: Repository, package: Package, tag: str, text: str, actor: Admitted, now_ms: int
+) -> bool:
     """Set a tag on a version. False when there is no such version."""
+    actor.check(repository, package.key)
     parsed = semver.find_version(text)
     version = None if parsed is None else versions.find_version(tx, package.id, parsed.key)
     if version is None:

@@ -19,6 +19,7 @@ from pkgrepo.formats.npm.authorization import (
     CHANGE_OWNERS,
     UNPUBLISH,
     authorize_change,
+    authorize_publishing,
     authorize_read,
     check_access,
     permissions_of,
@@ -37,7 +38,8 @@ from pkgrepo.gateway.responses.content import is_private
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response, json_response
-from pkgrepo.model import Action, Actor, Identity, Package
+from pkgrepo.model import Action, Identity, Package
+from pkgrepo.model.admission import Admitted
 from pkgrepo.untrusted.text import quoted
 
 CHANGE_TAGS = "change the tags of"
@@ -48,7 +50,7 @@ AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reacto
 
 
 async def apply_written(
-    context: Context[object], name: str, change: DocumentChange, identity: Identity, actor: Actor
+    context: Context[object], name: str, change: DocumentChange, identity: Identity, actor: Admitted
 ) -> Response:
     """
     Apply a written-back document; see ``commands``. The caller was authorized to write; deleting is checked here.
@@ -69,7 +71,7 @@ async def apply_written(
     return json_response({"ok": True, "id": name, "rev": rev}, 200 if change.revision else 201, headers=notice)
 
 
-async def _deprecate(context: Context[object], name: str, messages: Mapping[str, str], actor: Actor) -> str:
+async def _deprecate(context: Context[object], name: str, messages: Mapping[str, str], actor: Admitted) -> str:
     waiting, rev = list(messages.items()), ""
     while waiting:
         some, waiting = dict(waiting[:BATCH]), waiting[BATCH:]
@@ -104,7 +106,7 @@ async def remove_package(context: Context[object], request: Request, path: Packa
 
 async def set_tag(context: Context[object], request: Request, name: str, tag: str) -> Response:
     """Set a dist-tag on the version in the body. :raises Invalid: the tag is not a valid one"""
-    actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_TAGS)
+    actor = await authorize_publishing(context, request, name, CHANGE_TAGS)
     names.check_tag(tag)
     text = await read_json(request)
     if not isinstance(text, str):
@@ -152,14 +154,14 @@ async def star(context: Context[object], request: Request, *, given: bool) -> Re
     name = stated[0] if stated else None
     if not isinstance(name, str) or not names.is_readable(name) or stated[-1] != name:
         raise Invalid("the body must name one package", "package")
-    actor = await authorize_change(context, request, Action.WRITE, name, "star")
+    actor = await authorize_publishing(context, request, name, "star")
     return await _change(context, name, DocumentChange(star=given), actor)
 
 
 async def _change_owners(
     context: Context[object], request: Request, name: str, username: str, owner: dict[str, str] | None
 ) -> Response:
-    actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_OWNERS)
+    actor = await authorize_publishing(context, request, name, CHANGE_OWNERS)
     package = await get_package(context, name)
     owners = [each for each in package.meta.get("maintainers", ()) if each["name"] != username]
     if owner is not None:
@@ -170,7 +172,7 @@ async def _change_owners(
     return await _change(context, name, change, actor)
 
 
-async def _change(context: Context[object], name: str, change: DocumentChange, actor: Actor) -> Response:
+async def _change(context: Context[object], name: str, change: DocumentChange, actor: Admitted) -> Response:
     rev = await context.services.publisher.change(
         commands.apply_document, context.repository, name, change, actor, False
     )

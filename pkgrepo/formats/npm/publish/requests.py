@@ -19,12 +19,12 @@ from pkgrepo.formats.npm.packument.document import revision
 from pkgrepo.formats.npm.paths import BUNDLE_ROLE, bundle_path, tarball_path
 from pkgrepo.formats.npm.publish.envelope import read_bundle
 from pkgrepo.formats.npm.refusals import version_taken
-from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, json_response
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Actor, BlobInfo, Identity, NewFile
+from pkgrepo.model import BlobInfo, Identity, NewFile
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -42,13 +42,13 @@ async def publish(
     publication: Publication,
     blob: BlobInfo,
     identity: Identity,
+    actor: Admitted,
 ) -> Response:
     """
     Verify a version whose tarball is staged, and publish it.
 
     :raises Invalid, Forbidden: see L{make_release}
     """
-    actor = actor_of(request, identity)
     release, publishing = await make_release(context, request, staged, publication, blob, identity, actor)
     published = await context.services.publisher.publish(context.repository, release, staged, actor, publishing)
     rev = revision(publication.name, published.serial)
@@ -62,7 +62,7 @@ async def make_release(
     publication: Publication,
     blob: BlobInfo,
     identity: Identity,
-    actor: Actor,
+    actor: Admitted,
 ) -> tuple[Release, Publishing]:
     """
     Verify a version whose tarball is staged. Returns its release, which the repository can take, and its indexer.

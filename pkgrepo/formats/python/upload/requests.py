@@ -30,7 +30,6 @@ from pkgrepo.formats.python.refusals import misplaced
 from pkgrepo.formats.python.upload.inspection import Inspection, inspect
 from pkgrepo.formats.python.versions import version_key
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
-from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.publishing.quotas import note_quotas
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.publishing.virtual import publish_context
@@ -135,7 +134,7 @@ async def _accept(context: Context[object], request: Request, staged: Staged, up
     :raises FileExists: the name has other content; :raises FileBurned: a file of this name was deleted
     """
     services, repository, name = context.services, context.repository, upload.filename
-    identity = await context.admit(request, Action.WRITE, name.project_key)  # again: the body may have taken hours
+    identity, admitted = await context.admit_publishing(request, name.project_key)  # the body may have taken hours
     may_overwrite = await services.access.authorizer.may(identity, Action.OVERWRITE, repository, name.project_key)
     if upload.form is not None:
         _check_digests(upload.form, upload.blob)
@@ -171,7 +170,7 @@ async def _accept(context: Context[object], request: Request, staged: Staged, up
             text=text,
         ),
     )
-    return await services.publisher.publish(repository, release, staged, actor_of(request, identity), index_project)
+    return await services.publisher.publish(repository, release, staged, admitted, index_project)
 
 
 async def _accompany(

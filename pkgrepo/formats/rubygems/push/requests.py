@@ -17,7 +17,6 @@ from pkgrepo.formats.rubygems.paths import GEM_TYPE, gem_path, hidden_path, quic
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
-from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
@@ -25,7 +24,8 @@ from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, Actor, BlobInfo, File, NewFile, Version, VersionState
+from pkgrepo.model import Action, BlobInfo, File, NewFile, Version, VersionState
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -92,8 +92,8 @@ async def _accept(context: Context[object], request: Request, staged: Staged, bl
     except Invalid as error:
         template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
         raise Refusal(422, template.format(why=error.message), "invalid") from None
-    identity = await context.admit(request, Action.WRITE, gem.spec.name)  # again: the body may have taken hours
-    return gem.spec, await _publish(context, staged, blob, gem, actor_of(request, identity))
+    _, admitted = await context.admit_publishing(request, gem.spec.name)  # again: the body may have taken hours
+    return gem.spec, await _publish(context, staged, blob, gem, admitted)
 
 
 async def _receive(context: Context[object], request: Request, staged: Staged) -> BlobInfo:
@@ -116,7 +116,9 @@ async def _receive(context: Context[object], request: Request, staged: Staged) -
     return blob
 
 
-async def _publish(context: Context[object], staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Actor) -> bool:
+async def _publish(
+    context: Context[object], staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Admitted
+) -> bool:
     """
     Publish a staged gem. Returns False if the same bytes are published already.
 

@@ -12,6 +12,7 @@ from pkgrepo.formats.conda.index.packages import index_package, read_all
 from pkgrepo.formats.conda.names import parse_file_name
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.package_changes import remove_files
+from tests.support.admission import admitted
 from tests.support.conda_packages import make_conda
 from tests.support.repositories import RepositoryServices, chunks
 
@@ -28,7 +29,7 @@ class CondaServices(RepositoryServices):
             blob = await staged.receive(chunks(data), algorithms=DIGESTS)
             file = parse_file_name(f"{name}-{version}-{build}.conda")
             release = make_release(Upload(file, "noarch", blob), read_package(data, file), Policy())
-            await self.publisher.publish(self.repository, release, staged, SYSTEM, index_package)
+            await self.publisher.publish(self.repository, release, staged, admitted(self.repository), index_package)
 
     async def remove(self, name, version, paths=None):
         await self.publisher.change(

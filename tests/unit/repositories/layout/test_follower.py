@@ -17,6 +17,7 @@ from pkgrepo.repositories.publish.package_changes import remove_files, set_packa
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
+from tests.support.admission import admitted
 from tests.support.inprocess_server import no_failures, until
 from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.repositories import RepositoryServices
@@ -60,9 +61,23 @@ async def test_changes_are_followed(world):
     await world.follow()
     change = world.publisher.change
     await change(
-        set_version_state, world.repository, "demo-pkg", "1+x", VersionState.YANKED, "bad", SYSTEM, world.format.index
+        set_version_state,
+        world.repository,
+        "demo-pkg",
+        "1+x",
+        VersionState.YANKED,
+        "bad",
+        admitted(world.repository),
+        world.format.index,
     )
-    await change(set_package_meta, world.repository, "demo-pkg", {"status": "archived"}, SYSTEM, world.format.index)
+    await change(
+        set_package_meta,
+        world.repository,
+        "demo-pkg",
+        {"status": "archived"},
+        admitted(world.repository),
+        world.format.index,
+    )
     await world.follow()
     version = decode(world.layout.read(SIDECAR), VersionSidecar, "here")
     assert (version.state, version.reason) == ("yanked", "bad")

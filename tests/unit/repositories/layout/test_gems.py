@@ -16,6 +16,7 @@ from pkgrepo.repositories.publish.package_changes import remove_files, set_versi
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, versions
+from tests.support.admission import admitted
 from tests.support.gems import make_gem
 from tests.support.repositories import RepositoryServices, chunks
 
@@ -45,10 +46,12 @@ class RubyServices(RepositoryServices):
                 ),
                 meta=meta_of(spec),
             )
-            await self.publisher.publish(self.repository, release, staged, SYSTEM, apply_change)
+            await self.publisher.publish(self.repository, release, staged, admitted(self.repository), apply_change)
 
     async def set_state(self, name, version, state):
-        await self.publisher.change(set_version_state, self.repository, name, version, state, "", SYSTEM, apply_change)
+        await self.publisher.change(
+            set_version_state, self.repository, name, version, state, "", admitted(self.repository), apply_change
+        )
 
     async def remove(self, name, version):
         await self.publisher.change(remove_files, self.repository, name, version, None, SYSTEM, apply_change, True)

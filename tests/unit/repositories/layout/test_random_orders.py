@@ -18,6 +18,7 @@ from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_package_meta, set_version_state
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.repositories import InlinePools, RepositoryServices, now
 
@@ -104,13 +105,21 @@ class Orders(RuleBasedStateMachine):
     def mark_version(self, pick, state, reason):
         package, version = pick.choice(self.present)
         reason = "" if state is VersionState.LIVE else reason
-        self.change(set_version_state, package.key, version.key, state, reason, SYSTEM, self.index)
+        self.change(
+            set_version_state, package.key, version.key, state, reason, admitted(self.world.repository), self.index
+        )
 
     @precondition(lambda self: self.present)
     @rule(pick=st.randoms(use_true_random=False), status=st.sampled_from(["active", "archived", "quarantined"]))
     def mark_project(self, pick, status):
         package, _ = pick.choice(self.present)
-        self.change(set_package_meta, package.key, {"status": status, "status_reason": ""}, SYSTEM, self.index)
+        self.change(
+            set_package_meta,
+            package.key,
+            {"status": status, "status_reason": ""},
+            admitted(self.world.repository),
+            self.index,
+        )
 
     @precondition(lambda self: self.present)
     @rule(pick=st.randoms(use_true_random=False), whole=st.booleans(), burn=st.booleans())

@@ -11,6 +11,7 @@ from pkgrepo.repositories.layout.sidecars import REPOSITORY
 from pkgrepo.storage.catalog.server import repositories, settings, storages
 from pkgrepo.storage.catalog.server.layout_pending import CURSOR
 from pkgrepo.storage.catalog.server.purge import purge_repository
+from tests.support.admission import admitted
 from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.repositories import RepositoryServices
 
@@ -153,7 +154,7 @@ async def test_an_upload_that_ends_after_the_removal_is_not_shown(world):
         release = await world.release(staged, *NEW)
         await remove(world)
         with pytest.raises(Exception, match="repository"):
-            await world.publisher.publish(repository, release, staged, SYSTEM, world.format.index)
+            await world.publisher.publish(repository, release, staged, admitted(repository), world.format.index)
     await world.follow()
     assert world.shown() == []
 

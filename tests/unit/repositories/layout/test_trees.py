@@ -15,6 +15,7 @@ from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import layout_pending, repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
+from tests.support.admission import admitted
 from tests.support.repositories import RepositoryServices, chunks
 from tests.support.tree_format import KEPT, TREE, TREE_FORMAT
 
@@ -35,7 +36,9 @@ class TreeServices(RepositoryServices):
             release = Release(
                 package, package, version, version, version.encode(), (NewFile(path=path, blob=blob),), overwrite=True
             )
-            return await self.publisher.publish(self.repository, release, staged, SYSTEM, FORMAT.index)
+            return await self.publisher.publish(
+                self.repository, release, staged, admitted(self.repository), FORMAT.index
+            )
 
     async def put(self, path, data=b"x"):
         """Put a plain file."""
@@ -43,7 +46,7 @@ class TreeServices(RepositoryServices):
             blob = await staged.receive(chunks(data))
             new = NewFile(path=path, blob=blob, media_type="text/x", attrs={"a": 1})
             return await self.publisher.change_with_blobs(
-                put_plain_file, self.repository, staged, [blob], new, True, SYSTEM, None
+                put_plain_file, self.repository, staged, [blob], new, True, admitted(self.repository), None
             )
 
     async def remove(self, path):

@@ -4,12 +4,12 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.errors import Conflict, FileExists, NotFound, StorageFailed
-from pkgrepo.model import SYSTEM
 from pkgrepo.model.deployments import DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import publish_deployment, stage_files
 from pkgrepo.storage.catalog.blobs import gc
 from pkgrepo.storage.catalog.packages import deployments, files
 from pkgrepo.storage.catalog.packages.deployments import FAILED, PENDING, PUBLISHED, PUBLISHING, VALIDATED
+from tests.support.admission import admitted
 from tests.support.python_packages import make_wheel
 from tests.support.repositories import NOW
 
@@ -73,7 +73,7 @@ class Deploying:
                 self.made.id,
                 releases,
                 {"components": 2},
-                SYSTEM,
+                admitted(world.repository),
                 world.format.index,
                 lambda _tx, now_ms: self.guarded.append(now_ms),
                 lambda tx, _repository, now_ms: () if also is None else also(tx, blobs[0], now_ms),

@@ -7,10 +7,10 @@ from twisted.internet.task import Clock
 
 from pkgrepo.concurrency.batches import BatchDelay
 from pkgrepo.errors import FileExists, StorageFailed, StorageFull
-from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.kept import KeptTogether
 from pkgrepo.storage.catalog.blobs.blobs import mark_suspect
 from pkgrepo.storage.catalog.packages import files
+from tests.support.admission import admitted
 from tests.support.inprocess_server import until
 from tests.support.python_packages import make_wheel
 
@@ -22,7 +22,9 @@ async def start(world, wheels):
     async with world.publisher.stage(world.repository) as staged:
         releases = [await world.release(staged, *wheel) for wheel in wheels]
         return [
-            Deferred.fromCoroutine(world.publisher.keep(world.repository, release, staged, SYSTEM, world.format.index))
+            Deferred.fromCoroutine(
+                world.publisher.keep(world.repository, release, staged, admitted(world.repository), world.format.index)
+            )
             for release in releases
         ]
 
@@ -139,7 +141,9 @@ async def keep_apart(world, wheel, *, at_once):
         assert [len(each.files) for each in (alone, whole)] == [1, 2]
         kept = []
         for each in (alone, whole):
-            keeping = world.publisher.keep(world.repository, each, staged, SYSTEM, world.format.index)
+            keeping = world.publisher.keep(
+                world.repository, each, staged, admitted(world.repository), world.format.index
+            )
             kept.append(Deferred.fromCoroutine(keeping))
             if not at_once:
                 await kept[0]
@@ -170,11 +174,11 @@ async def keep_again(world, *, parts):
     async with world.publisher.stage(world.repository) as staged:
         first, whole = [await world.release(staged, *WHEELS[1]) for _ in range(2)]
         first = evolve(first, files=first.files[parts])
-        await world.publisher.keep(world.repository, first, staged, SYSTEM, world.format.index)
+        await world.publisher.keep(world.repository, first, staged, admitted(world.repository), world.format.index)
         stored = [find_path(world, each.path) for each in first.files]
         yield stored
         staged.commit_early(whole.files[0].blob)
-        await world.publisher.keep(world.repository, whole, staged, SYSTEM, world.format.index)
+        await world.publisher.keep(world.repository, whole, staged, admitted(world.repository), world.format.index)
     yield [find_path(world, each.path) for each in whole.files]
 
 

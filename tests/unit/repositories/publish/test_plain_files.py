@@ -8,6 +8,7 @@ from pkgrepo.model import SYSTEM, NewFile, RepositoryType
 from pkgrepo.repositories.publish.plain_files import put_plain_file, remove_plain_file
 from pkgrepo.storage.catalog.packages import events, files
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.python_packages import make_wheel
 from tests.support.repositories import chunks
 
@@ -18,7 +19,14 @@ async def put(world, path, data, *, overwrite=True, guard=None):
     async with world.publisher.stage(world.repository) as staged:
         blob = await staged.receive(chunks(data))
         return await world.publisher.change_with_blobs(
-            put_plain_file, world.repository, staged, [blob], NewFile(path=path, blob=blob), overwrite, SYSTEM, guard
+            put_plain_file,
+            world.repository,
+            staged,
+            [blob],
+            NewFile(path=path, blob=blob),
+            overwrite,
+            admitted(world.repository),
+            guard,
         )
 
 

@@ -9,6 +9,7 @@ from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.inprocess_server import until
 from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.write_barrier import WriteBarrier
@@ -27,7 +28,9 @@ async def publish(world, *wheels, actor=SYSTEM, indexer=None, **changes):
     index = indexer or world.format.index
     async with world.publisher.stage(world.repository) as staged:
         releases = [await world.release(staged, *wheel, **changes) for wheel in wheels]
-        return await world.publisher.publish_together(world.repository, releases, staged, actor, index)
+        return await world.publisher.publish_together(
+            world.repository, releases, staged, admitted(world.repository, actor), index
+        )
 
 
 def counts(world):
@@ -119,7 +122,9 @@ async def test_a_format_that_refuses_the_last_release_undoes_those_before(world)
     async with world.publisher.stage(world.repository) as staged:
         releases = [await world.release(staged, *wheel) for wheel in (ONE, TWO, THREE)]
         with pytest.raises(Conflict):
-            await world.publisher.publish_together(world.repository, releases, staged, SYSTEM, refuse_three)
+            await world.publisher.publish_together(
+                world.repository, releases, staged, admitted(world.repository), refuse_three
+            )
     assert counts(world) == dict.fromkeys(TABLES, 0)
     assert world.copies() == []
 
@@ -132,7 +137,9 @@ async def test_a_guard_of_the_last_release_undoes_those_before(world):
         first = await world.release(staged, *ONE)
         last = await world.release(staged, *TWO, guard=guard)
         with pytest.raises(Conflict):
-            await world.publisher.publish_together(world.repository, (first, last), staged, SYSTEM, world.format.index)
+            await world.publisher.publish_together(
+                world.repository, (first, last), staged, admitted(world.repository), world.format.index
+            )
     assert counts(world) == dict.fromkeys(TABLES, 0)
     assert world.copies() == []
 

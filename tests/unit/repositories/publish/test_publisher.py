@@ -21,6 +21,7 @@ from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.inprocess_server import until
 from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.repositories import NOW, chunks
@@ -113,7 +114,7 @@ async def test_a_refused_first_release_leaves_no_package(world):
     async with world.publisher.stage(world.repository) as staged:
         release = await world.release(staged, *WHEEL)
         with pytest.raises(Conflict):
-            await world.publisher.publish(world.repository, release, staged, SYSTEM, refuse)
+            await world.publisher.publish(world.repository, release, staged, admitted(world.repository), refuse)
     assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
     assert world.copies() == []
 

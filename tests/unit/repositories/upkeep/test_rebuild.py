@@ -15,6 +15,7 @@ from pkgrepo.repositories.upkeep.rebuild import rebuild_documents
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.repositories import NOW, chunks
 
 FORMAT = maven_format()
@@ -36,9 +37,9 @@ async def maven(world):
         async with world.publisher.stage(repository) as staged:
             blob = await staged.receive(chunks(path.encode()))
             release = make_release(target.coordinates, [new_file(target, blob)])
-            await world.publisher.publish(repository, release, staged, SYSTEM, FORMAT.index)
+            await world.publisher.publish(repository, release, staged, admitted(repository), FORMAT.index)
     await world.publisher.change(
-        set_version_state, repository, KEY, "1.9", VersionState.YANKED, "", SYSTEM, FORMAT.index
+        set_version_state, repository, KEY, "1.9", VersionState.YANKED, "", admitted(repository), FORMAT.index
     )
     yield repository
 

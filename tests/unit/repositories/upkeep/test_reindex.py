@@ -13,6 +13,7 @@ from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.files import has_tombstone
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.layout_folder import LayoutFolder
+from tests.support.admission import admitted
 from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.repositories import RepositoryServices
 
@@ -92,8 +93,8 @@ async def test_all_fields_of_a_version_are_restored(world, again):
     await world.publish(*SDIST, actor=Actor(name="bob"))
     await world.publish(*make_sdist("Demo.Pkg", "2.0"), actor=Actor(name="bob"))
     change, py, index = world.publisher.change, world.repository, world.format.index
-    await change(set_version_state, py, "demo-pkg", "1", VersionState.YANKED, "broken", SYSTEM, index)
-    await change(set_package_meta, py, "demo-pkg", {"status": "archived"}, SYSTEM, index)
+    await change(set_version_state, py, "demo-pkg", "1", VersionState.YANKED, "broken", admitted(py), index)
+    await change(set_package_meta, py, "demo-pkg", {"status": "archived"}, admitted(py), index)
     await change(remove_files, py, "demo-pkg", "2", None, SYSTEM, index, True)
     await world.follow()
     again.clock.ms += 10**9
@@ -147,7 +148,16 @@ async def test_objects_in_the_catalog_are_not_changed(world):
         repositories.update_repository, world.repository.id, now_ms=world.clock.now_ms(), description="newer"
     )
     change, index = world.publisher.change, world.format.index
-    await change(set_version_state, world.repository, "demo-pkg", "1", VersionState.YANKED, "new", SYSTEM, index)
+    await change(
+        set_version_state,
+        world.repository,
+        "demo-pkg",
+        "1",
+        VersionState.YANKED,
+        "new",
+        admitted(world.repository),
+        index,
+    )
     commits = world.catalog.peek(lambda r: r.all("SELECT * FROM version"))
     restored = await world.reindex()
     assert (restored.repositories, restored.versions, restored.files, restored.problems) == (0, 0, 0, [])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.deploy.parts import one_of_each, split_parts
 from pkgrepo.formats.maven.deploy.publishing import find_problems
@@ -12,6 +13,7 @@ from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.model.deployments import StagedFile
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import files
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 
@@ -73,6 +75,7 @@ def test_a_part_may_be_a_plugin():
     assert other.plugin is None
 
 
+ADMITTED = admitted(make_placeholder(1, "main", "java"))
 WHY_NOT = Refusal(409, "it already exists", "file_exists")
 JAR = "com/example/app/1.0/app-1.0.jar"
 
@@ -94,7 +97,7 @@ def put(catalog, path, content=b"old"):
 
 def problems(catalog, *paths, overwrite=False):
     parts = split_parts([StagedFile(path, make_blob(b"new")) for path in paths])
-    permit = PushPermit(rules=PushRules(), overwrite=overwrite, why_not=WHY_NOT, reuse=True)
+    permit = PushPermit(rules=PushRules(), overwrite=overwrite, why_not=WHY_NOT, reuse=True, admitted=ADMITTED)
     return dict(catalog.peek(find_problems, catalog.repository.id, parts, [permit] * len(parts)).texts())
 
 

@@ -29,6 +29,7 @@ from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.packages import packages
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 from tests.support.maven_deploys import artifact_metadata
@@ -56,7 +57,9 @@ class World:
         path = f"com/example/app/{version}/app-{version}.jar"
         new = NewFile(path=path, blob=make_blob(content), attrs={"classifier": "", "extension": "jar"})
         release = Release(KEY, KEY, version, version, sort_key(version), (new,), overwrite=True, reuse=True)
-        self.catalog.do(publish_release, self.repository, release, SYSTEM, index_artifact, self._now())
+        self.catalog.do(
+            publish_release, self.repository, release, admitted(self.repository), index_artifact, self._now()
+        )
 
     def delete(self, version: str) -> None:
         command = package_changes.remove_files
@@ -65,7 +68,9 @@ class World:
     def upload(self, content: bytes) -> Stored:
         upload = read_upload(TARGET, content)
         said = self.catalog.peek(find_said, self.repository.id, TARGET, upload)
-        result: Stored = self.catalog.do(put_uploaded, self.repository, TARGET, said, SYSTEM, self._now())
+        result: Stored = self.catalog.do(
+            put_uploaded, self.repository, TARGET, said, admitted(self.repository), self._now()
+        )
         return result
 
     def document(self) -> bytes:
@@ -110,7 +115,7 @@ def test_a_publish_costs_the_same_whatever_the_number_of_versions(world: World):
         version = f"2.{number}"
         new = NewFile(path=f"com/example/app/{version}/app-{version}.jar", blob=make_blob(b"jar"))
         release = Release(KEY, KEY, version, version, sort_key(version), (new,))
-        world.catalog.do(publish_release, world.repository, release, SYSTEM, indexed, NOW)
+        world.catalog.do(publish_release, world.repository, release, admitted(world.repository), indexed, NOW)
     assert package is not None
     assert len(costs) == 1
 
@@ -188,7 +193,15 @@ def test_a_yanked_version_is_not_listed_by_an_upload(world: World):
     world.publish("2.0")
     for state in (VersionState.YANKED, VersionState.LIVE):
         world.catalog.do(
-            package_changes.set_version_state, world.repository, KEY, "2.0", state, "", SYSTEM, index_artifact, NOW
+            package_changes.set_version_state,
+            world.repository,
+            KEY,
+            "2.0",
+            state,
+            "",
+            admitted(world.repository),
+            index_artifact,
+            NOW,
         )
         world.upload(upload_of("1.0", "2.0"))
         assert world.versions() == (["1.0"] if state is VersionState.YANKED else ["1.0", "2.0"])
@@ -248,11 +261,16 @@ def test_plugins_that_are_added_leave_the_rest_of_an_upload(world: World):
     world.upload(upload_of("0.9", "1.0", plugins="a"))
     plugins = (Plugin("b", "b-x"),)
     assert (
-        world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, frozenset(), SYSTEM, NOW)
+        world.catalog.do(
+            put_group_plugins, world.repository, TARGET, plugins, frozenset(), admitted(world.repository), NOW
+        )
         is Stored.CHANGED
     )
     assert (
-        world.catalog.do(put_group_plugins, world.repository, TARGET, plugins, frozenset(), SYSTEM, NOW) is Stored.SAME
+        world.catalog.do(
+            put_group_plugins, world.repository, TARGET, plugins, frozenset(), admitted(world.repository), NOW
+        )
+        is Stored.SAME
     )
     read = read_metadata(world.document())
     assert read.versions == ("1.0",)
@@ -271,15 +289,28 @@ def test_uploads_together_cannot_make_a_document_as_large_as_they_like(world: Wo
     with pytest.raises(TooLarge):
         world.upload(grow(3))
     prefixes = [Plugin(f"p{number}", "x") for number in range(MOST_ENTRIES + 1)]
-    world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[:-1]), frozenset(), SYSTEM, NOW)
+    world.catalog.do(
+        put_group_plugins, world.repository, TARGET, tuple(prefixes[:-1]), frozenset(), admitted(world.repository), NOW
+    )
     with pytest.raises(Invalid, match="plugins"):
-        world.catalog.do(put_group_plugins, world.repository, TARGET, tuple(prefixes[-1:]), frozenset(), SYSTEM, NOW)
+        world.catalog.do(
+            put_group_plugins,
+            world.repository,
+            TARGET,
+            tuple(prefixes[-1:]),
+            frozenset(),
+            admitted(world.repository),
+            NOW,
+        )
 
 
 def test_versions_without_files_that_an_earlier_release_kept_are_not_listed(world: World):
     world.publish("1.0")
     said = Uploaded(claimed=("9.9",), plugins=(Plugin("a", "a-x"),))
-    assert world.catalog.do(put_uploaded, world.repository, TARGET, said, SYSTEM, NOW) is Stored.CHANGED
+    assert (
+        world.catalog.do(put_uploaded, world.repository, TARGET, said, admitted(world.repository), NOW)
+        is Stored.CHANGED
+    )
     read = read_metadata(world.document())
     assert (read.versions, read.release, read.latest) == (("1.0",), "1.0", "1.0")
     assert [each.prefix for each in read.plugins] == ["a"]
@@ -287,5 +318,5 @@ def test_versions_without_files_that_an_earlier_release_kept_are_not_listed(worl
 
 def test_nothing_is_stored_beside_files_that_do_not_exist(world: World):
     said = Uploaded(plugins=(Plugin("a", "a-x"),))
-    stored = world.catalog.do(put_uploaded, world.repository, TARGET, said, SYSTEM, NOW)
+    stored = world.catalog.do(put_uploaded, world.repository, TARGET, said, admitted(world.repository), NOW)
     assert stored is Stored.NO_FILES

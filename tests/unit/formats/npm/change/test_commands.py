@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.change import commands
 from pkgrepo.formats.npm.change.document_change import DocumentChange
@@ -21,18 +22,19 @@ from pkgrepo.formats.npm.packument.splicing import read_parts, splice
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.gateway.services import Context
 from pkgrepo.interfaces import Transaction, Value
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, VersionState
+from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog import rows
 from pkgrepo.storage.catalog.packages import events, files, packages, versions
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog, MemoryTransaction
 from tests.support.catalog import add_repository as add_to
 
 NOW = 1_800_000_000_000
-ACTOR = Actor(7, "ann")
+ACTOR = admitted(make_placeholder(1, "main", "npm"), Actor(7, "ann"))
 TEXTS = [f"1.{minor}.0" for minor in range(12)]
 
 
@@ -202,7 +204,7 @@ async def test_other_writers_commit_between_batches_of_deprecations() -> None:
     services: Any = SimpleNamespace(publisher=publisher)
     change = DocumentChange(deprecated=dict.fromkeys(texts, "old"))
     identity: Any = None
-    answer = await apply_written(Context(services, package.repository, None), "x", change, identity, SYSTEM)
+    answer = await apply_written(Context(services, package.repository, None), "x", change, identity, ACTOR)
     assert publisher.slices == [BATCH, BATCH, 1]
     assert set(package.deprecations().values()) == {"old"}
     serial = package.catalog.peek(packages.package_serial, 1, "x")

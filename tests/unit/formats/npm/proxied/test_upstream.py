@@ -27,6 +27,7 @@ from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog, add_repository
 
 ROOT = "https://registry.example/npm"
@@ -95,7 +96,7 @@ class Proxy:
     def _keep(self, tx: Transaction, kept: Release) -> None:
         files = tuple(evolve(file, attrs={"upstream": {"route": "r"}}) for file in kept.files)
         repository = repositories.get_repository(tx, 1)
-        publish_release(tx, repository, evolve(kept, files=files), SYSTEM, index_package, NOW)
+        publish_release(tx, repository, evolve(kept, files=files), admitted(repository), index_package, NOW)
 
     def tags(self) -> Any:
         package = self.catalog.peek(packages.find_package, 1, "x")

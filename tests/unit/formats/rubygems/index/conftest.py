@@ -18,6 +18,7 @@ from pkgrepo.model import SYSTEM, BlobInfo, NewFile, Repository, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.storage.catalog.server import repositories
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalog import add_repository as add_to
 
@@ -71,11 +72,13 @@ class Gems:
             meta=meta_of(spec),
         )
         self.now += 1000
-        self.catalog.do(publish_release, self.repository, release, SYSTEM, index_gem, self.now)
+        self.catalog.do(publish_release, self.repository, release, admitted(self.repository), index_gem, self.now)
         return sha256
 
     def change(self, name: str, version: str, state: VersionState) -> None:
-        self.catalog.do(set_version_state, self.repository, name, version, state, "", SYSTEM, index_gem, self.now)
+        self.catalog.do(
+            set_version_state, self.repository, name, version, state, "", admitted(self.repository), index_gem, self.now
+        )
 
     def yank(self, name: str, version: str) -> None:
         self.change(name, version, VersionState.YANKED)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository
+from pkgrepo.model import Actor, BlobInfo, Repository
 from pkgrepo.repositories.images.blobs import delete_blob, link_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
 from pkgrepo.repositories.images.push import Push, Reference
@@ -17,6 +17,7 @@ from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import tags
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.server.trash import list_entries, purge_entry, put_kept_days
+from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 from tests.support.images import digest_of
@@ -52,7 +53,7 @@ class Scene:
             ),
             tags=(tag,) if tag else (),
         )
-        self.catalog.do(put_manifest, self.repository, "app", push, Actor(), now_ms)
+        self.catalog.do(put_manifest, self.repository, "app", push, admitted(self.repository), now_ms)
         self._known = {*known, name}
         return push.manifest.digest
 
@@ -60,7 +61,15 @@ class Scene:
         """Link a blob to the image."""
         blob = make_blob(content.encode())
         self.catalog.do(
-            link_blob, self.repository, "app", blob, digest_of(content.encode()), None, client, SYSTEM, now_ms
+            link_blob,
+            self.repository,
+            "app",
+            blob,
+            digest_of(content.encode()),
+            None,
+            client,
+            admitted(self.repository),
+            now_ms,
         )
         return blob
 
