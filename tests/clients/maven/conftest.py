@@ -38,6 +38,7 @@ def configuration() -> str:
         tokens=config(push_rules="must_use_auth_token_for_push = true"),
         members=config(push_rules="must_be_project_member = true"),
         bundles=config(push_rules="require_service_deploy = true"),
+        approving=config(push_rules="requires_approval = true"),
         approved="",
     )
 

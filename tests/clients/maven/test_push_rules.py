@@ -8,6 +8,7 @@ from tests.clients.maven.conftest import MakeBench, OpenRepository
 from tests.support.container_clients import BOB, add_bob, ok
 from tests.support.http_client import HttpClient
 from tests.support.maven_clients import MAVENS, MavenBench, MavenRepository, printed
+from tests.support.maven_files import make_pom
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,51 @@ def test_pushes_can_need_a_token(
     bench.deploy_file(maven, f"{group}:app:1.0", bench.jar("x"))
 
 
+def test_what_needs_an_approval_comes_by_no_path_without_one(
+    open_repository: OpenRepository, make_bench: MakeBench, wire: HttpClient
+) -> None:
+    repository, version, build = open_repository("approving"), "1.1-SNAPSHOT", "1.1-20260101.000000-1234567890"
+    eve = add_writer(wire, "eve", "main/approving")
+    place, bench = f"/com/example/evil/{version}", make_bench(repository.url)
+    pom = make_pom("com.example", "evil", version)
+    listed = "".join(
+        f"<snapshotVersion><extension>{each}</extension><value>{build}</value><updated>20260101000000</updated>"
+        "</snapshotVersion>"
+        for each in ("jar", "pom")
+    )
+    metadata = (
+        f"<metadata><groupId>com.example</groupId><artifactId>evil</artifactId><version>{version}</version><versioning>"
+        "<snapshot><timestamp>20260101.000000</timestamp><buildNumber>1234567890</buildNumber></snapshot>"
+        f"<snapshotVersions>{listed}</snapshotVersions></versioning></metadata>"
+    ).encode()
+    sent = {
+        f"{place}/evil-{build}.jar": bench.jar("evil").read_bytes(),
+        f"{place}/evil-{build}.pom": pom,
+        f"{place}/maven-metadata.xml": metadata,
+    }
+    for path, data in sent.items():
+        refused = repository.wire.as_user(*eve).put(path, data)
+        assert (path, refused.status, "requires_approval" in refused.text) == (path, 403, True)
+    bench.fetch("maven-3.9", f"com.example:evil:{version}", status=1)
+    for path, data in sent.items():
+        assert (path, repository.wire.put(path, data).status in (200, 201)) == (path, True)
+    make_bench(repository.url).fetch("maven-3.9", f"com.example:evil:{version}")
+
+
+def test_members_deploy_their_plugins(open_repository: OpenRepository, make_bench: MakeBench, wire: HttpClient) -> None:
+    repository = open_repository("members")
+    pia = add_writer(wire, "pia", "main/members")
+    ok(wire.post_json("/api/project", {"key": "plugins"}))
+    given = {"repository": "main/members", "pattern": "com.example.plugins:own-maven-plugin"}
+    ok(wire.post_json("/api/project/plugins/bindings", given))
+    ok(wire.post_json("/api/project/plugins/members", {"user": pia[0], "role": "developer"}))
+    bench = make_bench(repository.url, auth=pia)
+    coordinates = "com.example.plugins:own-maven-plugin:1.0"
+    bench.deploy_file("maven-3.9", coordinates, bench.jar("x"), "-Dpackaging=maven-plugin")
+    assert repository.versions("com/example/plugins/own-maven-plugin") == ["1.0"]
+    assert b"own-maven-plugin" in repository.get("com/example/plugins/maven-metadata.xml")
+
+
 def test_projects_have_members(open_repository: OpenRepository, make_bench: MakeBench, wire: HttpClient) -> None:
     repository = open_repository("members")
     add_bob(wire, "main/members")
@@ -106,6 +152,14 @@ def test_versions_are_kept_where_yanking_is_not_allowed(
     assert repository.versions("com/example/yanked/app") == ["1.1"]
     shown = make_bench().fetch("maven-3.9", "com.example.yanked:app:1.0", status=1)
     assert "Could not find artifact com.example.yanked:app" in printed(shown)
+
+
+def add_writer(wire: HttpClient, name: str, repository: str) -> tuple[str, str]:
+    """Add a user who may read and write in a repository. Returns the credentials."""
+    ok(wire.post_json("/api/users", {"username": name, "password": BOB[1]}))
+    given = [{"repository": repository, "actions": ["read", "write"]}]
+    ok(wire.post_json(f"/api/users/{name}/permissions", {"repositories": given}, "PUT"))
+    return name, BOB[1]
 
 
 def assert_refused(bench: MavenBench, maven: str, coordinates: str, status: int, sentence: str) -> None:
