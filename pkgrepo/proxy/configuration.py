@@ -41,6 +41,7 @@ class Rules:
     searches; None if that is not set. ``refuse_upstream_names``: whether a name that an upstream has is not published.
     ``keep_removed``: whether files that a proxy keeps are served when its upstream does not list them any more.
     ``merge_names``: those of hosted packages beside whose versions the upstreams' are served.
+    ``skip_inactive``: whether others serve the names of members that are switched off.
     """
 
     reserved_names: tuple[str, ...] = ()
@@ -48,6 +49,7 @@ class Rules:
     refuse_upstream_names: bool = False
     keep_removed: bool = False
     merge_names: tuple[str, ...] = ()
+    skip_inactive: bool = False
 
     def merges(self, name: str) -> bool:
         """Whether a package (its key) has the versions of hosted members and of upstreams."""
@@ -244,6 +246,7 @@ def _rules(repository: Repository) -> Rules:
         refuse_upstream_names=bool(policy.get("refuse_upstream_names", False)),
         keep_removed=policy.get("keep_removed", False),
         merge_names=_globs(_SEPARATORS.sub("-", each) for each in policy.get("merge_names", ())),
+        skip_inactive=bool(policy.get("skip_inactive", False)),
     )
 
 

@@ -99,6 +99,13 @@ class VirtualPolicy(UpstreamPolicy, frozen=True, omit_defaults=True):
     refuse_upstream_names: Annotated[bool, meaning("The first publish of a name that an upstream has is refused.")] = (
         False
     )
+    skip_inactive: Annotated[
+        bool,
+        meaning(
+            "Others serve the names of a member that is switched off. Otherwise those are answered 503, and members "
+            "after a proxy that is off serve only what they have served before."
+        ),
+    ] = False
 
 
 class MergingPolicy(VirtualPolicy, frozen=True, omit_defaults=True):

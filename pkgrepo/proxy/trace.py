@@ -165,9 +165,9 @@ class NameRetired(NotFound):
 
 @define
 class MemberInactive(RepositoryInactive):
-    """The members of the virtual repository at ``path`` that have the package ``name`` are switched off."""
+    """A member of the virtual repository at ``path`` that has the package ``name``, or may have it, is switched off."""
 
     name: str
 
     def __str__(self) -> str:
-        return f"the member of repository {self.path} that has package {self.name!r} is not active"
+        return f"a member of repository {self.path} that has {self.name!r}, or may have it, is not active"

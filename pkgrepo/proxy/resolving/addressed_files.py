@@ -85,7 +85,7 @@ class AddressedMembers:
 
     async def _find_upstream(self, search: _Search, places: _Places) -> FoundFile:
         request, owners = search.request, places.owners
-        members = await self._with_version([each for each in owners.proxies if owners.may_ask(each)], request)
+        members = await self._with_version(owners.asked(), request)
 
         async def read(number: int, _: bool) -> FoundFile:
             flat = members[number]

@@ -4,8 +4,9 @@ Who serves a name, of the repositories behind the one that is asked: packages, f
 ==================================  ====================================================================================
 of the hosted repositories          the name is served by
 ==================================  ====================================================================================
-some have it                        those of them that are active, and with ``policy.merge_names`` the proxies, too
-only such have it that are off      none: L{MemberInactive}
+some have it                        all of them, and with ``policy.merge_names`` the proxies, too
+one of these is off                 none: L{MemberInactive}. With ``policy.skip_inactive`` those that are active, and so
+                                    what is asked for by its digest
 none has it, and one had it         none: L{NameRetired}, unless it is merged
 none ever had it                    the proxies, in order
 ==================================  ====================================================================================
@@ -14,7 +15,7 @@ none ever had it                    the proxies, in order
 a proxy                             is asked
 ==================================  ====================================================================================
 for which the name is reserved      no, by the rules of any repository on the way to it; nor is what it keeps served
-that is off                         no
+that is off                         no. It counts as one that failed, unless ``policy.skip_inactive`` says otherwise
 behind one that served the name     no
 behind one that failed              only if it is known to have had it, see L{pkgrepo.proxy.caching.search_order}
 any other one                       by those of its routes that serve the name (L{routes_of})
@@ -52,8 +53,8 @@ class Owners:
 
     ``members`` are all repositories behind it, in order, and ``serials`` the ``ownership`` of the hosted ones by id.
     ``config_serial`` is that of the server's configuration, from before they were read. With ``merges`` the versions of
-    hosted members and of upstreams are joined. ``hosted`` are the hosted repositories, and ``owning`` those that have
-    the name, in order, also those that are off.
+    hosted members and of upstreams are joined, and with ``skips`` others stand in for members that are off. ``hosted``
+    are the hosted repositories, and ``owning`` those that have the name, in order, also those that are off.
     """
 
     repository: Repository
@@ -64,6 +65,7 @@ class Owners:
     serials: Mapping[int, int | None]
     merges: bool = False
     what: str = "package"
+    skips: bool = False
     hosted: list[FlatMember] = field(init=False)
     owning: list[FlatMember] = field(init=False)
     _reserved: NameReserved | None = field(default=None, init=False)
@@ -87,13 +89,25 @@ class Owners:
         """Whether proxies are asked for the name, after ``check``."""
         return self.merges or not self.owning
 
-    def check(self) -> None:
-        """:raises MemberInactive: all that have the name are off; :raises NameRetired: one had it, and none has it"""
-        owning = self.owning
-        if owning and not any(each.repository.active for each in owning):
-            raise MemberInactive(self.repository.path, self.name)
-        if self.is_taken and not owning and not self.merges:
+    def check(self, *, same: bool = False) -> None:
+        """
+        Check that the name is served by members as they are; ``same``: whoever has it has the same.
+
+        :raises MemberInactive: one that has the name is off, or all are; :raises NameRetired: one had it, and none has
+        """
+        active = [each.repository.active for each in self.owning]
+        if active and not (any if same or self.skips else all)(active):
+            raise self.inactive()
+        if self.is_taken and not active and not self.merges:
             raise NameRetired(self.what, self.name)
+
+    def inactive(self) -> MemberInactive:
+        """The error for what only members that are off may have."""
+        return MemberInactive(self.repository.path, self.name)
+
+    def is_off(self, proxy: FlatMember) -> bool:
+        """Whether a proxy that may serve the name is switched off, and nobody stands in for it."""
+        return not proxy.repository.active and not self.skips and proxy.reserved_by(self.name) is None
 
     def may_ask(self, proxy: FlatMember) -> bool:
         """Whether a proxy may be asked; if not, that is a step of the trace."""
@@ -108,6 +122,10 @@ class Owners:
         else:
             return True
         return False
+
+    def asked(self) -> list[FlatMember]:
+        """The proxies for L{first}: those that may be asked, and those that are off and that nobody stands in for."""
+        return [each for each in self.proxies if self.may_ask(each) or self.is_off(each)]
 
     def missing(self, absent: NotFound) -> NotFound:
         """The error after all that may be asked do not have it: that proxies may not be, or that it is ``absent``."""
@@ -126,12 +144,18 @@ class Owners:
         What the first of some members answers, see L{pkgrepo.proxy.caching.search_order}.
 
         ``read`` is called with the number of a member, and whether all before it have answered. ``known`` tells whether
-        one is known to have had it; ``same`` is that of the search.
+        one is known to have had it; ``same`` is that of the search. Members that are off count as failed.
 
         :raises NotFound: none has it: ``absent``, or a better reason; :raises UpstreamFailed: that is not known
+        :raises MemberInactive: so far as only one that is off may have it
         """
         order = SearchOrder(same=same)
         for number, member in enumerate(members):
+            if not member.repository.active:
+                order.fail(self.inactive(), known=await known(member.repository))
+                if order.ended:
+                    break
+                continue
             if order.only_known and not await known(member.repository):
                 self.trace.add(StepKind.WITHHELD, repository=member.repository.path)
                 continue
@@ -167,14 +191,16 @@ async def find_owners(
     what: str = "package",
 ) -> Owners:
     """Who serves a name, of the ``members`` behind a repository: see L{Owners}."""
-    merges = bool(name) and repository.type is RepositoryType.VIRTUAL and rules_of(repository).merges(name)
+    virtual = repository.type is RepositoryType.VIRTUAL
+    merges = bool(name) and virtual and rules_of(repository).merges(name)
     hosted = [each.repository for each in members if name and each.repository.type is RepositoryType.HOSTED]
     serials: Mapping[int, int | None] = {}
     if hosted:
         serials = await catalog.look(_read_serials, [each.id for each in hosted], name)
     for each in hosted:
         trace.add(owner_step(serials[each.id], active=each.active, merges=merges), repository=each.path)
-    return Owners(repository, name, trace, config_serial, members, serials, merges, what)
+    skips = virtual and rules_of(repository).skip_inactive
+    return Owners(repository, name, trace, config_serial, members, serials, merges, what, skips)
 
 
 def check_reserved(proxy: FlatMember, name: str, trace: Trace) -> None:

@@ -29,11 +29,13 @@ class Outcome:
     """
     The members that have the package, and the ``failure`` of others that might have it.
 
-    If that is a refusal, the search ended: those after it were not asked, or do not count.
+    If that is a refusal, the search ended: those after it were not asked, or do not count. ``known`` means that one
+    that failed is known to have had it.
     """
 
     serving: Sequence[UpstreamMember] = ()
     failure: PkgrepoError | None = None
+    known: bool = False
 
     @property
     def is_denied(self) -> bool:
@@ -139,28 +141,34 @@ class UpstreamMembers:
             outcome = await self._ask(search, member, only_kept=only_kept or order.only_known)
             serving += [each for each in outcome.serving if each not in serving]
             if outcome.failure is not None:
-                order.fail(outcome.failure)
+                order.fail(outcome.failure, known=outcome.known)
             if order.ended:
                 break
-        return Outcome(serving, order.failure)
+        return Outcome(serving, order.failure, known=order.ended)
 
     async def _ask_proxy(self, search: Search, flat: FlatMember, *, only_kept: bool) -> Outcome:
         proxy, trace = flat.repository, search.trace
         if proxy.id in search.outcomes:  # it is a member in several places
             return search.outcomes[proxy.id]
         if not search.owners.may_ask(flat):
-            return NOTHING
-        if only_kept:
-            requests = requests_of(search.request, proxy)
-            kept = [await self._documents.find(proxy, each.key) for each in requests]
-            if not any([await self._has(proxy, *each) for each in zip(requests, kept, strict=True)]):
-                trace.add(StepKind.WITHHELD, repository=proxy.path)
-                return Outcome(failure=search.failure)
+            if not search.owners.is_off(flat):
+                return NOTHING
+            search.failure = search.failure or search.owners.inactive()
+            return Outcome(failure=search.owners.inactive(), known=await self._is_known(search, proxy))
+        if only_kept and not await self._is_known(search, proxy):
+            trace.add(StepKind.WITHHELD, repository=proxy.path)
+            return Outcome(failure=search.failure)
         for route in proxy_config_of(proxy).routes:
             if not route.serves(search.request.package_key):
                 trace.add(StepKind.UNNEEDED, repository=proxy.path, route=route.name)
         outcome = search.outcomes[proxy.id] = await self._ask_upstreams(search, proxy)
         return outcome
+
+    async def _is_known(self, search: Search, proxy: Repository) -> bool:
+        """Whether a proxy is known to have had the package."""
+        requests = requests_of(search.request, proxy)
+        kept = [await self._documents.find(proxy, each.key) for each in requests]
+        return any([await self._has(proxy, *each) for each in zip(requests, kept, strict=True)])
 
     async def _ask_upstreams(self, search: Search, proxy: Repository) -> Outcome:
         if not search.request.merges:

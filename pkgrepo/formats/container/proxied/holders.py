@@ -225,12 +225,12 @@ class Holders:
         owning = owners.owning
         asked = await self._begun(owners) if by_digest else []
         try:
-            owners.check()
-            asked += owning or [each for each in owners.proxies if owners.may_ask(each)]
+            owners.check(same=by_digest)
+            asked += owning or owners.asked()
         except NameRetired:
             if not asked:
                 raise
-        active = [each for each in asked if each.repository.active]
+        active = [each for each in asked if each.repository.active or owners.is_off(each)]
         terms = Terms(repository, owners.unchanged, generation)
         found = [evolve(target, repository=each.repository, terms=terms) for each in active]
         beside = found if owning else []

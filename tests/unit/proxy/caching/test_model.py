@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from twisted.internet.defer import Deferred
 
 from pkgrepo.auth.permissions.rules import make_placeholder
-from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied, UpstreamFailed
+from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import SYSTEM, Repository, RepositoryType
 from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation
@@ -43,7 +43,7 @@ SETTINGS: dict[str, Any] = {"cache_ttl": TTL_S, "cache": {"negative_ttl": NEGATI
 URL = "http://a.example"
 
 Result = tuple[str, int, bool]  # what clients get: "served", its content, whether it is stale; or an error
-ABSENT, FAILED, DENIED = (("absent", 0, False), ("failed", 0, False), ("denied", 0, False))
+ABSENT, FAILED, DENIED, OFF = (("absent", 0, False), ("failed", 0, False), ("denied", 0, False), ("off", 0, False))
 ERRORS = {503: FAILED, 403: DENIED}
 Has = Mapping[str, int]  # what each route has: the number of a content, or the status of an error
 
@@ -138,16 +138,21 @@ class VirtualModel:
     off: set[str] = field(factory=set)
 
     def get(self, now_s: float, has: Has, asked: list[str], *, revalidate: bool = False) -> Result:
-        only_known, failed = False, False
+        only_known, failure = False, ABSENT
         for name, member in self.members.items():
-            if name in self.off or (only_known and not member.has_had_it):
+            if name in self.off:
+                only_known, failure = True, OFF if failure == ABSENT else failure
+                if member.has_had_it:
+                    break
+                continue
+            if only_known and not member.has_had_it:
                 continue
             result, ends = member.get(now_s, has, asked, revalidate=revalidate)
             if result == DENIED or result[0] == "served":
                 return result
-            failed = failed or result == FAILED
+            failure = result if failure == ABSENT else failure
             only_known = only_known or ends
-        return FAILED if failed else ABSENT
+        return failure
 
 
 async def outcome_of(work: Awaitable[Result]) -> Result:
@@ -157,6 +162,8 @@ async def outcome_of(work: Awaitable[Result]) -> Result:
         return DENIED
     except UpstreamFailed:
         return FAILED
+    except RepositoryInactive:
+        return OFF
     except NotFound:
         return ABSENT
 

@@ -114,11 +114,14 @@ async def test_versions_of_all_hosted_members_are_served(world: ProxyWorld) -> N
     assert [each.repository.name for each in members.serving] == ["first", "second"]
 
 
-async def test_active_owner_serves_alone_while_another_is_switched_off(world: ProxyWorld) -> None:
+async def test_nobody_stands_in_for_an_owner_that_is_switched_off_unless_that_is_wanted(world: ProxyWorld) -> None:
     first, second = await world.hosted("first"), await world.hosted("second")
     everything = await world.virtual("all", first, second)
     await world.own(first, "shared")
     await world.own(second, "shared")
     await world.change(first, active=False)
+    with pytest.raises(RepositoryInactive):
+        await world.resolver.members(world.now(everything), "shared", Trace())
+    await world.change(everything, settings={"policy": {"skip_inactive": True}})
     members = await world.resolver.members(world.now(everything), "shared", Trace())
     assert [each.repository.name for each in members.serving] == ["second"]

@@ -146,7 +146,11 @@ async def test_members_that_are_not_asked_are_named_with_the_reason(scene: Scene
     assert (outcome, steps[0], steps[-1]) == ("served", "own not_owned", "b unneeded")
     await scene.change("a", active=False)
     outcome, steps = await scene.explain()
-    assert (outcome, steps[1]) == ("served", "a inactive")
+    assert (outcome, steps[1]) == ("inactive", "a inactive")
+    assert scene.upstreams["b"].count() == 0
+    await scene.change("all", settings={"policy": {"skip_inactive": True}})
+    outcome, steps = await scene.explain()
+    assert (outcome, steps[1], steps[-1].split()[0]) == ("served", "a inactive", "b")
     await scene.change("a", active=True)
     await scene.reserve("b")
     await scene.change("a", active=False)
@@ -174,7 +178,19 @@ async def test_member_behind_one_that_fails_is_asked_only_if_it_is_known_to_have
     assert await scene.explain() == ("failed", ["own not_owned", "a failed", "b withheld"])
     assert scene.upstreams["b"].count() == 0
     await scene.change("a", active=False)
+    await scene.change("all", settings={"policy": {"skip_inactive": True}})
     assert await scene.fetch() == 200
+    await scene.change("all", settings={})
+    outcome, steps = await scene.explain()
+    assert (outcome, steps[1], steps[-1].split()[0]) == ("served", "a inactive", "b")  # it has served the name before
     await scene.change("a", active=True)
     outcome, steps = await scene.explain()
     assert (outcome, steps[-1].split()[0]) == ("served", "b")
+
+
+async def test_what_a_member_that_is_off_has_served_is_served_by_nobody_else(scene: Scene) -> None:
+    assert await scene.fetch() == 200
+    await scene.change("a", active=False)
+    outcome, steps = await scene.explain()
+    assert (outcome, steps[1:]) == ("inactive", ["a inactive"])
+    assert scene.upstreams["b"].count() == 0

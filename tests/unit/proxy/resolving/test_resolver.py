@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import NotFound, RepositoryInactive, UpstreamFailed
 from pkgrepo.proxy.trace import Trace
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.faults import failing
@@ -95,7 +95,7 @@ async def test_switched_off_members_are_not_asked(world: ProxyWorld) -> None:
     nested = await world.virtual("nested", mirror)
     everything = await world.virtual("all", nested)
     await world.change(nested, active=False)
-    with pytest.raises(NotFound):
+    with pytest.raises(RepositoryInactive):
         await world.versions(everything, "left")
     assert kinds(await world.steps(everything, "left")) == ["mirror inactive"]
     await world.change(everything, config={**everything.config, "members": [nested.uid, mirror.uid]})
