@@ -13,7 +13,7 @@ from pkgrepo.composition.upstreams import ProxyParts, upstream_settings
 from pkgrepo.config import Config
 from pkgrepo.gateway.services import Services
 from pkgrepo.proxy.definitions import authorization_of
-from pkgrepo.proxy.fetching import keep_file
+from pkgrepo.proxy.resolving.package_files import keep_file
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.replication.copies import Copies
 from pkgrepo.replication.files import FileCopies

@@ -26,6 +26,7 @@ from pkgrepo.composition.processes.shared_news import (
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
+from pkgrepo.gateway.responses.content import Files
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.process.workers.peers import NoPeers
 from pkgrepo.proxy.addressed.chosen_routes import Decisions
@@ -45,9 +46,11 @@ from pkgrepo.proxy.leases import Leases, Turns
 from pkgrepo.proxy.parts.normalising import Normaliser
 from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.purge import CacheLimits, CachePurge
-from pkgrepo.proxy.remote_files import Keeper
+from pkgrepo.proxy.remote_files import Keeper, RemoteFile
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
+from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.package_files import PackageFiles
+from pkgrepo.proxy.resolving.read_ahead import ReadAhead
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.resolving.rules import FileRules, PolicyJudges
 from pkgrepo.proxy.rule_matches import RuleMatches
@@ -120,21 +123,6 @@ class ProxyParts:
             clock=core.clock,
             revalidation=self.revalidation,
         )
-        declares = {name: each.declares for name, each in formats.items() if each.declares is not None}
-        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories, declares)
-        self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
-        self.resolver = Resolver(
-            catalog=core.catalog,
-            registry=core.registry,
-            documents=self.documents,
-            pools=core.pools,
-            clock=core.clock,
-            formats=formats,
-            orders={name: order_of(each) for name, each in core.formats.items()},
-            judges=judges,
-            companions={name: each.companion for name, each in core.formats.items() if each.companion is not None},
-            on_held=self.rule_matches.hold,
-        )
         self._publisher = core.publisher
         self.transfers = Transfers(
             Context(reactor=reactor, without_delay=core.publisher.without_delay, sharing=sharing)
@@ -150,7 +138,6 @@ class ProxyParts:
         decisions = None if sharing is None else Decisions(self._leases, DecisionNews(peers), reactor)
         self._chosen_routes = make_chosen_routes(peers, core.catalog, decisions)
         self._mistrusted = make_mistrusted(peers)
-        self.package_files = self._make_files(core, config, keeper, formats)
         self.fetching = Fetching(
             catalog=core.catalog,
             publisher=core.publisher,
@@ -161,16 +148,9 @@ class ProxyParts:
             mistrusted=self._mistrusted,
             formats=formats,
             pools=core.pools,
-            on_mismatch=self.package_files.doubt,
+            on_mismatch=self._doubt,
             largest=config.server.max_upload,
         )
-        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
-        receive_purges(peers, core.registry, kept, self.package_files)
-        answer_after(peers, SETTLE, self._settle_own)
-        self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
-
-    def _make_files(self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, Proxied]) -> PackageFiles:
-        rules = FileRules(core.catalog, self.judges, self.rule_matches.add)
         context = AddressedContext(
             catalog=core.catalog,
             publisher=core.publisher,
@@ -183,11 +163,59 @@ class ProxyParts:
             counters=self.counters,
             limits=ReadLimits(config.server.max_upload),
         )
+        addressed = AddressedFiles(context, keeper, self._mistrusted)
+        own = OwnFactsOfFiles(
+            catalog=core.catalog,
+            clock=core.clock,
+            pool=core.pools.cpu,
+            formats=core.formats,
+            proxied=formats,
+            fetching=self.fetching,
+            addressed=addressed,
+            inspect=Files(registry=core.registry, stores=core.stores).inspect,
+        )
+        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories, formats)
+        self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
+        self.resolver = Resolver(
+            catalog=core.catalog,
+            registry=core.registry,
+            documents=self.documents,
+            pools=core.pools,
+            clock=core.clock,
+            formats=formats,
+            orders={name: order_of(each) for name, each in core.formats.items()},
+            judges=judges,
+            companions={name: each.companion for name, each in core.formats.items() if each.companion is not None},
+            ahead=ReadAhead(
+                own=own,
+                judges=judges,
+                documents=self.documents,
+                clock=core.clock,
+                formats=core.formats,
+                versions=config.proxy.facts_ahead,
+            ),
+            on_held=self.rule_matches.hold,
+        )
+        self.package_files = self._make_files(core, context, addressed, own, formats)
+        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
+        receive_purges(peers, core.registry, kept, self.package_files)
+        answer_after(peers, SETTLE, self._settle_own)
+        self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
+
+    def _make_files(
+        self,
+        core: Core,
+        context: AddressedContext,
+        files: AddressedFiles,
+        own: OwnFactsOfFiles,
+        formats: Mapping[str, Proxied],
+    ) -> PackageFiles:
+        rules = FileRules(core.catalog, self.judges, own, self.rule_matches.add)
         addressed = AddressedMembers(
             catalog=core.catalog,
             resolver=self.resolver,
             rules=rules,
-            files=AddressedFiles(context, keeper, self._mistrusted),
+            files=files,
             mutable=MutableFiles(context, self.revalidation),
         )
         return PackageFiles(
@@ -199,6 +227,9 @@ class ProxyParts:
             formats=formats,
             on_forget=lambda repository: FILES.publish(core.peers, repository.id),
         )
+
+    async def _doubt(self, remote: RemoteFile) -> None:
+        await self.package_files.doubt(remote)
 
     def upkeep(self) -> IService:
         """The service that keeps caches within their limits."""

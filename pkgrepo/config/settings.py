@@ -522,6 +522,15 @@ class Proxy(Section, frozen=True):
             le=60,
         ),
     ] = 2
+    facts_ahead: Annotated[
+        int,
+        meaning(
+            "newest versions of a package of which is read what rules ask of files (such as the licence in a wheel), "
+            "before its document is answered; other files are read when they are asked for",
+            ge=0,
+            le=100,
+        ),
+    ] = 5
     max_document_size: Annotated[
         Bytes, meaning("largest index document of an upstream, unpacked", ge=1024, le=2**40)
     ] = 256 * MIB

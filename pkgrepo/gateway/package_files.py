@@ -163,12 +163,7 @@ async def find_package_file(
     """The file of a package (a key) at a path, or None in a hosted repository without it; see L{PackageFiles.find}."""
     package_files, repository = services.proxy.package_files, repository.live
     if repository.type is not RepositoryType.HOSTED:
-        found = await package_files.find(repository, package, path, want=want)
-        remote = found.file
-        if isinstance(remote, RemoteFile) and found.content is None and package_files.must_verify(repository, remote):
-            await services.proxy.fetching.finish(remote)  # a rule asks for digests that are not announced
-            found = await package_files.find(repository, package, path, want=want)
-        return found
+        return await package_files.find(repository, package, path, want=want)
     file = await services.catalog.look(files.find_file, repository.id, path)
     if file is None:
         return None

@@ -239,12 +239,13 @@ class Explainer:
             return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000), verdict=verdict)
         find = _find_entry(self._version_keys[repository.format], member.request.section, version_key)
         entry = await self._resolver.read(member, find)
-        return None if entry is None else self._version_of(member, entry)
+        return None if entry is None else await self._version_of(member, entry)
 
-    def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
+    async def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
         verdict = SERVED
         if member.judge is not None:
-            verdict = member.judge.of_entry(entry, member.held.document.route)
+            judge = await self._files.judge_of(member, member.judge, entry)
+            verdict = judge.of_entry(entry, member.held.document.route)
         return FoundVersion(entry.version, member.repository, entry.published_ms, entry.first_seen, verdict)
 
 

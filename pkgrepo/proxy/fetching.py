@@ -19,13 +19,11 @@ from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse
-from pkgrepo.model import BlobInfo, File, ReadLimits, Repository
+from pkgrepo.model import BlobInfo, File, ReadLimits
 from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.configuration import find_route
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import Keeper, MistrustedFiles, RemoteFile
-from pkgrepo.proxy.resolving.package_files import PackageFiles
-from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers, part_of
 from pkgrepo.proxy.transfers.running import Transfers
@@ -97,7 +95,7 @@ class Fetching:
         :raises StorageFull, StorageFailed: it cannot be stored
         :raises WholeNeeded: it needs the whole file in which it is
         """
-        kept = await self._find(remote)
+        kept = await self.find(remote)
         if kept is not None:  # by a transfer that ended after the caller had looked for the file
             return kept
         self._counters.add(remote.repository.id, CacheCounts(misses=1))
@@ -113,7 +111,7 @@ class Fetching:
 
     async def finish(self, remote: RemoteFile) -> File:
         """A file when it is kept. It raises what ``content`` raises, but no L{WholeNeeded}."""
-        kept = await self._find(remote)
+        kept = await self.find(remote)
         try:
             return kept if kept is not None else await self._transfer(remote).finish()
         except WholeNeeded:
@@ -125,7 +123,7 @@ class Fetching:
         assert container is not None, "only files in others need these"
         # A client that does not wait so long finds it the next time.
         await shield(self.finish(container))
-        found = await self._find(remote)
+        found = await self.find(remote)
         if found is None:
             raise _not_contained(remote)
         return found
@@ -198,7 +196,7 @@ class Fetching:
                 if response.status not in (404, 410):
                     yield response
                     return
-        if await self._find(container) is not None:
+        if await self.find(container) is not None:
             raise _not_contained(remote)  # it would have been found when that was kept
         size, path = await self.size(container), remote.source.path
         if size is not None and size <= SMALL_CONTAINER:
@@ -209,7 +207,8 @@ class Fetching:
         data = await read_out(open_, path, size, lambda parts: containers.read_out(parts, remote), cpu)
         yield ReadOut(container.url, data)
 
-    async def _find(self, remote: RemoteFile) -> File | None:
+    async def find(self, remote: RemoteFile) -> File | None:
+        """The file, if it is kept."""
         found: File | None = await self._catalog.look(files.find_file, remote.repository.id, remote.source.path)
         return found if found is not None and remote.is_kept_as(found) else None
 
@@ -237,7 +236,7 @@ class Fetching:
             open=open_,
             stage=lambda: self._publisher.stage(remote.repository),
             record=record,
-            find=lambda: self._find(remote),
+            find=lambda: self.find(remote),
             expected=remote.source.digests,
             size=remote.source.size,
             again=again,
@@ -334,20 +333,3 @@ async def _ask(open_: Open, name: str, wanted: str) -> _Part:
         if len(data) != end - start:
             raise WholeNeeded(name)
         return _Part(start, size, response.headers.get("ETag"), data)
-
-
-async def keep_file(
-    package_files: PackageFiles, fetching: Fetching, repository: Repository, key: str, path: str
-) -> File:
-    """
-    The file of a package (a key) at a path of a proxy, when it is kept; it is verified and judged as for clients.
-
-    :raises NotFound: there is no such file; :raises UpstreamFailed: it cannot be had; :raises RuleRefused: see there
-    :raises StorageFull, StorageFailed: it cannot be stored
-    """
-    found = await package_files.find(repository, key, path, want=Want.DIGESTS)
-    if isinstance(found.file, File):
-        return found.file
-    if found.file.checked_ms:  # a document lists it
-        return await fetching.finish(found.file)
-    return await package_files.keep_addressed(repository, key, path)

@@ -16,6 +16,7 @@ from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
 from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.repositories.publish.splicing import Spliced
 
 
@@ -102,6 +103,25 @@ class Containers:
 
 
 @frozen(kw_only=True, eq=False)
+class OwnFacts:
+    """
+    How the files of a format tell what documents of upstreams do not, or not for certain: ``data`` of rules.
+
+    ``read`` reads the metadata in a file at a path, in the form of those of a hosted version; it blocks, and raises
+    ``Invalid``. ``described_by`` are the paths of files that have the metadata of one, the smallest first, and that
+    itself last. ``main_of`` is the path of the file that one at a path is beside, or of itself.
+
+    With ``of_versions`` the first file in ``described_by``, which is asked for by its path, describes a whole version.
+    """
+
+    data: frozenset[Datum] = frozenset()
+    read: Callable[[int | bytes, str], Mapping[str, Any]] = lambda _content, _path: {}
+    described_by: Callable[[str], Sequence[str]] = lambda path: (path,)
+    main_of: Callable[[str], str] = lambda path: path
+    of_versions: bool = False
+
+
+@frozen(kw_only=True, eq=False)
 class Proxied:
     """
     How a format's packages come from upstreams, and how the documents of several members are merged.
@@ -125,7 +145,8 @@ class Proxied:
     that has neither needs none.
 
     ``version_of`` is the only version that a document is about, by its key; empty if it is about all. ``declares`` is
-    where documents have the metadata of a version, such as its licence; None if none has any.
+    where documents have the metadata of a version, such as its licence; None if none has any. ``own_facts`` is how
+    files tell what these do not.
     """
 
     document_request: Callable[[str], DocumentRequest]
@@ -142,3 +163,4 @@ class Proxied:
     rewind: Callable[[Reader, Package, MemberParts, str, int], MemberParts] = lambda _r, _package, parts, *_: parts
     version_of: Callable[[str], str] = lambda _key: ""
     declares: Declares | None = None
+    own_facts: OwnFacts = OwnFacts()

@@ -13,12 +13,13 @@ from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
 from pkgrepo.formats.conda.index.documents import ChannelSource
 from pkgrepo.formats.conda.index.packages import DERIVED, VERSIONS, index_package, latest, read_parts
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
-from pkgrepo.formats.conda.proxied.members import RECORDS, read_record
+from pkgrepo.formats.conda.proxied.members import OWN, RECORDS, read_record
 from pkgrepo.formats.conda.proxied.restoring import (
     channel_probes,
     explain_package,
     make_release,
     package_question,
+    read_own,
     restore_documents,
 )
 from pkgrepo.formats.conda.versions import RANGES, accepts
@@ -29,7 +30,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document
-from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.publish.package_lists import PackageLists
@@ -51,6 +52,7 @@ def conda() -> Format:
         make_release=make_release,
         kinds=lambda _form: (),  # clients ask for documents of folders
         declares=Declares(RECORDS, read_record),
+        own_facts=OwnFacts(data=OWN, read=read_own),
         read_parts=lambda reader, repository_id, key, _form: read_parts(reader, repository_id, _package_of(key)),
         latest_form=VERSIONS,
         latest=lambda _key, members: latest(members),

@@ -22,9 +22,11 @@ from pkgrepo.formats.maven.metadata.joining import (
 )
 from pkgrepo.formats.maven.metadata.plugins import join_staged
 from pkgrepo.formats.maven.proxied.questions import (
+    described_by,
     file_question,
     metadata_question,
     probes,
+    read_own,
     release_of,
     restore_metadata,
 )
@@ -34,7 +36,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document
-from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Ecosystem, Tree, VersionKinds
 from pkgrepo.repositories.version_ranges import one_build
 
@@ -105,6 +107,9 @@ def maven() -> Format:
             latest_form=ARTIFACT,
             latest=latest,
             package_of=lambda key: split_key(key)[0],
+            own_facts=OwnFacts(
+                data=frozenset({"licences"}), read=read_own, described_by=described_by, of_versions=True
+            ),
         ),
         restore_documents=lambda reader, package: [
             restored_document(*each) for each in restore_metadata(reader, package)

@@ -14,11 +14,14 @@ from pkgrepo.formats.python.index.requests import IndexCaches
 from pkgrepo.formats.python.names import normalise
 from pkgrepo.formats.python.proxied.upstream import (
     container_of,
+    described_by,
     index_probes,
     list_question,
+    main_of,
     make_release,
     page_question,
     read_out,
+    read_own,
     restore_page,
 )
 from pkgrepo.formats.python.ranges import RANGES, accepts
@@ -29,7 +32,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.pipelines import PYTHON_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
-from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, Proxied, merge_fragments
+from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, OwnFacts, Proxied, merge_fragments
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
@@ -73,6 +76,7 @@ def python() -> Format:
             latest_form=JSON_PAGE,
             latest=_latest,
             containers=Containers(container_of=container_of, read_out=read_out),
+            own_facts=OwnFacts(data=frozenset({"licences"}), read=read_own, described_by=described_by, main_of=main_of),
         ),
         restore_documents=restored_document_of(page_question, restore_page),
         probes=index_probes,

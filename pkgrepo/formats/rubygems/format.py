@@ -10,7 +10,9 @@ from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.upstream import (
     gem_server_probes,
     info_question,
+    main_of,
     make_release,
+    read_own,
     restore_info,
     restore_lists,
 )
@@ -21,7 +23,7 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.pipelines import GEM_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
-from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
 
 from .configuration import CONFIGURATIONS
@@ -67,6 +69,7 @@ def ruby() -> Format:
             rewind=rewind,
             latest_form=INFO,
             latest=lambda _name, members: latest(members),
+            own_facts=OwnFacts(data=frozenset({"licences", "install_scripts"}), read=read_own, main_of=main_of),
         ),
         restore_documents=restored_document_of(info_question, restore_info),
         restore_lists=lambda reader, repository: [

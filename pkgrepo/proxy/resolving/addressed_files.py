@@ -30,7 +30,7 @@ from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.owners import Owners
-from pkgrepo.proxy.resolving.rules import FileRules, must_verify
+from pkgrepo.proxy.resolving.rules import FileRules
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
@@ -113,15 +113,16 @@ class AddressedMembers:
             return await self._kept(search, flat, former)
 
     async def _kept(self, search: _Search, flat: FlatMember, kept: File, fresh: _Query | None = None) -> FoundFile:
-        key, path = search.request.package_key, search.request.path
-        await self._rules.check_kept(search.repository, flat, key, path, kept, search.trace)
+        key, path, version = search.request.package_key, search.request.path, search.request.version_text
+        await self._rules.check_kept(search.repository, flat, key, path, kept, search.trace, version=version)
         search.trace.add(StepKind.FILE_KEPT, repository=flat.repository.path, path=path)
         return FoundFile(kept, fresh)
 
     async def _find_lasting(self, search: _Search, flat: FlatMember) -> FoundFile:
         proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
+        verifies = await self._rules.must_verify(flat, request)
         kept = await self.files.find_kept(proxy, request)
-        if kept is None and must_verify(flat, request.package_key, {}):
+        if kept is None and verifies:
             verified = await self.files.fetch_digests(proxy, request, trace)
             if isinstance(verified, File):
                 kept = verified

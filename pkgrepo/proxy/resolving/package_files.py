@@ -15,13 +15,15 @@ from pkgrepo.proxy.caching.states import FAILURES
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.documents.held import DocumentRequest, Held
+from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile, is_former
-from pkgrepo.proxy.resolving.rules import FileRules, must_verify
+from pkgrepo.proxy.resolving.rules import FileRules
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.trace import NameRetired, StepKind, Trace
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
 
@@ -92,10 +94,15 @@ class PackageFiles:
         for request in self._requests(remote.repository, remote.key, remote.source.path):
             await self._documents.expire(remote.repository, request, remote.checked_ms)
 
-    def must_verify(self, repository: Repository, remote: RemoteFile) -> bool:
-        """Whether a rule asks for digests of a file that are known only when all of it is there."""
-        flat = self._resolver.flat_member(repository, remote.repository)
-        return must_verify(flat, remote.key, remote.source.digests)
+    async def judge_of(self, member: UpstreamMember, judge: Judge, entry: Entry) -> Judge:
+        """
+        The judge of a member, with what its rules ask of a file that is listed, as before it is sent.
+
+        :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see L{FileRules}
+        """
+        if not entry.files:
+            return judge
+        return await self._rules.read_own(judge, _remote_of(member, judge.rules.package, entry, entry.files[0]))
 
     async def _find_listed(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile:
         """The file, if it is kept or an upstream's document lists it."""
@@ -135,6 +142,8 @@ class PackageFiles:
             return self._removed(holder, kept, trace)
         if is_former(holder, kept) or await self._was_removed(holder, key, path, kept):
             raise error  # the present upstream may have another file, or it had none when it was asked last
+        if await self._judged_with(repository, holder, kept):
+            raise error  # by documents that are not there
         return FoundFile(kept)
 
     async def _was_removed(self, holder: Repository, key: str, path: str, kept: File) -> bool:
@@ -163,7 +172,22 @@ class PackageFiles:
             if kept is None:
                 raise _no_file(path)
             return FoundFile(kept, same_file(kept))
-        return None if kept is None else await self._compare_with_documents(repository, key, path, kept)
+        if kept is None or await self._judged_with(repository, repository, kept):
+            return None
+        return await self._compare_with_documents(repository, key, path, kept)
+
+    async def _judged_with(self, repository: Repository, holder: Repository, kept: File) -> str:
+        """
+        The path of a file that is not kept, with which a kept one is judged that is beside it; empty without rules.
+
+        What that file is only documents tell.
+        """
+        if holder.type is RepositoryType.HOSTED or self._resolver.flat_member(repository, holder).policy is None:
+            return ""
+        path = self._formats[holder.format].own_facts.main_of(kept.path)
+        if path == kept.path:
+            return ""
+        return "" if await self._catalog.look(files.find_file, holder.id, path) is not None else path
 
     async def _compare_with_documents(self, proxy: Repository, key: str, path: str, kept: File) -> FoundFile | None:
         responses: list[Held] = []
@@ -224,6 +248,8 @@ class PackageFiles:
         """
         proxy = member.repository
         found, is_enough = await self._look_up(member, path, kept)
+        if kept is not None:
+            await self._check_beside(repository, member, key, kept, found, trace)
         if kept is not None and is_enough:
             return FoundFile(kept)
         if found is None:
@@ -248,6 +274,25 @@ class PackageFiles:
         await self._rules.check_listed(repository, flat, key, remote, trace)
         trace.add(StepKind.FILE_LISTED, repository=proxy.path, route=remote.route, path=path)
         return FoundFile(remote)
+
+    async def _check_beside(
+        self,
+        repository: Repository,
+        member: UpstreamMember,
+        key: str,
+        kept: File,
+        found: tuple[Entry, FileSource] | None,
+        trace: Trace,
+    ) -> None:
+        """Check a kept file that is beside one that is not kept, which is judged by that."""
+        beside = await self._judged_with(repository, member.repository, kept)
+        if not beside:
+            return
+        source = found or await self._find_source(member, beside)
+        if source is None:
+            raise _no_file(kept.path)
+        flat = self._resolver.flat_member(repository, member.repository)
+        await self._rules.check_listed(repository, flat, key, _remote_of(member, key, *source), trace)
 
     def _removed(self, proxy: Repository, kept: File, trace: Trace) -> FoundFile:
         """A file that the upstream of a proxy does not list any more."""
@@ -292,3 +337,20 @@ def _remote_of(member: UpstreamMember, key: str, entry: Entry, source: FileSourc
 
 def _no_file(path: str) -> NotFound:
     return NotFound("file", path.rsplit("/", 1)[-1])
+
+
+async def keep_file(
+    package_files: PackageFiles, fetching: Fetching, repository: Repository, key: str, path: str
+) -> File:
+    """
+    The file of a package (a key) at a path of a proxy, when it is kept; it is verified and judged as for clients.
+
+    :raises NotFound: there is no such file; :raises UpstreamFailed: it cannot be had; :raises RuleRefused: see there
+    :raises StorageFull, StorageFailed: it cannot be stored
+    """
+    found = await package_files.find(repository, key, path, want=Want.DIGESTS)
+    if isinstance(found.file, File):
+        return found.file
+    if found.file.checked_ms:  # a document lists it
+        return await fetching.finish(found.file)
+    return await package_files.keep_addressed(repository, key, path)

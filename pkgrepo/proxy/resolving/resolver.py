@@ -34,6 +34,7 @@ from pkgrepo.proxy.format import MemberParts, Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners, find_owners
+from pkgrepo.proxy.resolving.read_ahead import ReadAhead
 from pkgrepo.proxy.resolving.rules import PolicyJudges, note_hidden, refusal_of_newest
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.proxy.trace import Trace
@@ -75,9 +76,11 @@ class Resolver:
         formats: Mapping[str, Proxied],
         orders: Mapping[str, Order],
         judges: PolicyJudges,
+        ahead: ReadAhead,
         companions: Mapping[str, Companion] = MappingProxyType({}),
         on_held: Callable[[Repository, str, Verdict], None] = lambda *_: None,
     ) -> None:
+        self._ahead = ahead
         self._on_held = on_held
         self._catalog = catalog
         self._registry = registry
@@ -113,7 +116,7 @@ class Resolver:
             config_serial = self._registry.serial
             member = await self._judged(HostedMember(flat.repository, serial, judge), package)
             return self._merged_state(repository, key, Members([member], (), config_serial))
-        members = await self.members(repository, key, trace or Trace(), revalidate=revalidate)
+        members = await self.members(repository, key, trace or Trace(), revalidate=revalidate, ahead=True)
         return self._merged_state(repository, key, members)
 
     async def whole_state(self, hosted: Repository, key: str) -> PackageState | None:
@@ -136,9 +139,13 @@ class Resolver:
         """
         return [parts for _, parts, _ in await self._all_parts(members, key, form, trace)]
 
-    async def members(self, repository: Repository, key: str, trace: Trace, *, revalidate: bool = False) -> Members:
+    async def members(
+        self, repository: Repository, key: str, trace: Trace, *, revalidate: bool = False, ahead: bool = False
+    ) -> Members:
         """
         The members that serve a package; a repository that is not virtual is its own only member.
+
+        With ``ahead`` what rules ask of the newest files is read first, see L{ReadAhead}.
 
         :raises NotFound, UpstreamFailed, RepositoryInactive: see ``state``
         """
@@ -149,7 +156,7 @@ class Resolver:
         without = [each.repository for each in owners.hosted]
         if not owning:
             found = await self._upstreams.find(owners, key, revalidate=revalidate)
-            serving = await self._with_rules(repository, found)
+            serving = await self._with_rules(repository, found, ahead=ahead)
             return Members(serving, without, owners.config_serial, found.recheck_ms, found.partial)
         taken = {each.repository.id for each in owning}
         without = [each for each in without if each.id not in taken and each.active]
@@ -157,7 +164,7 @@ class Resolver:
         beside = Found((), None, partial=False)
         if owners.merges:
             beside = await self._find_beside(owners, key, revalidate=revalidate)
-        upstreams = await self._with_rules(repository, beside)
+        upstreams = await self._with_rules(repository, beside, ahead=ahead)
         return Members([*active, *upstreams], without, owners.config_serial, beside.recheck_ms, beside.partial)
 
     async def owners(self, repository: Repository, name: str, trace: Trace, *, what: str = "package") -> Owners:
@@ -183,9 +190,9 @@ class Resolver:
         except UpstreamFailed:
             return Found((), self._clock.now_ms() + STALE_RETRY_MS, partial=True)
 
-    async def _with_rules(self, repository: Repository, found: Found) -> list[UpstreamMember]:
+    async def _with_rules(self, repository: Repository, found: Found, *, ahead: bool) -> list[UpstreamMember]:
         flat = self._flat.of(repository)
-        return [await self._with_judge(flat[each.repository.id], each) for each in found.serving]
+        return [await self._with_judge(flat[each.repository.id], each, ahead=ahead) for each in found.serving]
 
     @property
     def config_serial(self) -> int:
@@ -228,10 +235,12 @@ class Resolver:
         times = await self._catalog.look(_hosted_times, member.repository.id, package)
         return evolve(member, opens_ms=member.judge.rules.next_change_ms(times, member.judge.now_ms))
 
-    async def _with_judge(self, flat: FlatMember, member: UpstreamMember) -> UpstreamMember:
+    async def _with_judge(self, flat: FlatMember, member: UpstreamMember, *, ahead: bool) -> UpstreamMember:
         judge = await self._judges.of(flat, member.request.package_key)
         if judge is None:
             return member
+        if ahead:
+            judge = await self._ahead.read(flat, member, judge)
         times = await self._published_times(member) if judge.rules.changes else ()
         return evolve(member, judge=judge, opens_ms=judge.rules.next_change_ms(times, judge.now_ms))
 

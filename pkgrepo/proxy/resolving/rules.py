@@ -28,8 +28,11 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.addressed.request import FileRequest
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.owners import check_reserved
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
@@ -38,11 +41,14 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
 from pkgrepo.repositories.policy.effective import CompanionRules
 from pkgrepo.repositories.policy.facts import advisories_on
-from pkgrepo.repositories.policy.judge import Declares, Judge, Origins
+from pkgrepo.repositories.policy.judge import Judge, Origins
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import NamedRules, PackageRules, Verdict
+from pkgrepo.repositories.policy.schema import Datum
+from pkgrepo.storage.catalog.file_facts import facts_of_package
 from pkgrepo.storage.catalog.server.judged import Opens, find_judged, judged_serial, list_judged, put_judged
 
+NOTHING_UNREAD: Final[frozenset[Datum]] = frozenset()
 MOST_NOTED: Final = 2048  # packages of which is known in memory what is noted of them
 NOTHING: Final = (False, False)  # no advisories are known, or they are not asked for
 
@@ -54,30 +60,39 @@ class MemberJudges:
     format: StoredFormat
     flat: FlatMember
     now_ms: int
-    declares: Declares | None
+    proxied: Proxied | None
     origins: Origins | None
     loaded: bool
     complete: bool
 
     def __call__(self, reader: Reader | None, package: str) -> Judge | None:
-        """The judge of a package (a key), None if no rule is about it; without a reader it knows no advisories."""
+        """The judge of a package (a key), None if no rule is about it; without a reader it knows nothing more."""
         rules = None if self.flat.policy is None else self.flat.policy.of(package)
         if rules is None:
             return None
-        declares = self.declares if rules.reads_metadata else None
+        declares = self.proxied.declares if self.proxied is not None and rules.reads_metadata else None
         judge = Judge(self.format, rules, self.flat.repository, self.now_ms, declares=declares, origins=self.origins)
-        if reader is None or not self.asks_advisories(rules):
+        if reader is not None and self._asks_files(rules) and self.proxied is not None:
+            serial, facts = facts_of_package(reader, self.format.name, package)
+            judge = evolve(judge, own=self.proxied.own_facts.data, facts=facts, facts_serial=serial)
+        if reader is None or not self._asks_advisories(rules):
             return judge
         return evolve(judge, known=advisories_on(reader, self.format, package), complete=self.complete)
 
-    def asks_advisories(self, rules: PackageRules) -> bool:
-        """Whether rules ask for the advisories on a package, and these are known."""
+    def asks_more(self, rules: PackageRules) -> bool:
+        """Whether rules ask for what the catalog knows: advisories on a package, or facts of files of upstreams."""
+        return self._asks_advisories(rules) or self._asks_files(rules)
+
+    def _asks_advisories(self, rules: PackageRules) -> bool:
         return self.loaded and "advisories" in rules.needs
+
+    def _asks_files(self, rules: PackageRules) -> bool:
+        return self.proxied is not None and (rules.reads_metadata or "digests" in rules.needs)
 
 
 class PolicyJudges:
     """
-    Makes judges; ``formats``, and ``declares`` of those of upstreams, are by name. ``known``: None knows none.
+    Makes judges; ``formats``, and what is ``proxied`` of them, are by name. ``known``: None knows none.
 
     It also notes what they find to be hidden by facts, for lists over all packages.
     """
@@ -88,13 +103,13 @@ class PolicyJudges:
         clock: Clock,
         formats: Mapping[str, StoredFormat],
         known: KnownAdvisories | None = None,
-        declares: Mapping[str, Declares] = MappingProxyType({}),
+        proxied: Mapping[str, Proxied] = MappingProxyType({}),
     ) -> None:
         self._catalog = catalog
         self._clock = clock
         self._formats = formats
         self._known = known
-        self._declares = declares
+        self._proxied = proxied
         self._noted: Lru[tuple[int, str, str], Opens] = Lru(MOST_NOTED)
 
     async def named(self, flat: FlatMember) -> NamedRules | None:
@@ -138,7 +153,7 @@ class PolicyJudges:
             return None
         judges = await self.of_member(flat, advisories="advisories" in rules.needs)
         made: Judge | None = judges(None, package)
-        return await self._catalog.scan(judges, package) if judges.asks_advisories(rules) else made
+        return await self._catalog.scan(judges, package) if judges.asks_more(rules) else made
 
     async def of_member(self, flat: FlatMember, *, advisories: bool = True) -> MemberJudges:
         """
@@ -155,8 +170,8 @@ class PolicyJudges:
             beyond, now_ms = self._formats[parent.format], self._clock.now_ms()
             origins = Origins(format_.companion, policy, parent, beyond, now_ms, *known)
         known = await self._knowledge(format_) if advisories else NOTHING
-        declares = self._declares.get(repository.format)
-        return MemberJudges(format_, flat, self._clock.now_ms(), declares, origins, *known)
+        proxied = self._proxied.get(repository.format) if repository.type is RepositoryType.PROXY else None
+        return MemberJudges(format_, flat, self._clock.now_ms(), proxied, origins, *known)
 
     async def package_of(self, flat: FlatMember, key: str, file: File) -> str:
         """The package (a key) that a stored file is judged with: of a plain file that in whose folder it lies."""
@@ -242,38 +257,50 @@ def _why(verdict: Verdict) -> str:
     return ": ".join(filter(None, (verdict.by.rule.reason, missing)))
 
 
-def must_verify(flat: FlatMember, key: str, announced: Mapping[str, str]) -> bool:
-    """Whether a rule about a package (a key) of a member asks for digests that the upstream has not announced."""
-    rules = None if flat.policy is None else flat.policy.of(key)
-    return rules is not None and not rules.algorithms <= announced.keys()
-
-
 @define(eq=False)
 class FileRules:
     """
     Checks files on behalf of the repositories that they are asked of.
 
-    ``on_match`` is told each verdict of a rule, with the repository and the key of the package.
+    What their rules ask for and is not known yet is read first (``own``), so that a check may wait for an upstream, and
+    raise ``NotFound``, ``UpstreamFailed``, ``StorageFull`` and ``StorageFailed``. ``on_match`` is told each verdict of
+    a rule, with the repository and the key of the package.
     """
 
     _catalog: ICatalog
     _judges: PolicyJudges
+    _own: OwnFactsOfFiles
     _on_match: Callable[[Repository, str, Verdict], None] = lambda *_: None
 
     async def check_kept(
-        self, repository: Repository, flat: FlatMember, key: str, path: str, file: File, trace: Trace
+        self,
+        repository: Repository,
+        flat: FlatMember,
+        key: str,
+        path: str,
+        file: File,
+        trace: Trace,
+        *,
+        version: str = "",
     ) -> None:
         """
         Check that a kept file may be served, whose name may have been reserved later.
+
+        The ``version`` is that of a file that no document lists.
 
         :raises NameReserved: it is reserved; :raises RuleRefused: a rule refuses it
         """
         if flat.repository.type is RepositoryType.PROXY:
             check_reserved(flat, key, trace)
         judge = await self._judges.of(flat, await self._judges.package_of(flat, key, file))
-        if judge is not None:
-            verdict: Verdict = await self._catalog.look(judge.of_kept, file)
-            await self._conclude(repository, flat, judge, path, verdict, trace)
+        if judge is None:
+            return
+        if flat.repository.type is RepositoryType.PROXY:
+            judge = evolve(await self._own.of_kept(judge, file), own=NOTHING_UNREAD)
+        verdict: Verdict = await self._catalog.look(judge.of_kept, file)
+        if not verdict.served and judge.facts_serial is not None and "digests" in judge.rules.needs:
+            await self._own.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)
+        await self._conclude(repository, flat, judge, path, verdict, trace)
 
     async def check_listed(
         self, repository: Repository, flat: FlatMember, key: str, remote: RemoteFile, trace: Trace
@@ -282,10 +309,30 @@ class FileRules:
         judge = await self._judges.of(flat, key)
         if judge is None:
             return
+        judge = evolve(await self.read_own(judge, remote), own=NOTHING_UNREAD)
         entry, source = remote.entry, remote.source
         if source not in entry.files:
             entry = msgspec.structs.replace(entry, files=[*entry.files, source])
-        await self._conclude(repository, flat, judge, source.path, judge.of_entry(entry, remote.route), trace)
+        verdict = judge.of_entry(entry, remote.route)
+        if not verdict.served and not remote.checked_ms and "digests" in judge.rules.needs:
+            await self._own.note_digests(judge, source.path, source.digests, entry.version)
+        await self._conclude(repository, flat, judge, source.path, verdict, trace)
+
+    async def read_own(self, judge: Judge, remote: RemoteFile) -> Judge:
+        """The judge of a file, with what its rules ask of that, if a document lists it."""
+        return await self._own.of_listed(judge, remote) if remote.checked_ms else judge
+
+    async def must_verify(self, flat: FlatMember, request: FileRequest) -> bool:
+        """
+        Whether rules ask for digests of a file that is asked for by its path, and that is not kept.
+
+        What they ask of the version that it belongs to is read.
+        """
+        judge = await self._judges.of(flat, request.package_key)
+        if judge is None:
+            return False
+        await self._own.of_version(judge, request)
+        return bool(judge.rules.algorithms)
 
     async def _conclude(
         self, repository: Repository, flat: FlatMember, judge: Judge, path: str, verdict: Verdict, trace: Trace

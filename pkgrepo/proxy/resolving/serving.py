@@ -17,6 +17,7 @@ from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import upstream_documents
+from pkgrepo.storage.catalog.file_facts import serial_of_package
 from pkgrepo.storage.catalog.packages import files, packages
 from pkgrepo.storage.catalog.packages.packages import RETIRED, ownership
 from pkgrepo.storage.catalog.server import repositories
@@ -86,7 +87,7 @@ Member = HostedMember | UpstreamMember
 
 
 def _stamp(judge: Judge | None, opens_ms: int | None) -> tuple[Hashable, ...]:
-    return () if judge is None else (judge.rules.stamp, opens_ms)
+    return () if judge is None else (judge.rules.stamp, opens_ms, judge.facts_serial)
 
 
 @frozen(eq=False)
@@ -143,8 +144,15 @@ def _is_current(reader: Reader, member: Member, key: str) -> bool:
         keys = (listing.request.key, listing.request.tail_key)
         if upstream_documents.latest_fetched_at(reader, member.repository.id, keys) != member.held.listed_ms:
             return False
+    judge = member.judge
+    if judge is not None and judge.facts_serial not in (None, _facts_serial(reader, judge)):
+        return False
     fetched = upstream_documents.fetched_at(reader, member.repository.id, member.held.document.key)
     return fetched == member.held.document.fetched_ms
+
+
+def _facts_serial(reader: Reader, judge: Judge) -> int:
+    return serial_of_package(reader, judge.format.name, judge.rules.package)
 
 
 @frozen(eq=False)

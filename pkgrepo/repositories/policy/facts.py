@@ -15,6 +15,7 @@ from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import advisories
+from pkgrepo.storage.catalog.file_facts import FileFacts
 from pkgrepo.storage.catalog.images.relations import Relations
 from pkgrepo.storage.catalog.rows import to_ms
 
@@ -114,6 +115,19 @@ def declared(format_: StoredFormat, meta: Mapping[str, Any], paths: Sequence[str
     """The licences, and whether a program runs at the installation, as the metadata of a version tell."""
     runs = format_.runs_at_install
     return {"licences": licences_of(meta) or None, "install_scripts": None if runs is None else runs(meta, paths)}
+
+
+def with_own(facts: Facts, own: FileFacts | None) -> Facts:
+    """The facts with those that a file tells of itself, which count more than what documents say of it."""
+    if own is None:
+        return facts
+    return evolve(
+        facts,
+        licences=facts.licences if own.licences is None else own.licences or None,
+        install_scripts=facts.install_scripts if own.install_scripts is None else own.install_scripts,
+        digests=facts.digests.union(own.digests),
+        unreadable=facts.unreadable or own.unreadable,
+    )
 
 
 def licences_of(meta: Mapping[str, Any]) -> tuple[str, ...]:

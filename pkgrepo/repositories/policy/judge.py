@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
+import msgspec
 from attrs import define, evolve, frozen
 from twisted.logger import Logger
 
@@ -19,13 +21,15 @@ from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
+from pkgrepo.storage.catalog.file_facts import Known, name_of, place_of
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
 from .conditions import CACHED, HOSTED, Facts
 from .effective import CompanionRules
-from .facts import advisories_on, declared, digests_of, facts_of_version, with_advisories
+from .facts import advisories_on, declared, digests_of, facts_of_version, with_advisories, with_own
 from .rules import SERVED, PackageRules, Verdict
+from .schema import Datum
 
 _failures: Final = FailureLog(Logger(), "what an upstream lists is refused, as its metadata cannot be read")
 
@@ -169,7 +173,9 @@ class Judge:
 
     ``known`` are the advisories on the package, if the rules ask for them; ``complete``: none is missing.
     ``declares`` is where documents of upstreams have metadata, if the rules ask for these. ``origins`` decide about
-    what is derived from the parent of a companion.
+    what is derived from the parent of a companion. ``own`` are the data that only files of upstreams tell, and
+    ``facts`` what they tell as far as it is known, by their names, at a serial; see
+    L{pkgrepo.storage.catalog.file_facts}.
     """
 
     format: StoredFormat
@@ -180,6 +186,9 @@ class Judge:
     complete: bool = False
     declares: Declares | None = None
     origins: Origins | None = None
+    own: frozenset[Datum] = frozenset()
+    facts: Known = MappingProxyType({})
+    facts_serial: int | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -242,19 +251,30 @@ class Judge:
                 _failures.failed(error, reason=reason)
         digests = frozenset[str]().union(*(digests_of(each.digests) for each in entry.files))
         paths = [each.path for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
-        return self._with_advisories(
-            Facts(
-                package=self.rules.package,
-                versions=(entry.version,) if entry.version else (),
-                published_ms=entry.published_ms,
-                first_seen=entry.first_seen,
-                source=CACHED,
-                route=route,
-                digests=digests,
-                unreadable=unreadable,
-                **declared(self.format, meta, paths),
-            )
+        facts = Facts(
+            package=self.rules.package,
+            versions=(entry.version,) if entry.version else (),
+            published_ms=entry.published_ms,
+            first_seen=entry.first_seen,
+            source=CACHED,
+            route=route,
+            digests=digests,
+            unreadable=unreadable,
+            **declared(self.format, meta, paths),
         )
+        names = [name_of(each.digests, place_of(self.member.id, each.path)) for each in entry.files]
+        return self._with_advisories(self._with_own(facts, entry.version, names, digests=True))
+
+    def _with_own(self, facts: Facts, version: str, names: Sequence[str], *, digests: bool = False) -> Facts:
+        """The facts with those that files tell of themselves; digests of these only if they are asked for."""
+        known = [self.facts[each] for each in names if each in self.facts]
+        about = self.facts.get(place_of(self.member.id, version))
+        if about is not None:  # that of all files, of which each has other digests
+            known.append(about if not names else msgspec.structs.replace(about, digests=()))
+        told = any(each.licences is not None or each.unreadable for each in known)
+        for each in known:
+            facts = with_own(facts, each if digests else msgspec.structs.replace(each, digests=()))
+        return facts if told else evolve(facts, unread=self.own)
 
     def facts_of_kept(self, reader: Reader, file: File) -> Facts:
         """What is known of a file that is stored."""
@@ -294,6 +314,8 @@ class Judge:
         """Those of a file of a version. What goes with another file (``main``) is as old as that, and judged as it."""
         facts = facts_of_version(self.format, self.member, self.rules.package, version, [main])
         hosted = self.member.type is RepositoryType.HOSTED
+        if not hosted:
+            facts = self._with_own(facts, version.text, [f"sha256:{main.sha256}"])
         return self._with_advisories(
             evolve(
                 facts,

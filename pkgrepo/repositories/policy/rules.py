@@ -211,6 +211,11 @@ class RuleSet:
         """Whether any rule asks for what only metadata tell."""
         return any(each.needs & DECLARED for each in self.rules)
 
+    @property
+    def reads_digests(self) -> bool:
+        """Whether any rule names a digest."""
+        return any("digests" in each.needs for each in self.rules)
+
     def rules_about(self, package: str) -> list[CompiledRule]:
         """The rules that may be about some version of a package (a key)."""
         places = sorted([*self._general, *self._named.get(self.order.folded(package), ())])
@@ -277,6 +282,11 @@ class _ViewRules(RuleSet):
     def reads_metadata(self) -> bool:
         """See the base class."""
         return self._base.reads_metadata
+
+    @property
+    def reads_digests(self) -> bool:
+        """See the base class."""
+        return self._base.reads_digests
 
     def of(self, package: str) -> PackageRules | None:
         """Those about a package. What belongs to no package has no date."""

@@ -24,6 +24,7 @@ from pkgrepo.repositories.upkeep.jobs import Jobs
 from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.storage.catalog import download_log, index_documents
 from pkgrepo.storage.catalog.blobs.blobs import usage
+from pkgrepo.storage.catalog.file_facts import remove_oldest_facts
 from pkgrepo.storage.catalog.images.linked_blobs import remove_expired_leases
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.checksum_claims import remove_expired_claims
@@ -52,6 +53,7 @@ _REMOVALS = (
     purge_expired,
     expire_stages,
     prune_deliveries,
+    remove_oldest_facts,
 )
 DAY_MS = 24 * 3600 * 1000
 OPTIONS = GcOptions(grace_s=24 * 3600)

@@ -51,6 +51,7 @@ class PythonUpstream(ScriptedUpstream):
         published: str = PUBLISHED,
         sdist: bool = False,
         metadata: bool = True,
+        license: str = "",
         pad: int = 0,
         extra_files: Mapping[str, bytes] | None = None,
         **members: Any,
@@ -62,6 +63,7 @@ class PythonUpstream(ScriptedUpstream):
         ``extra_files``; ``members`` are additional members of the file in the page.
         """
         fields: Fields = [("Requires-Dist", each) for each in requires]
+        fields = [*fields, *([("License", license)] if license else [])]
         make = make_sdist if sdist else make_wheel
         filename, data = make(
             project, version, requires_python=requires_python, fields=fields, pad=pad, extra_files=extra_files

@@ -255,7 +255,7 @@ class _Writing:
             hidden = Hidden(opens_ms=None if named is None else named.ends_ms)
         elif policy is not None:
             records = upstream.records
-            find = find_hidden(services, upstream.member, records.held.document.route)
+            find = await find_hidden(services, upstream.member, records.held.document.route)
             hidden = await services.proxy.documents.read(proxy, records.question, records.held, find)
         plan, document = self._plan(proxy.id, shared), upstream.document
         route = document.held.document.route

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +31,9 @@ from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.policy.judge import Declares, Judge
 from pkgrepo.repositories.policy.rules import NamedRules
+from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog import upstream_documents
+from pkgrepo.storage.catalog.file_facts import Known, facts_of_format, serial_of_format
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.untrusted.strict_json import ERRORS, describe
@@ -103,10 +106,13 @@ class Selection:
         return [rules for _, rules in self.member.rules if rules.reserved_names]
 
 
-def find_hidden(services: Services, member: FlatMember, route: str) -> Callable[[PartsFile], Hidden]:
-    """A function that finds, in the records of an upstream, the files that rules hide now. Blocks."""
+async def find_hidden(services: Services, member: FlatMember, route: str) -> Callable[[PartsFile], Hidden]:
+    """A function that finds, in the records of an upstream, the files that rules hide now. It blocks."""
     format_, now_ms, policy = services.formats[member.repository.format], services.clock.now_ms(), member.policy
     declares = Declares(RECORDS, read_record)
+    known: Mapping[str, Known] = {}
+    if _asks_files(member):
+        _, known = await services.catalog.scan(facts_of_format, format_.name)
 
     def find(parts: PartsFile) -> Hidden:
         files: set[str] = set()
@@ -119,13 +125,26 @@ def find_hidden(services: Services, member: FlatMember, route: str) -> Callable[
             if rules is None:
                 continue
             asks = declares if rules.reads_metadata else None
-            verdict = Judge(format_, rules, member.repository, now_ms, declares=asks).of_entry(entry, route)
+            judge = Judge(
+                format_, rules, member.repository, now_ms, declares=asks, own=OWN, facts=known.get(its, NOTHING)
+            )
+            verdict = judge.of_entry(entry, route)
             if not verdict.served:
                 files.add(entry.key)
                 opens |= set() if verdict.opens_ms is None else {verdict.opens_ms}
         return Hidden(frozenset(files), max(min(opens), now_ms + STEP_MS) if opens else None)
 
     return find
+
+
+OWN: Final[frozenset[Datum]] = frozenset({"licences"})  # what packages tell for certain, and records as they were
+NOTHING: Final[Known] = MappingProxyType({})
+
+
+def _asks_files(member: FlatMember) -> bool:
+    """Whether rules ask for what only files tell, so that documents change when it is read."""
+    policy = member.policy
+    return policy is not None and (policy.reads_metadata or policy.reads_digests)
 
 
 RECORDS: Final = tuple(f"{RECORD}{ending}" for ending in ENDINGS)
@@ -191,6 +210,7 @@ class Upstream:
     member: FlatMember
     records: Answered
     document: Answered
+    facts_serial: int = 0  # of what is known of files
 
     @property
     def proxy(self) -> Repository:
@@ -200,7 +220,7 @@ class Upstream:
     @property
     def stamp(self) -> Hashable:
         """Differs whenever what it has does."""
-        return self.proxy.id, self.records.stamp, self.document.stamp
+        return self.proxy.id, self.records.stamp, self.document.stamp, self.facts_serial
 
 
 @frozen(eq=False)
@@ -247,6 +267,9 @@ class ChannelState:
             now = upstream_documents.fetched_at(reader, proxy.id, document.key)
             if document.found and now != document.fetched_ms:
                 return False
+        serials = {each.facts_serial for each in self.upstreams if _asks_files(each.member)}
+        if serials and serials != {serial_of_format(reader, self.upstreams[0].proxy.format)}:
+            return False
         return _hosted_stamp(reader, self.hosted) == self.hosted_stamp
 
 
@@ -286,7 +309,10 @@ async def find_members(
             continue
         if document == CURRENT and not last.held.document.found:
             last = records
-        upstreams.append(Upstream(member, records, last))
+        serial = 0
+        if _asks_files(member):
+            serial = await services.catalog.look(serial_of_format, proxy.format)
+        upstreams.append(Upstream(member, records, last, serial))
     stamp = (config_serial, tuple(each.stamp for each in upstreams), hosted_stamp)
     return ChannelState(stamp, hosted_stamp, hosted, upstreams, asked)
 

@@ -73,6 +73,11 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
     )
 
 
+def read_own(content: int | bytes, path: str) -> Mapping[str, Any]:
+    """The metadata in a package. :raises Invalid: they cannot be read"""
+    return meta_of(read_package(content, parse_file_name(path.rpartition("/")[2])))
+
+
 def _read(content: int | bytes, name: FileName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The metadata and run exports of a package; none if it cannot be read."""
     try:

@@ -23,8 +23,8 @@ version come from one: each route gets what came from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -44,7 +44,7 @@ from pkgrepo.formats.maven.paths import (
 )
 from pkgrepo.formats.maven.push_rules import permission_keys
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
-from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
+from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom, read_pom_file
 from pkgrepo.formats.maven.version_order import build_sort, sort_key
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, Origin, Package, Version
@@ -222,6 +222,23 @@ async def release_of(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Po
         pom = await staged.inspect(pools.cpu, blob, _look)
     meta = None if pom is None else pom.meta()
     return make_release(target.coordinates, [new_file(target, blob)], meta)
+
+
+def described_by(path: str) -> Sequence[str]:
+    """The paths of the files that describe one at a path: the POM of its version, or of its build."""
+    target = parse_text(path)
+    if not isinstance(target, ArtifactFile):
+        return ("",)
+    at = target.coordinates
+    return (f"{at.directory}/{at.artifact}-{target.file_version}.pom",)
+
+
+def read_own(content: int | bytes, _path: str) -> Mapping[str, Any]:
+    """What a POM says of its version. :raises Invalid: it cannot be read"""
+    pom = read_pom_file(content)
+    if pom is None:
+        raise Invalid("the POM cannot be read", "pom")
+    return pom.meta()
 
 
 def _look(source: int | bytes) -> Pom | None:

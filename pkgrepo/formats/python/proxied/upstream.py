@@ -34,7 +34,7 @@ from pkgrepo.formats.python.names import (
     split_companion,
 )
 from pkgrepo.formats.python.proxied.normaliser import LIST_NORMALISER, NORMALISER
-from pkgrepo.formats.python.upload.inspection import read_metadata, read_metadata_alone
+from pkgrepo.formats.python.upload.inspection import find_pkg_info, read_metadata, read_metadata_alone
 from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
@@ -115,6 +115,8 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
             companion = await staged.store(metadata)
             attrs["core_metadata"] = companion.sha256
             kept.append(NewFile(path=file.source.path + METADATA, blob=companion, attrs={"role": METADATA}))
+    elif not role:
+        meta = await staged.inspect(pools.cpu, blob, partial(_read_sdist, filename=name))
     kept.append(NewFile(path=file.source.path, blob=blob, media_type=file.source.media_type, attrs=attrs))
     return Release(
         package_key=file.key,
@@ -168,9 +170,47 @@ def _read_wheel(content: int | bytes, filename: FileName) -> tuple[bytes, Mappin
     return metadata, read_fields(metadata, filename)
 
 
+def _read_sdist(content: int | bytes, filename: FileName) -> Mapping[str, Any]:
+    """The fields of the metadata in a source distribution; none if there are none that can be read."""
+    try:
+        found = find_pkg_info(Source(content, filename.filename))
+    except Invalid:
+        return {}
+    return {} if found is None else read_fields(found, filename)
+
+
 def _read_meta(content: int | bytes, filename: FileName) -> Mapping[str, Any]:
     source = Source(content, METADATA)
     return read_fields(source.read(0, source.size), filename) if source.size <= METADATA_SIZE else {}
+
+
+def main_of(path: str) -> str:
+    """The path of the distribution that a file is beside, or of itself."""
+    return split_companion(path)[0]
+
+
+def described_by(path: str) -> Sequence[str]:
+    """The paths of the files that have the metadata of a distribution, the smallest first."""
+    return (path + METADATA, path) if path.endswith(".whl") else (path,)
+
+
+def read_own(content: int | bytes, path: str) -> Mapping[str, Any]:
+    """
+    The fields of the metadata in a distribution, or of its METADATA alone; none if a source distribution has none.
+
+    :raises Invalid: they cannot be read
+    """
+    filename, role = split_companion(path.rpartition("/")[2])
+    source = Source(content, filename)
+    if role == METADATA:
+        data: bytes | None = source.read(0, source.size) if source.size <= METADATA_SIZE else None
+        if data is None:
+            raise source.refuse(f"has metadata of more than {METADATA_SIZE} bytes")
+    elif filename.endswith(".whl"):
+        data = read_metadata(source, parse_filename(filename))
+    else:
+        data = find_pkg_info(source)
+    return {} if data is None else meta_json(parse_metadata(data, "the metadata"))
 
 
 def read_fields(metadata: bytes, filename: FileName) -> Mapping[str, Any]:

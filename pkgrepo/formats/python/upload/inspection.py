@@ -11,6 +11,7 @@ import csv
 import io
 import os
 import posixpath
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from pkgrepo.formats.python.upload.metadata import CoreMetadata, check_identity,
 
 DIST_INFO = ".dist-info"
 PKG_INFO = "PKG-INFO"
+_PKG_INFO = re.compile(r"(?:\./)*[^/]+/PKG-INFO")
 
 # PEP 427: RECORD does not list its signatures; it usually lists itself.
 _UNRECORDED = ("RECORD", "RECORD.jws", "RECORD.p7s")
@@ -148,6 +150,25 @@ def read_sdist(source: Source, filename: FileName) -> bytes:
     if found is None:
         raise source.refuse(f"must have {tree.top or filename.stem}/{PKG_INFO}")
     return found
+
+
+def find_pkg_info(source: Source) -> bytes | None:
+    """
+    PKG-INFO in the folder of a source distribution of whatever shape; None if it has none.
+
+    :raises Invalid: the archive is damaged, or is of a kind that is not read here
+    """
+    if source.name.endswith(".zip"):
+        archive = ZipArchive(source)
+        named = next((each for each in archive.entries if _PKG_INFO.fullmatch(each)), None)
+        return None if named is None else archive.read(named, METADATA_SIZE)
+    if not source.name.endswith((".tar.gz", ".tgz")):
+        raise source.refuse("is of a kind whose metadata are not read")
+    tar = Tar(source, Gunzip(source))
+    for member in tar:
+        if member.is_file and _PKG_INFO.fullmatch(member.name):
+            return tar.read(METADATA_SIZE)
+    return None
 
 
 def _read_zip(source: Source, tree: _Tree) -> bytes | None:

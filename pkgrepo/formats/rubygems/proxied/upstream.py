@@ -22,7 +22,7 @@ from pkgrepo.formats.rubygems.index.info import HEAD, INFO, info_line, info_md5,
 from pkgrepo.formats.rubygems.index.list_files import ListWriter
 from pkgrepo.formats.rubygems.legacy import LATEST, PRERELEASES, SPECS
 from pkgrepo.formats.rubygems.names import full_name, sort_key
-from pkgrepo.formats.rubygems.paths import GEM, gem_path
+from pkgrepo.formats.rubygems.paths import GEM, QUICK, gem_path
 from pkgrepo.formats.rubygems.proxied.derived_lists import write_specs
 from pkgrepo.formats.rubygems.proxied.legacy_index import MOST_TTL_S, info_composition, versions_composition
 from pkgrepo.formats.rubygems.proxied.normaliser import (
@@ -123,6 +123,16 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
         meta=meta,
         overwrite=gem,  # the metadata of a version whose specification was kept first
     )
+
+
+def main_of(path: str) -> str:
+    """The path of the gem whose specification is at a path, or of itself."""
+    return gem_path(path.rpartition("/")[2].removesuffix(QUICK)) if path.endswith(QUICK) else path
+
+
+def read_own(content: int | bytes, _path: str) -> Mapping[str, Any]:
+    """The metadata in a gem. :raises Invalid: they cannot be read"""
+    return meta_of(inspect_gem(content))
 
 
 def _read_meta(content: int | bytes) -> Mapping[str, Any]:

@@ -1099,6 +1099,19 @@ CREATE TABLE quarantined (
 );
 CREATE INDEX quarantined_state ON quarantined (state, id);
 
+-- What files of upstreams say of themselves, as far as rules have asked for it.
+CREATE TABLE file_fact (
+    format TEXT NOT NULL,
+    package_key TEXT NOT NULL,
+    file TEXT NOT NULL,                         -- a digest, or the repository and the path or version; see the module
+    facts TEXT NOT NULL,
+    serial INTEGER NOT NULL,                    -- greater with each one that is not what documents say; 0 for others
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (format, package_key, file)
+);
+CREATE INDEX file_fact_serial ON file_fact (format, serial);
+CREATE INDEX file_fact_noted ON file_fact (noted_at);
+
 -- How often a rule of an owner (the path of a repository, or the server) matched what was asked of a repository.
 CREATE TABLE rule_count (
     owner TEXT NOT NULL,

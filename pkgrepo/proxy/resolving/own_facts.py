@@ -1,0 +1,270 @@
+"""
+What rules ask of the files of upstreams, read before the first byte of such a file is sent.
+
+==============================  ====================================================================================
+a rule asks for                 it is read of
+==============================  ====================================================================================
+digests that are not announced  the whole file, which is kept when it is verified
+what documents do not tell      the file that describes it (``OwnFacts``): the metadata beside it, the POM of its
+                                version, or the file itself
+==============================  ====================================================================================
+
+It is read once for all who wait, and noted in the catalog for all repositories. Documents show a file until something
+is noted of it that a rule is about. If an upstream fails meanwhile, the request fails with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from attrs import define, evolve, field, frozen
+from twisted.logger import Logger
+
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.failure_log import FailureLog
+from pkgrepo.interfaces import ICatalog
+from pkgrepo.model import File
+from pkgrepo.proxy.addressed.files import AddressedFiles
+from pkgrepo.proxy.addressed.request import FileRequest
+from pkgrepo.proxy.fetching import Fetching
+from pkgrepo.proxy.format import OwnFacts, Proxied
+from pkgrepo.proxy.parts.values import FileSource
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.facts import declared, digests_of
+from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.storage.catalog.file_facts import STRONG, FileFacts, name_of, note_facts, place_of
+from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.pools import Pool
+
+Inspect = Callable[[Pool, int, File, Callable[[int | bytes], Any]], Awaitable[Any]]
+
+
+@frozen
+class Wanted:
+    """What is to be read of a file: ``data`` of rules, and digests by their ``algorithms``."""
+
+    data: Collection[str] = ()
+    algorithms: Collection[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.data or self.algorithms)
+
+    def is_in(self, known: FileFacts | None) -> bool:
+        """Whether all of it is known."""
+        if known is None:
+            return False
+        digests = {each.partition(":")[0] for each in known.digests}
+        read = known.licences is not None or known.unreadable or not self.data
+        return read and digests.issuperset(self.algorithms)
+
+
+@define(eq=False, kw_only=True)
+class OwnFactsOfFiles:
+    """Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file."""
+
+    _catalog: ICatalog
+    _clock: Clock
+    _pool: Pool
+    _formats: Mapping[str, StoredFormat]
+    _proxied: Mapping[str, Proxied]
+    _fetching: Fetching
+    _addressed: AddressedFiles
+    _inspect: Inspect
+    _in_flight: SingleFlight[tuple[int, str, Wanted], FileFacts] = field(factory=SingleFlight)
+    _failures: FailureLog = field(
+        factory=lambda: FailureLog(Logger(), "a file of an upstream is refused, as its metadata cannot be read")
+    )
+
+    def _own(self, format: str) -> OwnFacts:
+        return self._proxied[format].own_facts
+
+    def asked(self, judge: Judge) -> Collection[str]:
+        """The data that the rules of a judge ask for, and that only files tell."""
+        return judge.rules.needs & self._own(judge.member.format).data
+
+    async def of_listed(self, judge: Judge, remote: RemoteFile, *, digests: bool = True) -> Judge:
+        """
+        The judge, with what its rules ask of a file that a document of an upstream lists.
+
+        Without ``digests`` the whole file is not read for these alone.
+
+        :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
+        :raises StorageFull, StorageFailed: it cannot be stored
+        """
+        main = self._main_of(remote)
+        both = [main, remote] if remote.source.path != main.source.path else [main]
+        for each in both:
+            missing = judge.rules.algorithms - each.source.digests.keys() if digests else ()
+            wanted = Wanted(frozenset(self.asked(judge) if each is main else ()), frozenset(missing))
+            if not wanted:
+                continue
+            proxy, name = each.repository, _name_of(each)
+            known = judge.facts.get(name)
+            # What has no digest may be another file by now: that is found out where it is kept.
+            if not wanted.is_in(known) or name not in _strong_names(each.source.digests):
+                read = partial(self._read_listed, judge, each, wanted, known)
+                known = await self._in_flight.run((proxy.id, name, wanted), read)
+            assert known is not None, "it was read"
+            judge = evolve(judge, facts={**judge.facts, name: known})
+        return judge
+
+    async def of_kept(self, judge: Judge, file: File) -> Judge:
+        """The judge, with what its rules ask of a file that a proxy keeps. It raises what ``of_listed`` raises."""
+        own, data = self._own(judge.member.format), frozenset(self.asked(judge))
+        if not data or own.of_versions:
+            return judge
+        main: File | None = file
+        if (path := own.main_of(file.path)) != file.path:
+            main = await self._catalog.look(files.find_file, file.repository_id, path)
+        if main is None and file.path not in own.described_by(path):
+            return judge
+        main = main or file
+        name, wanted = f"sha256:{main.sha256}", Wanted(data)
+        known = judge.facts.get(name)
+        if known is None or not wanted.is_in(known):
+            read = partial(self._read_kept, judge, main, known)
+            known = await self._in_flight.run((file.repository_id, name, wanted), read)
+        return evolve(judge, facts={**judge.facts, name: known, f"sha256:{file.sha256}": known})
+
+    async def of_version(self, judge: Judge, request: FileRequest) -> Judge:
+        """
+        The judge, with what its rules ask of the version that a file belongs to, if one file describes all of these.
+
+        :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``of_listed``
+        """
+        own, data = self._own(judge.member.format), frozenset(self.asked(judge))
+        path = own.described_by(request.path)[0] if data and own.of_versions and request.lasting else ""
+        ask = self._proxied[judge.member.format].file_request
+        if not path or ask is None:
+            return judge
+        name = place_of(judge.member.id, request.version_text)
+        read = partial(self._read_described, judge, ask(request.package_key, path), name)
+        known = await self._in_flight.run((judge.member.id, name, Wanted(data)), read)
+        return evolve(judge, facts={**judge.facts, name: known})
+
+    async def note_digests(self, judge: Judge, path: str, digests: Mapping[str, str], version: str = "") -> None:
+        """
+        Note the digests (hex) of a file that may be refused by them, so that documents do not show it any more.
+
+        The ``version`` is that of one of which documents list no files.
+        """
+        found = digests_of(digests)
+        names = [*_strong_names(digests), place_of(judge.member.id, path)]
+        for name in [place_of(judge.member.id, version)] if version else names:
+            known = judge.facts.get(name, FileFacts())
+            if not found <= {*known.digests}:
+                every = tuple(sorted(found.union(known.digests)))
+                await self._note(judge, name, msgspec.structs.replace(known, digests=every))
+
+    def _main_of(self, remote: RemoteFile) -> RemoteFile:
+        """The file that a file is beside, which is judged in its place."""
+        path = self._own(remote.repository.format).main_of(remote.source.path)
+        return _beside(remote, path) or remote
+
+    async def _read_listed(
+        self, judge: Judge, remote: RemoteFile, wanted: Wanted, known: FileFacts | None
+    ) -> FileFacts:
+        facts = known or FileFacts()
+        kept = await (self._fetching.finish if wanted.algorithms else self._fetching.find)(remote)
+        if kept is not None:
+            facts = msgspec.structs.replace(facts, digests=tuple(sorted(digests_of(kept.digests, kept.sha256))))
+        if wanted.data:
+            described = kept or await self._description_of(remote)
+            facts = await self._read(judge, described, facts)
+        if facts != known:
+            await self._note(judge, _name_of(remote), facts, shown=self._shows(judge, remote, facts))
+        return facts
+
+    async def _description_of(self, remote: RemoteFile) -> File:
+        """The first that the upstream has of the files that describe a file, kept."""
+        own = self._own(remote.repository.format)
+        *others, last = [_beside(remote, path) for path in own.described_by(remote.source.path)]
+        for each in filter(None, others):
+            try:
+                return await self._fetching.finish(each)
+            except NotFound:
+                continue
+        return await self._fetching.finish(last or remote)
+
+    async def _read_kept(self, judge: Judge, file: File, known: FileFacts | None) -> FileFacts:
+        found = tuple(sorted(digests_of(file.digests, file.sha256)))
+        facts = await self._read(judge, file, msgspec.structs.replace(known or FileFacts(), digests=found))
+        for name in (f"sha256:{file.sha256}", *([place_of(file.repository_id, file.path)] if _unnamed(file) else ())):
+            await self._note(judge, name, facts)
+        return facts
+
+    async def _read_described(self, judge: Judge, request: FileRequest, name: str) -> FileFacts:
+        """What the file says that describes a version; its name is that of its own bytes, too."""
+        known = judge.facts.get(name, FileFacts())
+        try:
+            file = await self._addressed.keep(judge.member, request)
+        except NotFound:
+            facts = msgspec.structs.replace(known, licences=())
+        else:
+            own = judge.facts.get(f"sha256:{file.sha256}")
+            if own is None:
+                own = await self._read(judge, file, FileFacts())
+                await self._note(judge, f"sha256:{file.sha256}", own)
+            facts = msgspec.structs.replace(own, digests=known.digests)
+        if facts != known:
+            await self._note(judge, name, facts)
+        return facts
+
+    async def _read(self, judge: Judge, file: File, facts: FileFacts) -> FileFacts:
+        """The facts with what the metadata in a kept file say."""
+        own = self._own(judge.member.format)
+        try:
+            meta = await self._inspect(
+                self._pool, judge.member.storage_id, file, lambda content: own.read(content, file.path)
+            )
+        except Invalid as error:
+            self._failures.failed(error, reason=f"{judge.member.path}/{file.path}: {error}")
+            return msgspec.structs.replace(facts, unreadable=True)
+        return msgspec.structs.replace(facts, **self._said(judge, meta))
+
+    def _said(self, judge: Judge, meta: Mapping[str, Any]) -> dict[str, Any]:
+        """What metadata say, as far as only files tell it."""
+        data = self._own(judge.member.format).data
+        says = declared(self._formats[judge.member.format], meta, ())
+        found = {"licences": tuple(says["licences"] or ()), "install_scripts": says["install_scripts"]}
+        return {name: value for name, value in found.items() if name in data}
+
+    def _shows(self, judge: Judge, remote: RemoteFile, facts: FileFacts) -> bool:
+        """Whether the document says the same of a file: those that are made of it stay as they are."""
+        if judge.declares is None or facts.unreadable or "digests" in judge.rules.needs:
+            return False
+        try:
+            said = judge.declares.read(remote.entry.fragments)
+        except Invalid:
+            return False
+        return all(getattr(facts, name) == value for name, value in self._said(judge, said).items())
+
+    async def _note(self, judge: Judge, name: str, facts: FileFacts, *, shown: bool = False) -> None:
+        place = (judge.member.format, judge.rules.package, name)
+        await self._catalog.write(note_facts, *place, facts, self._clock.now_ms(), shown=shown)
+
+
+def _name_of(remote: RemoteFile) -> str:
+    return name_of(remote.source.digests, place_of(remote.repository.id, remote.source.path))
+
+
+def _strong_names(digests: Mapping[str, str]) -> Sequence[str]:
+    return [f"{each}:{digests[each].lower()}" for each in STRONG if each in digests]
+
+
+def _unnamed(file: File) -> bool:
+    """Whether the upstream announced no digest of a kept file."""
+    return bool(file.attrs.get("unverified"))
+
+
+def _beside(remote: RemoteFile, path: str) -> RemoteFile | None:
+    """Another file of the same entry, if it has one at a path."""
+    found: Iterator[FileSource] = (each for each in remote.entry.files if each.path == path)
+    source = next(found, None)
+    return None if source is None else evolve(remote, source=source)

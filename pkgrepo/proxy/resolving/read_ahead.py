@@ -1,0 +1,110 @@
+"""
+Reads what rules ask of the newest files of a package before its document is made.
+
+Documents of upstreams do not tell all of that, so that a client could choose a file that is then refused. One file of
+the newest version is read; if a rule refuses it, the other files of that version are, and then the version before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, gatherResults
+
+from pkgrepo.concurrency.single_flight import StampCache
+from pkgrepo.errors import NotFound, StorageFailed, StorageFull
+from pkgrepo.proxy.caching.states import FAILURES
+from pkgrepo.proxy.documents.cached import Documents
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.values import Entry
+from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.judge import Judge
+
+from .flat_members import FlatMember
+from .own_facts import OwnFactsOfFiles
+from .rules import PolicyJudges
+from .serving import UpstreamMember
+
+MOST_FILES: Final = 40  # of one version
+AT_ONCE: Final = 8
+LONGEST_MS: Final = 10_000  # after which no more are read
+MOST_KEPT: Final = 2048  # packages of which is known that they were read
+_LOST: Final = (NotFound, StorageFull, StorageFailed, *FAILURES)  # then files are shown, and judged when asked for
+
+Newest = list[tuple[str, list[Entry]]]  # versions, the newest first, with the entries of each
+
+
+@define(eq=False, kw_only=True)
+class ReadAhead:
+    """Reads them; ``versions`` is how many of a package at most, 0 for none. ``formats`` are by name."""
+
+    _own: OwnFactsOfFiles
+    _judges: PolicyJudges
+    _documents: Documents
+    _clock: Clock
+    _formats: Mapping[str, StoredFormat]
+    _versions: int
+    _done: StampCache[tuple[int, str], None] = field(factory=lambda: StampCache(MOST_KEPT))
+
+    async def read(self, flat: FlatMember, member: UpstreamMember, judge: Judge) -> Judge:
+        """The judge of a member, with what is known of its newest files then; while an upstream fails that is less."""
+        if not self._versions or not self._own.asked(judge) or judge.rules.at_ms is not None:
+            return judge
+        stamp = (member.serial, judge.rules.stamp)
+        await self._done.get(
+            (member.repository.id, member.request.key), stamp, partial(self._read_newest, member, judge)
+        )
+        return await self._judges.of(flat, judge.rules.package) or judge
+
+    async def _read_newest(self, member: UpstreamMember, judge: Judge) -> None:
+        route, until_ms = member.held.document.route, self._clock.now_ms() + LONGEST_MS
+        find = partial(self._newest, judge=judge, section=member.request.section, route=route)
+        newest: Newest = await self._documents.read(member.repository, member.request, member.held, find)
+        for _, entries in newest:
+            try:
+                if await self._is_served(member, judge, entries[0]):
+                    return
+                for number in range(1, len(entries), AT_ONCE):
+                    some = entries[number : number + AT_ONCE]
+                    reads = [Deferred.fromCoroutine(self._is_served(member, judge, each)) for each in some]
+                    await gatherResults(reads, consumeErrors=True)
+            except _LOST:
+                return
+            if self._clock.now_ms() > until_ms:
+                return
+
+    async def _is_served(self, member: UpstreamMember, judge: Judge, entry: Entry) -> bool:
+        document = member.held.document
+        remote = RemoteFile(
+            member.repository, judge.rules.package, document.route, entry.files[0], entry, document.checked_ms
+        )
+        return (await self._own.of_listed(judge, remote, digests=False)).of_entry(entry, document.route).served
+
+    def _newest(self, parts: PartsFile, judge: Judge, section: bytes, route: str) -> Newest:
+        """The newest versions that are shown, as far as that is known; prereleases only where there are no others."""
+        versions: dict[str, list[Entry]] = {}
+        for each in parts.entries(judge.kinds, section):
+            if each.files and judge.of_entry(each, route).served:
+                versions.setdefault(each.version, []).append(each)
+        kinds = self._formats[judge.member.format].versions
+        order = [*versions]
+        if kinds is not None:
+            order = [each for each in order if not kinds.prerelease(each)] or order
+            order.sort(key=kinds.sort)
+        newest = order[: -self._versions - 1 : -1]
+        found: Newest = []
+        for version in newest:
+            paths = [each.files[0].path for each in sorted(versions[version], key=_size)[:MOST_FILES]]
+            entries = (parts.find_path(each, section) for each in paths)  # with all that keeping a file needs
+            found.append((version, [each[0] for each in entries if each is not None]))
+        return [each for each in found if each[1]]
+
+
+def _size(entry: Entry) -> tuple[bool, int]:
+    """Files that have their metadata beside them come first, then small ones."""
+    return len(entry.files) == 1, entry.files[0].size or 0

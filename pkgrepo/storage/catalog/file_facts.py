@@ -1,0 +1,111 @@
+"""
+What files of upstreams say of themselves, for rules that ask for what the documents of upstreams do not tell.
+
+It is read once out of a file, or out of its metadata, and then known in all repositories: a file is named by its digest
+as the upstream announces it. One of which none is announced that could stand for it is named by the place where it was
+found, and so is a version all of whose files are described by one of them. What is known of few packages is removed by
+housekeeping when it is old; it can be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.rows import number, scalar
+
+MOST: Final = 500_000  # rows of some 200 bytes
+STRONG: Final = ("sha256", "sha512")  # digests that nobody can give to another file
+
+
+class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """
+    What a file says of itself; None is what was not asked of it, or what its format cannot tell.
+
+    ``digests`` are its own, as ``sha256:<hex>``. Of what is ``unreadable`` nothing else is known.
+    """
+
+    licences: tuple[str, ...] | None = None
+    install_scripts: bool | None = None
+    digests: tuple[str, ...] = ()
+    unreadable: bool = False
+
+
+Known = Mapping[str, FileFacts]  # by the names of files
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(FileFacts).decode
+
+
+def name_of(digests: Mapping[str, str], place: str) -> str:
+    """The name of a file with these announced digests (hex, by algorithm); ``place`` is where it is found."""
+    return next((f"{each}:{digests[each].lower()}" for each in STRONG if each in digests), place)
+
+
+def place_of(repository_id: int, path: str) -> str:
+    """The name of a file, or of a version, that is known by its place in a repository alone."""
+    return f"{repository_id}:{path}"
+
+
+def note_facts(
+    tx: Transaction, format: str, package: str, name: str, facts: FileFacts, now_ms: int, *, shown: bool
+) -> None:
+    """
+    Keep what a file of a package (a key) says of itself.
+
+    Unless that is ``shown``, documents change by it, as far as rules ask for it.
+    """
+    serial = 0
+    if not shown:
+        serial = max(now_ms, serial_of_format(tx, format) + 1)
+    tx.execute(
+        "INSERT INTO file_fact (format, package_key, file, facts, serial, noted_at) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (format, package_key, file) DO UPDATE "
+        "SET facts = excluded.facts, serial = excluded.serial, noted_at = excluded.noted_at",
+        (format, package, name, _encode(facts).decode(), serial, now_ms),
+    )
+
+
+def facts_of_package(r: Reader, format: str, package: str) -> tuple[int, Known]:
+    """What is known of files of a package (a key), and the serial of that."""
+    found = r.all("SELECT file, facts, serial FROM file_fact WHERE format = ? AND package_key = ?", (format, package))
+    return max((each[2] for each in found), default=0), {each[0]: _decode(each[1]) for each in found}
+
+
+def facts_of_format(r: Reader, format: str) -> tuple[int, Mapping[str, Known]]:
+    """The same of all packages, by their keys."""
+    found: dict[str, dict[str, FileFacts]] = {}
+    serial = 0
+    for package, name, facts, its in r.all(
+        "SELECT package_key, file, facts, serial FROM file_fact WHERE format = ?", (format,)
+    ):
+        found.setdefault(package, {})[name] = _decode(facts)
+        serial = max(serial, its)
+    return serial, found
+
+
+def serial_of_package(r: Reader, format: str, package: str) -> int:
+    """Differs whenever documents about a package (a key) change by what is known of its files."""
+    return number(
+        r, "SELECT COALESCE(MAX(serial), 0) FROM file_fact WHERE format = ? AND package_key = ?", (format, package)
+    )
+
+
+def serial_of_format(r: Reader, format: str) -> int:
+    """Differs whenever documents about any package do."""
+    return number(r, "SELECT COALESCE(MAX(serial), 0) FROM file_fact WHERE format = ?", (format,))
+
+
+def remove_oldest_facts(tx: Transaction, now_ms: int, most: int) -> int:  # noqa: ARG001 - as other removals
+    """Remove at most ``most`` of the oldest rows above the ``MOST`` that are kept. Returns how many."""
+    last = scalar(tx, "SELECT noted_at FROM file_fact ORDER BY noted_at DESC LIMIT 1 OFFSET ?", (MOST,))
+    if last is None:
+        return 0
+    return tx.execute(
+        "DELETE FROM file_fact WHERE (format, package_key, file) IN "
+        "(SELECT format, package_key, file FROM file_fact WHERE noted_at <= ? ORDER BY noted_at LIMIT ?)",
+        (last, most),
+    )
