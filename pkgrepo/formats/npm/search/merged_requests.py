@@ -39,6 +39,7 @@ from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Identity, ReadLimits, Repository, RepositoryType
+from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private, passes_searches
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.search_index import Query
@@ -144,11 +145,12 @@ async def _ask(
     private = await _private(context, members, proxy, results.objects)
     flat = services.proxy.resolver.flat_member(context.repository, proxy)
     named = await services.proxy.judges.named(flat)
-    shown = {
-        name: each
-        for name, each in results.objects.items()
-        if name not in private and not (named is not None and named.hides(name, [results.versions[name]]))
-    }
+    routes = ["", *(each.name for each in proxy_config_of(proxy).routes)]  # which one answered, is not known
+
+    def is_hidden(name: str) -> bool:
+        return named is not None and any(named.hides(name, [results.versions[name]], each) for each in routes)
+
+    shown = {name: each for name, each in results.objects.items() if name not in private and not is_hidden(name)}
     return evolve(results, objects=shown)
 
 
