@@ -58,10 +58,11 @@ class FileTaker:
         if self.order.dry_run:
             taken.count(len(missing), sum(each.size or 0 for each in missing))
             return
+        broken: dict[str, str] = {}
         while missing:
             some = _batch(missing)
             missing = missing[len(some) :]
-            await self._take(settled, some, taken)
+            await self._take(settled, some, taken, broken)
         if settled.states or settled.tags or settled.meta:
             changed, kept = await self.tools.publisher.change(
                 _set_facts, repository, settled, taken.may_move, self.order.actor, self.indexer
@@ -89,13 +90,21 @@ class FileTaker:
         else:
             taken.count_present(1)
 
-    async def _take(self, bundle: Bundle, some: Sequence[Item], taken: Taken) -> None:
-        """Fetch and publish some files in one transaction; those that are refused do not stop the others."""
+    async def _take(self, bundle: Bundle, some: Sequence[Item], taken: Taken, broken: dict[str, str]) -> None:
+        """
+        Fetch and publish some files in one transaction; those that are refused do not stop the others.
+
+        ``broken`` are the versions that are left out whole, each with the file for which.
+        """
         publisher, order = self.tools.publisher, self.order
         async with publisher.stage(order.repository, bundle.key, user_id=order.actor.user_id) as staged:
             releases: list[tuple[Item, Release]] = []
             for at in range(0, len(some), FETCHES):
-                releases += await self._fetch_some(bundle, some[at : at + FETCHES], staged, taken)
+                releases += await self._fetch_some(bundle, some[at : at + FETCHES], staged, taken, broken)
+            for item, _ in releases:
+                if item.version in broken:
+                    taken.leave_out(item.name, f"its version is left out: {broken[item.version]} is")
+            releases = [(item, release) for item, release in releases if item.version not in broken]
             if not releases:
                 return
             groups = self._join(releases)
@@ -113,7 +122,7 @@ class FileTaker:
                     taken.count_present(1)
 
     async def _fetch_some(
-        self, bundle: Bundle, some: Sequence[Item], staged: Staged, taken: Taken
+        self, bundle: Bundle, some: Sequence[Item], staged: Staged, taken: Taken, broken: dict[str, str]
     ) -> list[tuple[Item, Release]]:
         """The releases of files that are fetched at the same time; those that are refused are left out."""
         works = [Deferred.fromCoroutine(self._fetch(bundle, each, staged)) for each in some]
@@ -130,6 +139,8 @@ class FileTaker:
                 found.append((item, result))
             else:
                 taken.refuse(item.name, _error_of(result))
+                if self.taking.join is not None and self.taking.needed(item):
+                    broken.setdefault(item.version, item.name)
         return found
 
     def _join(self, releases: Sequence[tuple[Item, Release]]) -> list[tuple[Sequence[Item], Release]]:

@@ -137,10 +137,12 @@ class Taking:
 
     ``take`` makes releases. ``algorithms`` are the digests beside sha256 that the format needs of its files. ``settle``
     returns the bundle with the paths that its files have in a repository which has other files of their versions.
-    ``join`` makes one release of those of the files of a version; None: each file is a release.
+    ``join`` makes one release of those of the files of a version; None: each file is a release. A version that is
+    joined is left out whole if a file of it fails that is ``needed``.
     """
 
     take: Take
     algorithms: tuple[str, ...] = ()
     settle: Callable[[Reader, int, Bundle], Bundle] = _unchanged
     join: Callable[[Sequence[Release]], Release] | None = None
+    needed: Callable[[Item], bool] = lambda _item: True

@@ -57,7 +57,7 @@ class MavenTaker:
                 taken.refuse(item.path, error)
             else:
                 (artifacts if isinstance(item.about, ArtifactFile) else others).append(item)
-        taking = Taking(take=self._release, algorithms=ALGORITHMS, join=_join)
+        taking = Taking(take=self._release, algorithms=ALGORITHMS, join=_join, needed=_is_no_signature)
         await FileTaker(tools=self.tools, order=self.order, taking=taking, indexer=self.indexer)(
             evolve(bundle, items=artifacts), taken
         )
@@ -126,6 +126,10 @@ class MavenTaker:
             new = await store_metadata(self.tools, self.order.repository, item.about, staged, blob, self.order.actor)
         taken.report.facts += new
         taken.progress.step()
+
+
+def _is_no_signature(item: Item) -> bool:
+    return item.about.role is None
 
 
 def _join(releases: Sequence[Release]) -> Release:

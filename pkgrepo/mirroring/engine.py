@@ -228,7 +228,7 @@ class MirrorRun:
         found = {id(each.wanted) for each in places}
         for each in wanted:
             if id(each) not in found:
-                self._refuse(name, each.label, NotFound("version or file", each.label))
+                self._report.add(NOT_FOUND, name, each.label, _why_not(each))
         places = [each for each in places if self._is_chosen(each.path.rpartition("/")[2].removesuffix(METADATA))]
         for companions in (False, True):  # these may be in the files that they belong to
             for some in _batches([each for each in places if each.is_companion is companions], FILES):
@@ -324,6 +324,13 @@ class MirrorRun:
         else:
             log.failure("{item} of {package} was not mirrored", Failure(error), item=item, package=package)
         self._report.add(kind, package, item, reason)
+
+
+def _why_not(wanted: Wanted) -> str:
+    """Why there is nothing for what a lock file names."""
+    if wanted.version and not wanted.file and wanted.digests:
+        return "it does not exist, or no file of it has one of the digests that the lock names"
+    return f"version or file {wanted.label!r} does not exist"
 
 
 async def _all(works: Iterable[Any]) -> None:

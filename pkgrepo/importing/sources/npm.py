@@ -131,6 +131,7 @@ class NpmFolder:
     async def names(self) -> AsyncIterator[str]:
         """The names of the packages; an empty name stands for files that are of none."""
         await self._folder.pools.cpu(self._sort_in, await self._folder.files())
+        self._left_out += self._folder.links.items()
         for name in sorted({*self._tarballs, *self._documents}):
             yield name
         if self._left_out:

@@ -28,6 +28,7 @@ MOST_TRIES: Final = 4  # beside those of the client, for a source that is restar
 PAUSE_S: Final = 5.0  # seconds before another try; the client leaves a failing host alone for some seconds
 ABSENT: Final = (404, 405, 410)
 JSON: Final = "application/json"
+LINKED: Final = "it is a symbolic link, which is not followed"
 
 
 class Site:
@@ -190,11 +191,16 @@ class FoundFile:
 
 
 class Folder:
-    """Reads what is below a folder of this machine; symbolic links are not followed."""
+    """
+    Reads what is below a folder of this machine; symbolic links are not followed.
+
+    ``links`` are the paths of those that were met, for a report.
+    """
 
     def __init__(self, root: str, pools: Pools) -> None:
         self.root = root
         self.pools = pools
+        self.links: dict[str, str] = {}  # each with the reason why it is left out
 
     async def read(self, path: str, limit: int) -> bytes:
         """
@@ -217,12 +223,12 @@ class Folder:
 
     async def files(self, below: str = "") -> list[FoundFile]:
         """All regular files below a path, ordered by path; hidden ones are left out."""
-        found: list[FoundFile] = await self.pools.disk(_walk, self.root, below)
+        found: list[FoundFile] = await self.pools.disk(_walk, self.root, below, self.links)
         return found
 
     async def list(self, path: str = "") -> tuple[list[str], list[FoundFile]]:
         """The names of the folders in a folder, and its files. :raises OSError: it cannot be read"""
-        found: tuple[list[str], list[FoundFile]] = await self.pools.disk(_list, self.root, path)
+        found: tuple[list[str], list[FoundFile]] = await self.pools.disk(_list, self.root, path, self.links)
         return found
 
     def file(self, found: FoundFile) -> LocalPlace:
@@ -302,29 +308,31 @@ def _read(place: str, limit: int) -> bytes:
     return content
 
 
-def _walk(root: str, below: str) -> list[FoundFile]:
-    return list(_iterate(root, below))
+def _walk(root: str, below: str, links: dict[str, str]) -> list[FoundFile]:
+    return list(_iterate(root, below, links))
 
 
-def _iterate(root: str, below: str) -> Iterator[FoundFile]:
-    folders, files = _list(root, below)
+def _iterate(root: str, below: str, links: dict[str, str]) -> Iterator[FoundFile]:
+    folders, files = _list(root, below, links)
     yield from files
     for name in folders:
-        yield from _iterate(root, f"{below}/{name}" if below else name)
+        yield from _iterate(root, f"{below}/{name}" if below else name, links)
 
 
-def _list(root: str, path: str) -> tuple[list[str], list[FoundFile]]:
+def _list(root: str, path: str, links: dict[str, str]) -> tuple[list[str], list[FoundFile]]:
     folders: list[str] = []
     files: list[FoundFile] = []
     with os.scandir(os.path.join(root, path)) as entries:
         for entry in sorted(entries, key=lambda each: each.name):
-            if entry.name.startswith(".") or entry.is_symlink() or not entry.name.isprintable():
+            if entry.name.startswith(".") or not entry.name.isprintable():
                 continue
-            if entry.is_dir():
+            at = f"{path}/{entry.name}" if path else entry.name
+            if entry.is_symlink():
+                links[at] = LINKED
+            elif entry.is_dir():
                 folders.append(entry.name)
             elif entry.is_file():
                 found = entry.stat()
-                at = f"{path}/{entry.name}" if path else entry.name
                 files.append(FoundFile(at, found.st_size, found.st_mtime_ns))
     return folders, files
 

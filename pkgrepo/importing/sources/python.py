@@ -137,6 +137,7 @@ class PythonFolder:
     async def names(self) -> AsyncIterator[str]:
         """The projects of which the folder has files; an empty name stands for files that are of none."""
         await self._folder.pools.cpu(self._sort_in, await self._folder.files())
+        self._left_out += self._folder.links.items()
         for each in sorted(self._found):
             yield each
         if self._left_out:

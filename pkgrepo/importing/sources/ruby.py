@@ -130,6 +130,7 @@ class GemFolder:
             if filename in known:
                 self._left_out.append((file.path, f"{known[filename].path} has the same name"))
             known.setdefault(filename, file)
+        self._left_out += self._folder.links.items()
         for name in sorted(self._found):
             yield name
         if self._left_out:

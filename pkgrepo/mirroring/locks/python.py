@@ -18,6 +18,7 @@ NO_INDEX: Final = "it does not come from an index"
 ELSEWHERE: Final = ("git", "url", "vcs", "archive", "hg", "svn")  # of what is fetched past an index
 HERE: Final = ("editable", "virtual", "directory", "path", "file", "workspace")  # of what is a part of the project
 LONGEST_REQUIREMENT: Final = 2000  # characters, without its hashes
+_REMOTE: Final = re.compile(r"(?<!file)://|@[^/\s]+:")  # in an address of another machine, also as scp writes it
 _LONG_KEY: Final = re.compile(r"(?:\.[^.=\n]*+){100}")
 _HASH: Final = re.compile(r"--hash[= ]\s*(\S+)")
 _OPTION: Final = re.compile(r"\s--?[A-Za-z].*", re.DOTALL)
@@ -30,6 +31,8 @@ def read_requirements(text: str) -> Lock:
     for line in _lines(text):
         if line.startswith(("-r", "--requirement", "-c", "--constraint")):
             lock.leave_out(line, "it is another file: give that one, too")
+        elif line.startswith(("-e", "--editable")) and _REMOTE.search(line):
+            lock.leave_out(line, NO_INDEX)
         elif line.startswith(("-e", "--editable", ".", "/", "file:")):
             continue  # it is a part of the project
         elif not line.startswith("-"):
@@ -112,9 +115,16 @@ def read_pipfile(text: str) -> Lock:
                 digests = parse_hashes(entry.get("hashes") or ())
                 pin = version.lstrip("=")
                 lock.want(Wanted(format=PYTHON, name=name, version=pin, digests=digests))
-            elif not any(kind in table_of(entry) for kind in HERE):
+            elif _is_elsewhere(table_of(entry)):
                 lock.leave_out(name, NO_INDEX)
     return lock
+
+
+def _is_elsewhere(entry: dict[str, Any]) -> bool:
+    """Whether an entry without a version is fetched past an index, also one that is editable then."""
+    if any(kind in entry for kind in ELSEWHERE) or not any(kind in entry for kind in HERE):
+        return True
+    return any(_REMOTE.search(text_of(entry.get(kind))) for kind in ("file", "path"))
 
 
 def _toml(text: str) -> dict[str, Any]:

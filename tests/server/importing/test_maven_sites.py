@@ -72,11 +72,11 @@ def test_listings_may_have_the_address_of_the_settings_of_the_site(client) -> No
         assert counts(take(client, "maven", f"{url}{base}", "main/renamed")) == (1, 0, 0)
 
 
-def test_a_file_with_another_checksum_is_left_out(client, source, tmp_path) -> None:
+def test_a_version_of_which_a_file_has_another_checksum_is_left_out_until_it_is_right(client, source, tmp_path) -> None:
     write(tmp_path, {"g/a/1/a-1.jar": b"damaged", "g/a/1/a-1.jar.sha1": b"0" * 40, "g/a/1/a-1.pom": b"<project/>"})
     with static(tmp_path) as url:
         result = take(client, "maven", url, "main/wrong")
-        assert counts(result) == (1, 0, 1)
-        assert result["left_out"][0]["item"] == "g/a/1/a-1.jar"
+        assert counts(result) == (0, 0, 2)
+        assert [each["item"] for each in result["left_out"]] == ["g/a/1/a-1.jar", "g/a/1/a-1.pom"]
         write(tmp_path, {"g/a/1/a-1.jar.sha1": hashlib.sha1(b"damaged").hexdigest().encode()})
-        assert counts(take(client, "maven", url, "main/wrong")) == (1, 1, 0)
+        assert counts(take(client, "maven", url, "main/wrong")) == (2, 0, 0)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pkgrepo.errors import Invalid, QuotaExceeded, UpstreamTimeout
-from pkgrepo.importing.engine import Import, Order, Taken, Tools
+from pkgrepo.importing.engine import Import, Order, Report, Taken, Tools
 from pkgrepo.importing.items import Bundle, Item
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.clock import SystemClock
@@ -117,3 +117,10 @@ async def test_a_dry_run_notes_nothing(world) -> None:
 async def test_only_packages_that_match_are_taken(world) -> None:
     await world.run(Shelf(**{"team-one": "1", "Team-two": "1", "other": "1"}), only=["team-*"])
     assert sorted(world.taken) == ["Team-two", "team-one"]
+
+
+def test_a_failure_that_may_pass_is_remembered_whatever_fails_after_it() -> None:
+    taken = Taken("demo", Report(), NoProgress())
+    taken.refuse("one.whl", UpstreamTimeout("there", 1.0))
+    taken.refuse("two.whl", Invalid("no wheel"))
+    assert taken.passing

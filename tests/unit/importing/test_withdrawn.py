@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -75,7 +76,8 @@ class Server:
     async def items(self, *path: str) -> AsyncIterator[dict[str, Any]]:
         if path[-1] == "files":
             hidden = ".yanked/" if path[-2] == "1.1" else ""
-            yield {"path": f"{hidden}gems/demo-{path[-2]}.gem", "size": 1, "digests": {"sha256": "a" * 64}}
+            digest = hashlib.sha256(b"x").hexdigest()
+            yield {"path": f"{hidden}gems/demo-{path[-2]}.gem", "size": 1, "digests": {"sha256": digest}}
             return
         for text, state in (("1.0", "live"), ("1.1", "yanked")):
             yield {"version": text, "published_at": None, "publisher": "", "state": state, "reason": "it loses data"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.mirroring import engine
-from pkgrepo.mirroring.engine import MirrorRun, _Fetched
+from pkgrepo.mirroring.engine import MirrorRun, _Fetched, _why_not
 from pkgrepo.mirroring.locks.wanted import Lock, Wanted
 from pkgrepo.mirroring.paths import Place
 
@@ -42,3 +42,18 @@ async def test_what_came_and_could_not_be_recorded_is_missing(monkeypatch: pytes
     found = await MirrorRun(services, repository, format_).run(lock, progress)
     assert (found["fetched"], found["fetched_bytes"], found["failed"]) == (1, 7, 1)
     assert [(each["package"], each["item"]) for each in found["problems"]] == [("a:b", "b-1-sources.jar")]
+
+
+async def test_a_file_with_another_digest_differs_whether_or_not_its_bytes_are_read() -> None:
+    run: Any = object.__new__(MirrorRun)
+    wanted = Wanted(format="python", name="demo", digests=frozenset({("sha256", "a" * 64)}))
+    known: Any = SimpleNamespace(storage_id=1, locator="x", size=1)
+    assert await run._differs(wanted, _Fetched(known, 1, {"sha256": "b" * 64}, is_new=True)) is True
+    assert await run._differs(wanted, _Fetched(known, 1, {"sha256": "a" * 64}, is_new=True)) is False
+    assert await run._differs(wanted, _Fetched(None, 1, {}, is_new=True)) is False
+
+
+def test_what_no_file_has_the_digest_of_is_not_called_a_version_that_does_not_exist() -> None:
+    pinned = Wanted(format="python", name="demo", version="1.0", digests=frozenset({("sha256", "a" * 64)}))
+    assert "no file of it has one of the digests" in _why_not(pinned)
+    assert _why_not(Wanted(format="python", name="demo", version="1.0")) == "version or file '1.0' does not exist"

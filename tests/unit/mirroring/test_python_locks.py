@@ -86,3 +86,18 @@ def test_pipfile() -> None:
 def test_other_texts_are_refused(read: Callable[[str], Lock], text: str) -> None:
     with pytest.raises(Invalid):
         read(text)
+
+
+def test_what_is_editable_and_comes_from_elsewhere_is_named() -> None:
+    lines = ["-e git+https://h.example/g@v1#egg=g", "--editable git+ssh://h.example/g.git", "-e git@h.example:g.git"]
+    lock = python.read_requirements("\n".join([*lines, "-e ./here", "-e file:///srv/here"]))
+    assert lock.left_out == [(each, python.NO_INDEX) for each in lines]
+
+    entries = {
+        "g": {"editable": True, "git": "https://h.example/g", "ref": "a"},
+        "f": {"file": "https://h.example/f.whl"},
+        "here": {"editable": True, "path": "."},
+        "also": {"file": "file:///srv/also.whl"},
+    }
+    lock = python.read_pipfile(json.dumps({"_meta": {}, "default": entries}))
+    assert lock.left_out == [("g", python.NO_INDEX), ("f", python.NO_INDEX)]

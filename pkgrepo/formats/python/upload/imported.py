@@ -2,14 +2,24 @@
 The release of a distribution that another index had.
 
 It is published as it was served there, also if an upload would be refused today: an egg, an old kind of archive, a
-wheel whose METADATA disagrees with its name. What can be read of it is indexed as that of an upload is.
+wheel whose METADATA disagrees with its name. What can be read of it is indexed as that of an upload is. An archive that
+no program can unpack is refused: nobody has installed it, and its name would be taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import bz2
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from attrs import frozen
 
@@ -26,6 +36,16 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 
 FILE_TYPE: Final = "application/octet-stream"
+MOST_UNPACKED: Final = 4 * 1024**3  # bytes of an archive that are read to see whether it is whole
+_ZIPS: Final = (".whl", ".egg", ".zip")
+_TARS: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz")
+_PACKED: Final[Mapping[bytes, Callable[[IO[bytes]], Any]]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+PIECE: Final = 256 * 1024
+_DAMAGED: Final = (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
 ODD: Final = "odd"  # the attribute with the reason why an upload would have been refused
 
 
@@ -84,7 +104,8 @@ async def imported_release(
 
 
 def _read(content: int | bytes, name: FileName) -> _Read:
-    """Read a distribution, strictly first. Blocks: call it in a thread."""
+    """Read a distribution, strictly first. Blocks: call it in a thread. :raises Invalid: it cannot be unpacked"""
+    _check_readable(content, name.filename)
     try:
         if name.kind == "bdist_egg":
             raise Invalid("eggs are not uploaded any more")
@@ -102,6 +123,42 @@ def _read(content: int | bytes, name: FileName) -> _Read:
     except Invalid:
         return _Read(metadata, {}, odd)  # what it says is of another release
     return _Read(metadata, meta_json(fields), odd)
+
+
+def _check_readable(content: int | bytes, filename: str) -> None:
+    """
+    Check that an archive can be unpacked, as the tools of its time did, which took what is refused today.
+
+    :raises Invalid: it is none, or damaged
+    """
+    with io.BytesIO(content) if isinstance(content, bytes) else os.fdopen(os.dup(content), "rb") as file:
+        file.seek(0)
+        try:
+            if filename.lower().endswith(_ZIPS):
+                zipfile.ZipFile(file).close()
+            elif filename.lower().endswith(_TARS):
+                _walk_tar(file)
+        except _DAMAGED as error:
+            raise Invalid(f"{filename} cannot be unpacked: {str(error) or 'it ends too early'}") from None
+
+
+def _walk_tar(file: IO[bytes]) -> None:
+    """Read a tar file to its end, of a very large one the beginning. :raises ReadError: it has no members"""
+    head, left, members = file.read(6), MOST_UNPACKED, 0
+    file.seek(0)
+    opened = next((opener for magic, opener in _PACKED.items() if head.startswith(magic)), None)
+    with file if opened is None else opened(file) as stream:
+        with tarfile.open(fileobj=stream, mode="r|") as archive:
+            for member in archive:
+                members += 1
+                left -= member.size
+                if left < 0:
+                    return
+        if not members:
+            raise tarfile.ReadError("it has no files")
+        with suppress(OSError):  # such as bytes behind the end; but not an end that comes too early
+            while left > 0 and (piece := stream.read(PIECE)):
+                left -= len(piece)
 
 
 def _find_metadata(content: int | bytes, name: FileName) -> tuple[bytes, str]:

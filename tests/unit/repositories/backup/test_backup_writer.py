@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
 
-from pkgrepo.errors import Conflict, Invalid, NotFound, StorageFull
+from pkgrepo.errors import Conflict, Invalid, NotFound, StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.backup.manifests import LOST, decode, read_list
 from pkgrepo.repositories.backup.place import Destination, open_place
@@ -21,7 +22,7 @@ from pkgrepo.repositories.backup.reading import (
     read_key,
     read_manifest,
 )
-from pkgrepo.repositories.backup.writing import BackupOptions, BackupWriter
+from pkgrepo.repositories.backup.writing import BackupOptions, BackupReport, BackupWriter
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.upkeep.gc import GarbageCollector, GcOptions
 from pkgrepo.repositories.upkeep.jobs import NoProgress
@@ -337,3 +338,22 @@ async def test_a_place_without_room_is_a_clear_error(world, backups):
     with pytest.raises(StorageFull, match=r"backup in .* has no room left"):
         await backups.make(keep=1)
     assert (await backups.check()).blobs == first.blobs
+
+
+@pytest.mark.parametrize("suspect", [(True, True), (True, False), (False, True)])
+async def test_a_blob_is_lost_only_where_every_storage_has_lost_it(suspect):
+    """One storage that cannot be read now may have it: a backup without it is not whole."""
+    writer = object.__new__(BackupWriter)
+    answers = iter(suspect)
+
+    async def look(*_):
+        return next(answers)
+
+    async def fails(*_):
+        raise StorageFailed("main")
+
+    writer._catalog, writer._copy_from = SimpleNamespace(look=look), fails
+    report, copied = BackupReport(), []
+    wanted = SimpleNamespace(locator="", sha256="a" * 64, sources=[(1, "x"), (2, "y")])
+    await writer._copy_blob(None, wanted, None, report, copied)
+    assert (report.lost, len(report.problems)) == ((1, 0) if all(suspect) else (0, 1))

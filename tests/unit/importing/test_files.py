@@ -1,0 +1,108 @@
+"""What becomes of the other files when one of them cannot be taken in."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pkgrepo.errors import DigestMismatch, NotFound
+from pkgrepo.importing.engine import Report, Taken
+from pkgrepo.importing.files import FileTaker
+from pkgrepo.importing.items import Bundle, Item, Taking
+from pkgrepo.importing.sources.places import Folder
+from pkgrepo.importing.sources.python import PythonFolder
+from pkgrepo.importing.sources.ruby import GemFolder
+from pkgrepo.repositories.upkeep.jobs import NoProgress
+
+BAD = DigestMismatch("sha1", "a", "b")
+
+
+def item(version: str, name: str) -> Item:
+    place: Any = None
+    return Item(name=name, path=name, place=place, version=version)
+
+
+async def take(monkeypatch: pytest.MonkeyPatch, failing: dict[str, Exception], taking: Any) -> tuple[list[str], Taken]:
+    """The files that are published of two versions, and what became of the others."""
+    published: list[str] = []
+
+    @asynccontextmanager
+    async def stage(*_: Any, **__: Any) -> Any:
+        yield None
+
+    async def keep_together(_repository: Any, releases: Any, *_: Any) -> Any:
+        published.extend(name for each in releases for name in each.names)
+        return [SimpleNamespace(changed=True) for _ in releases]
+
+    async def fetch(_self: Any, _bundle: Bundle, item: Item, _staged: Any) -> Any:
+        if item.name in failing:
+            raise failing[item.name]
+        files = [SimpleNamespace(blob=SimpleNamespace(size=1))]
+        return SimpleNamespace(names=[item.name], files=files, package_key="demo", version_key=item.version)
+
+    async def scan(query: Any, _id: int, given: Any) -> Any:
+        return given if isinstance(given, Bundle) else ({}, set())
+
+    monkeypatch.setattr(FileTaker, "_fetch", fetch)
+    tools: Any = SimpleNamespace(
+        catalog=SimpleNamespace(scan=scan), publisher=SimpleNamespace(stage=stage, keep_together=keep_together)
+    )
+    repository = SimpleNamespace(id=1, policy={})
+    order: Any = SimpleNamespace(repository=repository, actor=SimpleNamespace(user_id=None), dry_run=False)
+    items = [item("1", each) for each in ("1.pom", "1.jar", "1.jar.asc")] + [item("2", "2.pom")]
+    taken = Taken("demo", Report(), NoProgress())
+    index: Any = None
+    bundle = Bundle(name="demo", key="demo", fingerprint="", items=items)
+    await FileTaker(tools=tools, order=order, taking=taking, indexer=index)(bundle, taken)
+    return published, taken
+
+
+def join(releases: Any) -> Any:
+    return SimpleNamespace(names=[name for each in releases for name in each.names], files=releases[0].files)
+
+
+async def nothing(*_: Any) -> Any:
+    """Takes nothing: it is not called."""
+
+
+JOINED = Taking(take=nothing, join=join, needed=lambda item: not item.name.endswith(".asc"))
+
+
+async def test_a_version_that_is_joined_is_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    published, taken = await take(monkeypatch, {"1.jar": BAD}, JOINED)
+    assert published == ["2.pom"]
+    assert [each.item for each in taken.left_out] == ["1.jar", "1.pom", "1.jar.asc"]
+    assert taken.left_out[1].reason == "its version is left out: 1.jar is"
+    assert taken.passing
+
+
+async def test_a_signature_that_is_missing_leaves_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    published, taken = await take(monkeypatch, {"1.jar.asc": NotFound("file", "1.jar.asc")}, JOINED)
+    assert published == ["1.pom", "1.jar", "2.pom"]
+    assert [each.item for each in taken.left_out] == ["1.jar.asc"]
+
+
+async def test_files_that_are_releases_are_taken_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    published, _ = await take(monkeypatch, {"1.jar": BAD}, Taking(take=nothing))
+    assert published == ["1.pom", "1.jar.asc", "2.pom"]
+
+
+@pytest.mark.parametrize("kind", [PythonFolder, GemFolder])
+async def test_symbolic_links_are_named(tmp_path: Path, kind: Any) -> None:
+    (tmp_path / "demo-1.0-py3-none-any.whl").symlink_to(tmp_path / "elsewhere")
+
+    class Now:
+        async def disk(self, work: Any, *given: Any) -> Any:
+            return work(*given)
+
+        cpu = disk
+
+    pools: Any = Now()
+    source = kind(Folder(str(tmp_path), pools))
+    assert [each async for each in source.names()] == [""]
+    (left,) = (await source.bundle("")).left_out
+    assert left == ("demo-1.0-py3-none-any.whl", "it is a symbolic link, which is not followed")
