@@ -16,7 +16,7 @@ rules that hold already, are left out: the question is what the given rules do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 
 from attrs import Factory, define, evolve, frozen
@@ -29,9 +29,10 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
+from pkgrepo.repositories.policy.effective import CompanionRules, is_companion
 from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, order_of
 from pkgrepo.repositories.policy.image_judge import ImageJudge
-from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.repositories.policy.judge import Judge, Origins
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -94,7 +95,7 @@ class Judgement:
     """
 
     verdict: Verdict = SERVED
-    met: frozenset[str] = frozenset()
+    met: Set[str] = frozenset()
     by_missing: frozenset[str] = frozenset()
     passed: frozenset[str] = frozenset()
 
@@ -126,9 +127,11 @@ class Trials:
         key = id(facts), at_ms if self._each else sum(each <= at_ms for each in changes)
         if key not in self._kept:
             found = [(each.placed.rule.name, each.matches(facts, at_ms)) for each in self._rules.rules]
+            verdict = self._decide(facts, at_ms)
+            of_origin = set() if verdict.by is None else {verdict.by.rule.name}  # by what it is made of
             judgement = Judgement(
-                self._decide(facts, at_ms),
-                frozenset(name for name, match in found if match.met),
+                verdict,
+                of_origin.union(name for name, match in found if match.met),
                 frozenset(name for name, match in found if match.met and match.missing),
                 frozenset(name for name, match in found if match.missing and not match.met),
             )
@@ -236,14 +239,12 @@ class Rehearsal(MaintenanceWork):
             format_ = self._formats[repository.format]
             if repository.type is RepositoryType.VIRTUAL:
                 continue
-            state = None
-            if format_.ecosystem is not None:
-                state = await self._advisories.knowledge(format_.ecosystem.name)
-            rules = RuleSet(self._placed, order_of(format_))
+            state = await self._knowledge(format_)
+            rules, origins = await self._rules_for(repository, now_ms)
             progress.begin(repository.path, repository.package_count)
             after: str | None = ""
             while after is not None:
-                trial = Trial(found, repository, format_, rules, from_day, now_ms, state)
+                trial = Trial(found, repository, format_, rules, origins, from_day, now_ms, state)
                 after = await self._catalog.scan(trial.read_packages, after)
                 progress.step(BATCH)
             progress.end()
@@ -252,6 +253,24 @@ class Rehearsal(MaintenanceWork):
         refused = sorted(found.refused.values(), key=lambda each: (-each.requests, each.repository, each.package))
         rows = await self._catalog.scan(_refused_rows, refused[:MOST_ROWS])
         return _result(found, rows, len(refused), self._rules, self._days)
+
+    async def _rules_for(self, repository: Repository, now_ms: int) -> tuple[RuleSet, Origins | None]:
+        """The rules for a repository; of what a companion is made of, its parent is asked, as in serving."""
+        format_ = self._formats[repository.format]
+        rules = RuleSet(self._placed, order_of(format_))
+        if format_.companion is None or not is_companion(repository):
+            return rules, None
+        parent = repository.authority
+        beyond = self._formats[parent.format]
+        of_parent = RuleSet(self._placed, order_of(beyond))
+        policy = CompanionRules(rules, of_parent, rules, format_.companion.origins)
+        state = await self._knowledge(beyond)
+        known = (False, False) if state is None else (state.loaded, state.complete)
+        return policy, Origins(format_.companion, policy, parent, beyond, now_ms, *known)
+
+    async def _knowledge(self, format_: StoredFormat) -> Knowledge | None:
+        """The state of the advisories of a format; None if there are none of it."""
+        return None if format_.ecosystem is None else await self._advisories.knowledge(format_.ecosystem.name)
 
     async def _try_removed(self, found: Found, from_day: int) -> None:
         rules = {name: RuleSet(self._placed, order_of(each)) for name, each in self._formats.items()}
@@ -277,6 +296,7 @@ class Trial:
     repository: Repository
     format: StoredFormat
     rules: RuleSet
+    origins: Origins | None
     from_day: int
     now_ms: int
     advisories: Knowledge | None
@@ -300,7 +320,9 @@ class Trial:
         if state is not None and state.loaded and "advisories" in rules.needs:
             known = advisories_on(r, self.format, key)
         complete = state is not None and state.complete
-        judge = Judge(self.format, rules, self.repository, self.now_ms, known=known, complete=complete)
+        judge = Judge(
+            self.format, rules, self.repository, self.now_ms, known=known, complete=complete, origins=self.origins
+        )
         trials, gil = Trials(rules, judge.decide), GilReleaser()
         by_digest: dict[str, tuple[Facts, str]] = {}
         by_version: dict[str, Facts] = {}

@@ -30,8 +30,9 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Action, Repository
+from pkgrepo.proxy.rule_reach import Reach, RuleReach
 from pkgrepo.repositories.policy.conditions import SERVER
-from pkgrepo.repositories.policy.effective import own_rules, server_rules, takes_repository
+from pkgrepo.repositories.policy.effective import own_rules, placed_block, server_rules, takes_repository
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import (
     Order,
@@ -126,7 +127,7 @@ class BlockRecord(Record):
     until: datetime | None
     by: str
     created_at: datetime
-    count: int = 0
+    count: int
 
     @classmethod
     def of(cls, block: Block, count: int = 0) -> Self:
@@ -143,6 +144,19 @@ class BlockRecord(Record):
             created_at=block.created_at,
             count=count,
         )
+
+
+class AddedBlock(BlockRecord):
+    """
+    A block that holds now, and what it is about.
+
+    stored is the number of versions, or manifests of images, that are stored here and that it refuses; known that of
+    versions in the kept documents of upstreams, null if there are none. warning is a sentence if both are none.
+    """
+
+    stored: int
+    known: int | None
+    warning: str
 
 
 @table.get("/policy/rules", SYSTEM_MANAGERS, "Show the rules for all repositories")
@@ -211,11 +225,12 @@ async def list_blocks(call: Call) -> list[BlockRecord]:
 
 
 @table.post("/policy/blocks", ACCOUNT_HOLDERS, "Block a package or versions of it", status=201, audit="policy.block")
-async def add_block(call: Call, body: NewBlock) -> Created[BlockRecord]:
+async def add_block(call: Call, body: NewBlock) -> Created[AddedBlock]:
     """
     It holds at once, on all workers and nodes: in documents, and for files and manifests by their exact address or
     digest, through virtual repositories, and of what is in a cache, too. The latest version, or tag, is the highest of
-    those that are left.
+    those that are left. Versions are written as in rules; what cannot be read in the format is refused (422). The
+    answer tells how many versions it is about now, and warns if these are none.
 
     A block of a single repository needs the action admin there, one with a pattern a system manager.
     """
@@ -242,7 +257,20 @@ async def add_block(call: Call, body: NewBlock) -> Created[BlockRecord]:
         actor=call.actor.name,
         now_ms=call.now_ms,
     )
-    return Created(BlockRecord.of(made), f"/api/policy/blocks/{made.uid}")
+    reach = RuleReach(call.catalog, call.services.formats, call.shared.proxy.resolver, call.now_ms)
+    found = await reach.count(placed_block(made, SERVER).rule, repositories)
+    record = AddedBlock(
+        **msgspec.structs.asdict(BlockRecord.of(made)), stored=found.stored, known=found.known, warning=_warning(found)
+    )
+    return Created(record, f"/api/policy/blocks/{made.uid}")
+
+
+def _warning(found: Reach) -> str:
+    if found.stored or found.known:
+        return ""
+    some = "" if found.whole else " in the part of these repositories that was looked at"
+    listed = "" if found.known is None else ", and no kept document of an upstream lists one"
+    return f"nothing that is stored{some} is meant by this block{listed}: check how its name and versions are written"
 
 
 @table.delete("/policy/blocks/<block>", ACCOUNT_HOLDERS, "Remove a block", audit="policy.unblock")

@@ -257,6 +257,18 @@ class Resolver:
         """The result of ``work``, which is called on a thread with the parts of a package; see L{Documents.read}."""
         return await self._documents.read(member.repository, member.request, member.held, work)
 
+    async def read_kept(self, repository: Repository, key: str, work: Callable[[PartsFile], T]) -> T | None:
+        """
+        The result of ``work`` over the kept parts of a package of a proxy; None if none is kept. No upstream is asked.
+
+        :raises NotFound: no document can be about it; :raises BlobMissing, PartsDamaged: they are lost
+        """
+        request = self._formats[repository.format].document_request(key)
+        held = await self._documents.find(repository, request.key)
+        if held is None or not held.document.found:
+            return None
+        return await self._documents.kept.read(repository, held, work)
+
     def _hosted_state(self, repository: Repository, key: str, serial: int, modified_s: int | None) -> PackageState:
         package = self._package_key(repository, key)
         return PackageState(

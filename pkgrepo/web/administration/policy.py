@@ -70,9 +70,11 @@ async def add_block(visit: Visit, form: Form) -> Response:
     fields: dict[str, Any] = {name: form.text(name).strip() for name in names}
     fields["digests"] = form.text("digests").split()
     try:
-        await visit.api("POST", "/policy/blocks", fields=fields)
+        made = await visit.api("POST", "/policy/blocks", fields=fields)
     except REFUSED as error:
         return await _page(visit, error=str(error), block=fields)
+    if made.warning:
+        return await _page(visit, warning=made.warning)
     return visit.redirect("/admin/policy")
 
 
@@ -224,6 +226,7 @@ async def _page(
     text: str | None = None,
     sent: Form | None = None,
     error: str = "",
+    warning: str = "",
     block: dict[str, Any] | None = None,
     tried: Any = None,
 ) -> Response:
@@ -245,6 +248,7 @@ async def _page(
         block=block or {},
         tried=tried,
         error=error,
+        warning=warning,
     )
 
 

@@ -22,12 +22,14 @@ RULES = (
     Column("ACTION", "action"),
     Column("REQUESTS", "requests", right=True),
     Column("STORED VERSIONS", "versions", right=True),
+    Column("BY MISSING DATA", lambda each: each["missing_requests"] + each["missing_versions"], right=True),
+    Column("NOT KNOWN, PASSED", lambda each: each["passed_requests"] + each["passed_versions"], right=True),
 )
 REFUSED = (
     Column("RULE", "rule"),
     Column("REPOSITORY", "repository"),
     Column("PACKAGE", "package"),
-    Column("VERSION", "version"),
+    Column("VERSION", lambda each: f"{each['version']} ({each['file']})" if each["file"] else each["version"]),
     Column("REQUESTS", "requests", right=True),
     Column("USERS", _users),
 )

@@ -63,7 +63,14 @@ async def block(
     }
     made = await session.client.change("POST", "policy", "blocks", body=body)
     what = " ".join(filter(None, (made["package"], made["versions"], *made["digests"])))
-    session.printer.done(f"{what} is blocked in {made['repository']}; the id of the block is {made['id']}", made)
+    about = f"{made['stored']} stored versions"
+    if made["known"] is not None:
+        about += f" and {made['known']} that upstreams list"
+    session.printer.done(
+        f"{what} is blocked in {made['repository']}, which is about {about}; the id of the block is {made['id']}", made
+    )
+    if made["warning"]:
+        session.printer.note(made["warning"])
 
 
 @click.command("unblock")

@@ -6,7 +6,7 @@ The path of a deleted file has a tombstone: nothing is published there again unl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Final
@@ -65,6 +65,23 @@ UPSERT = """
     SET package_key = excluded.package_key, sha256 = excluded.sha256, deleted_at = excluded.deleted_at,
         actor = excluded.actor
 """
+
+
+def packages_with(r: Reader, repository_id: int, digests: Iterable[str]) -> list[str]:
+    """The keys of the packages of a repository with a file or manifest that has one of these sha256 (hex)."""
+    found: dict[str, None] = {}
+    for each in digests:
+        sha256 = bytes.fromhex(each)
+        found |= dict.fromkeys(
+            column(
+                r,
+                "SELECT p.key FROM file f JOIN package p ON p.id = f.package_id WHERE f.sha256 = ? "
+                "AND f.repository_id = ? UNION SELECT p.key FROM manifest m JOIN package p ON p.id = m.package_id "
+                "WHERE m.sha256 = ? AND p.repository_id = ?",
+                (sha256, repository_id, sha256, repository_id),
+            )
+        )
+    return list(found)
 
 
 def find_file(r: Reader, repository_id: int, path: str) -> File | None:

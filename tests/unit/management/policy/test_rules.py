@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.support.gems import make_gem
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.osv_records import REQUESTS, write_folder
+from tests.support.upstreams.python import PythonUpstream
 
 BAD = "requests-2.28.1-"
 
@@ -326,3 +328,80 @@ async def test_an_exemption_of_versions_that_cannot_be_read_is_refused(stack: St
     rule = {"name": "no", "exempt": ["demo", exempt]}
     refused = await stack.api("PUT", "/repository/main%2Fpy/config/policy", {"rules": [rule]})
     assert (refused.status, b"/rules/0/exempt/1" in refused.body) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("versions", "stored"),
+    [("1.5", 2), ("==1.5", 2), ("<=1.5", 3), ("~=1.5", 3), ("1.5.*", 3), ("==1.5.*", 3), ("1.5.2", 1), ("9.*", 0)],
+)
+async def test_a_block_tells_what_it_is_about_and_refuses_that(stack: Stack, versions: str, stored: int) -> None:
+    await stack.add_repository("py")
+    await stack.add_repository("all", config={"type": "Virtual", "members": ["main/py"]})
+    files = {each: await stack.publish("main/py", "demo", each) for each in ("1.4", "1.5", "1.5+local", "1.5.2")}
+    made = await stack.ok("POST", "/policy/blocks", {"repository": "main/all", "package": "Demo", "versions": versions})
+    assert (made["stored"], made["known"], bool(made["warning"])) == (stored, None, not stored)
+    page = await shown(stack, "all/simple/demo/")
+    assert sum(f">{each}<" not in page for each in files.values()) == stored
+
+
+@pytest.mark.parametrize(
+    ("block", "stored"),
+    [
+        ({"package": "de*", "versions": "1.4"}, 1),
+        ({"package": "nothing"}, 0),
+        ({"package": "demo", "repository": "main/*"}, 2),
+    ],
+    ids=str,
+)
+async def test_a_block_counts_by_patterns_of_names_and_repositories(stack: Stack, block: Any, stored: int) -> None:
+    await stack.add_repository("py")
+    await stack.add_repository("other", format="npm")
+    for version in ("1.4", "1.5"):
+        await stack.publish("main/py", "demo", version)
+    made = await stack.ok("POST", "/policy/blocks", {"repository": "main/py", **block})
+    assert (made["stored"], bool(made["warning"])) == (stored, not stored)
+
+
+async def test_a_block_by_digest_counts_what_has_it(stack: Stack) -> None:
+    await stack.add_repository("py")
+    filename = await stack.publish("main/py", "demo", "1.4")
+    data = (await stack.call("GET", f"/repositories/main/py/demo/1.4/{filename}")).body
+    digests = [f"sha256:{hashlib.sha256(data).hexdigest()}"]
+    made = await stack.ok("POST", "/policy/blocks", {"repository": "main/py", "digests": digests})
+    assert made["stored"] == 1
+    made = await stack.ok("POST", "/policy/blocks", {"repository": "main/py", "digests": [f"sha256:{'0' * 64}"]})
+    assert (made["stored"], made["warning"] != "") == (0, True)
+
+
+@pytest.mark.parametrize(("missing", "status"), [("allow", 200), ("block", 403)])
+async def test_an_undated_file_of_an_upstream_is_missing_its_date_before_and_after_it_is_kept(
+    make_stack: Any, missing: str, status: int
+) -> None:
+    stack = await make_stack(proxy__allow_private=["127.0.0.1"])
+    with PythonUpstream() as up:
+        filename, _ = up.add("demo", "1.0", **{"upload-time": None})
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": up.simple, "name": "up"}]}}
+        await stack.add_repository("mirror", config=config)
+        await set_rule(stack, "mirror", match={"age_days": 7}, missing="allow")
+        path = f"mirror/packages/demo/1.0/{filename}"
+        for kept in (False, True):
+            await set_rule(stack, "mirror", match={"age_days": 7}, missing=missing)
+            assert (f">{filename}<" in await shown(stack, "mirror/simple/demo/")) is (status == 200), kept
+            assert (await stack.call("GET", f"/repositories/main/{path}")).status == status, kept
+            await set_rule(stack, "mirror", match={"age_days": 7}, missing="allow")
+            assert (await stack.call("GET", f"/repositories/main/{path}")).status == 200
+
+
+async def test_a_block_counts_what_kept_documents_of_upstreams_list(make_stack: Any) -> None:
+    stack = await make_stack(proxy__allow_private=["127.0.0.1"])
+    with PythonUpstream() as up:
+        for version in ("1.4", "1.5", "1.5+local"):
+            up.add("demo", version)
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": up.simple, "name": "up"}]}}
+        await stack.add_repository("mirror", config=config)
+        block = {"repository": "main/mirror", "package": "demo", "versions": "1.5"}
+        made = await stack.ok("POST", "/policy/blocks", block)
+        assert (made["stored"], made["known"], made["warning"] != "") == (0, None, True)
+        await shown(stack, "mirror/simple/demo/")
+        made = await stack.ok("POST", "/policy/blocks", block)
+        assert (made["stored"], made["known"], made["warning"]) == (0, 2, "")

@@ -96,6 +96,46 @@ def test_missing_data_decide_as_the_rule_says(
     assert (verdict.served, verdict.missing) == (served, why)
 
 
+@pytest.mark.parametrize(("missing", "served"), [(None, False), ("block", False), ("allow", True)])
+def test_when_something_was_first_seen_is_no_date_for_a_rule_that_lets_undated_files_pass(
+    missing: str | None, served: bool
+) -> None:
+    rule = {"match": {"age_days": 7}, "missing": missing}
+    assert decide(rule, left(published_ms=NOW, first_seen=True)).served is served
+    assert not decide(rule, left(published_ms=NOW)).served
+
+
+@pytest.mark.parametrize(
+    ("missing", "facts", "passed"),
+    [
+        ("allow", left(), "the licence and whether it runs a program when it is installed"),
+        ("allow", left(licences=("GPL-3",)), "whether it runs a program when it is installed"),
+        ("allow", left(licences=("MIT",)), ""),  # another condition is not met
+        ("block", left(unread=frozenset({"licences"}), install_scripts=True), "the licence"),  # which the file tells
+        ("block", left(unread=frozenset({"licences"}), install_scripts=False), ""),
+    ],
+)
+def test_a_rule_that_lets_pass_what_is_not_known_says_so(missing: str, facts: Facts, passed: str) -> None:
+    rule = {"match": {"licences": ["GPL*"], "install_scripts": True}, "missing": missing}
+    verdict = decide(rule, facts)
+    assert verdict.served
+    assert [(placed.rule.name, why) for placed, why in verdict.passed] == ([("r", passed)] if passed else [])
+
+
+def test_advisories_that_are_not_complete_may_lack_the_one_that_a_rule_asks_for() -> None:
+    rule = {"match": {"advisories": "critical"}, "missing": "block"}
+    assert decide(rule, left(advisories=[SEVERE])).served
+    assert not decide(rule, left(advisories=[SEVERE], complete=False)).served
+
+
+@pytest.mark.parametrize(
+    ("order", "match"),
+    [(ORDER, {"labels": {"a": "b"}}), (IMAGES, {"licences": ["*"]}), (IMAGES, {"advisories": "any"})],
+)
+def test_a_condition_about_what_the_format_does_not_have_is_never_met(order: Order, match: dict[str, Any]) -> None:
+    assert decide({"match": match, "missing": "block"}, left(), order).served
+
+
 @pytest.mark.parametrize(
     ("exempt", "served"), [("left", True), ("l*", True), ("left@1.3.*", True), ("left@2.*", False), ("@a/left", False)]
 )

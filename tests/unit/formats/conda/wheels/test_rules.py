@@ -187,3 +187,21 @@ async def test_a_view_of_the_channel_is_as_then_after_a_yank_and_its_end(server:
             yanked = f"/repositories/main/py@{now_exactly()}/conda"
     listed = await server.call("GET", f"{yanked}/noarch/repodata.json", who=None)
     assert b"pytorch" not in listed.body
+
+
+async def test_a_rehearsal_tries_rules_on_what_a_copy_is_made_of(server: Stack) -> None:
+    await wheel(server, "EVIL_tool")
+    await wheel(server, "other")
+    for rule in (
+        {"packages": ["evil.tool"]},
+        {"packages": ["EVIL_tool"], "versions": "~=1.0"},
+        {"packages": ["evil-tool"], "install_scripts": False},
+    ):
+        rules = [{"name": "r", "match": rule}]
+        found = await server.ok("POST", "/policy/rehearse?wait=true", {"rules": rules})
+        would = {(each["repository"], each["package"].lower().replace("_", "-")) for each in found["stored"]}
+        assert would == {("main/py", "evil-tool"), ("main/py/conda", "evil-tool")}, rule
+        await server.ok("PUT", "/policy/rules", {"rules": rules})
+        assert (await file(server, "evil-tool-1.0")).status == 403, rule
+        assert (await file(server, "other-1.0")).status == 200
+        await server.ok("PUT", "/policy/rules", {"rules": []})
