@@ -18,6 +18,7 @@ outside of it is changed. Uploads that had not ended are gone.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -31,7 +32,7 @@ from pkgrepo.composition.core import KEY_FILE, Core
 from pkgrepo.composition.databases import check_empty, fill_database
 from pkgrepo.concurrency.together import together
 from pkgrepo.config import Config, read_config
-from pkgrepo.errors import Conflict, PkgrepoError, StorageFailed, StorageFull
+from pkgrepo.errors import Conflict, Invalid, PkgrepoError, StorageFailed, StorageFull
 from pkgrepo.interfaces import IBlobStore, Reader, Transaction
 from pkgrepo.model import BlobInfo, Storage
 from pkgrepo.repositories.backup.manifests import LOST, Entry, Manifest, id_of, read_list
@@ -54,6 +55,7 @@ WORK: Final = "restoring"  # folder in the data folder, until the backup is rest
 LIST: Final = "list"
 PAGE: Final = 200
 PARALLEL: Final = 8  # blobs that are copied at once
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)  # of a storage, as the API takes it
 MOST_NAMED: Final = 20
 
 
@@ -171,9 +173,18 @@ async def restore_blobs(
 
 
 async def relocate(core: Core, *, readable: bool) -> Sequence[Storage]:
-    """Give each storage a folder of its own in the data folder, which is made. Returns them."""
+    """
+    Give each storage a folder of its own in the data folder, which is made. Returns them.
+
+    :raises Invalid: the name of a storage or a repository would lead out of it
+    """
+    for name in await core.catalog.scan(_repository_names):
+        if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+            raise Invalid(f"the backup has a repository {name!r}, which is no name of one")
     found: list[Storage] = await core.catalog.scan(storages.list_storages)
     for each in found:
+        if not _NAME.fullmatch(each.name):  # the backup was made or changed by somebody else
+            raise Invalid(f"the backup has a storage {each.name!r}, which is no name of one")
         folder = core.folders.locate_new(each.name)
         await core.pools.disk(core.folders.make, each.name, folder, each.uid)
         path = core.folders.spell(folder)
@@ -181,6 +192,10 @@ async def relocate(core: Core, *, readable: bool) -> Sequence[Storage]:
     await core.catalog.write(end_all_jobs, core.clock.now_ms())
     await core.registry.refresh()
     return core.registry.storages()
+
+
+def _repository_names(r: Reader) -> list[str]:
+    return column(r, "SELECT DISTINCT name FROM repository ORDER BY name")
 
 
 async def _fill(

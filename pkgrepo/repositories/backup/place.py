@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, ParamSpec, Protocol, TypeVar
 from urllib.parse import urlsplit
+from uuid import NAMESPACE_OID, uuid5
 
 from attrs import evolve, frozen
 
@@ -91,6 +92,10 @@ class Place(Protocol):
     def store(self) -> IBlobStore:
         """The store of its blobs."""
 
+    @property
+    def store_id(self) -> str:
+        """The id that the store has, which is that of one server; see L{content_id}."""
+
     async def names(self, folder: str) -> Sequence[str]:
         """The names of the files in a folder, sorted, with the folder."""
 
@@ -108,6 +113,11 @@ class Place(Protocol):
 
     async def close(self) -> None:
         """Need it no more."""
+
+
+def content_id(server: str) -> str:
+    """The id of the store in a place with the backups of a server, by the id of that."""
+    return str(uuid5(NAMESPACE_OID, f"{server} backup"))
 
 
 async def open_place(
@@ -162,6 +172,11 @@ class FolderPlace:
         except BaseException:
             self._lease.release()
             raise
+
+    @property
+    def store_id(self) -> str:
+        """See L{Place}."""
+        return self.store.uid or ""
 
     async def names(self, folder: str) -> Sequence[str]:
         """See L{Place}."""
@@ -238,6 +253,11 @@ class ObjectsPlace:
         self.address = address
         self.store = store
         self._objects = objects
+
+    @property
+    def store_id(self) -> str:
+        """See L{Place}."""
+        return self.store.uid or ""
 
     async def names(self, folder: str) -> Sequence[str]:
         """See L{Place}."""

@@ -21,7 +21,7 @@ from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.small_files import private_opener
 
 from .manifests import LOST, Entry, Manifest, Part, decode, id_of, is_manifest, key_name, read_list
-from .place import Place
+from .place import Place, content_id
 
 PARALLEL: Final = 4  # blobs that are read at once
 PAGE: Final = 200
@@ -54,7 +54,10 @@ async def read_manifest(place: Place, backup_id: str = "") -> tuple[str, Manifes
     if not names:
         raise NotFound("backup", backup_id or f"in {place.address}")
     name = names[-1]
-    return name, decode(name, await place.read(name))
+    manifest = decode(name, await place.read(name))
+    if place.store_id != content_id(manifest.server):
+        raise Invalid(f"the file content/format in {place.address} is damaged, or of the backups of another server")
+    return name, manifest
 
 
 async def read_key(place: Place, name: str, manifest: Manifest) -> bytes | None:

@@ -26,7 +26,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-from uuid import NAMESPACE_OID, uuid5
 
 from attrs import Factory, define, frozen
 from twisted.logger import Logger
@@ -50,7 +49,7 @@ from pkgrepo.storage.secret_box import SecretBox
 
 from .ledger import Ledger, Wanted
 from .manifests import FORM, LOST, Manifest, Part, decode, encode, id_of, key_name, read_list, sha256_of
-from .place import Destination, Place, open_place
+from .place import Destination, Place, content_id, open_place
 from .reading import BackupProblem, get_part, list_backups
 
 PAGE: Final = 200
@@ -135,7 +134,7 @@ class BackupWriter(MaintenanceWork):
         :raises PkgrepoError: the place or the catalog cannot be used
         """
         server = await self._catalog.write(settings.ensure_server_uid)
-        uid = str(uuid5(NAMESPACE_OID, f"{server} backup"))
+        uid = content_id(server)
         disk = self._pools.disk
         goes_on = [True]
         try:

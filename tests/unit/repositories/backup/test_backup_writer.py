@@ -357,3 +357,13 @@ async def test_a_blob_is_lost_only_where_every_storage_has_lost_it(suspect):
     wanted = SimpleNamespace(locator="", sha256="a" * 64, sources=[(1, "x"), (2, "y")])
     await writer._copy_blob(None, wanted, None, report, copied)
     assert (report.lost, len(report.problems)) == ((1, 0) if all(suspect) else (0, 1))
+
+
+async def test_another_id_of_the_store_is_found(world, backups):
+    await backups.make()
+    file = backups.folder / "content" / "format"
+    text = file.read_text()
+    file.chmod(0o600)
+    file.write_text(text[:-3] + ("1" if text[-3] == "0" else "0") + text[-2:])
+    with pytest.raises(Invalid, match="content/format in"):
+        await read_manifest(await backups.place())
