@@ -88,6 +88,7 @@ class Companion:
     ``segment`` is the path segment below the address of the other repository, also the last one of the name.
     ``config`` is the configuration of the companion of a repository; None if it gets none. It is given a function that
     finds the public id of the companion of a repository by the public id of that.
+    ``copy_of`` is the key of the package of the companion that is made of one of the parent (a key).
     ``origin`` is what a file with these attributes is made of, None for one that was published. ``origins`` are the
     keys of the packages of the parent of which files in a package of the companion (a key) may be made.
     """
@@ -95,6 +96,7 @@ class Companion:
     of: tuple[str, ...]
     segment: str
     config: Callable[[Repository, Callable[[str], str | None]], Mapping[str, Any] | None]
+    copy_of: Callable[[str], str | None] = lambda _package: None
     origin: Callable[[Mapping[str, Any]], DerivedFrom | None] = lambda _attrs: None
     origins: Callable[[str], Sequence[str]] = lambda _package: ()
 

@@ -25,7 +25,7 @@ from pkgrepo.formats.conda.proxied.restoring import (
 from pkgrepo.formats.conda.versions import RANGES, accepts
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.formats.conda.wheels.reading import FirstReads
-from pkgrepo.formats.conda.wheels.requirements import projects_of
+from pkgrepo.formats.conda.wheels.requirements import conda_name, projects_of
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
@@ -72,7 +72,12 @@ def conda() -> Format:
         ranges=RANGES,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
         companion=Companion(
-            of=("python",), segment="conda", config=companion_config, origin=_wheel_of, origins=projects_of
+            of=("python",),
+            segment="conda",
+            config=companion_config,
+            copy_of=conda_name,
+            origin=_wheel_of,
+            origins=projects_of,
         ),
         resource=serve(ROUTES, caches),
         setup=snippets,

@@ -18,7 +18,7 @@ from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.api.schema import Record
-from pkgrepo.model import RepositoryType
+from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.advisories.package_urls import FORMATS, split_purl
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog import download_log
@@ -118,7 +118,8 @@ async def show_recall(call: Call) -> Recall | Response:
     """
     By the download log: of complete fetches, and of parts that begin at the first byte.
 
-    Of a virtual repository they are those of its members. Downloads of the last ten seconds at other processes of the
+    Of a virtual repository they are those of its members. Fetches of what is made of the version, such as the conda
+    package of a wheel, count, too. Downloads of the last ten seconds at other processes of the
     server may be missing. Comma-separated values are refused where an answer would have a problem.
     """
     question, call.object = await _question(call)
@@ -225,7 +226,8 @@ def _of_purl(call: Call, purl: str) -> Question:
     if kind == "docker" and "/" not in name:
         packages.append(f"library/{name}")  # how the registry for docker names the images of its own
     versions = _versions(call, [name_of_format], version)
-    return Question(format=name_of_format, packages=packages, versions=versions)
+    copies = _copies(call, call.registry.all(), packages, version)
+    return Question(format=name_of_format, packages=packages, versions=versions, copies=copies)
 
 
 def _of_repository(call: Call, place: str, package: str, version: str) -> Question:
@@ -246,7 +248,26 @@ def _of_repository(call: Call, place: str, package: str, version: str) -> Questi
         packages=packages,
         versions=versions,
         digests=digests,
+        copies=[] if digests else _copies(call, members, packages, version),
     )
+
+
+def _copies(call: Call, parents: Sequence[Repository], packages: Sequence[str], version: str) -> list[Question]:
+    """The questions for what companions of some repositories have that is made of these packages (keys)."""
+    found = []
+    ids = {each.id for each in parents}
+    for each in call.services.formats.values():
+        if each.companion is None:
+            continue
+        of_format = [repo for repo in call.registry.all() if repo.parent is not None and repo.format == each.name]
+        places = [repo for repo in of_format if repo.parent is not None and repo.parent.id in ids]
+        made = [key for package in packages if (key := each.companion.copy_of(package)) is not None]
+        if places and made:
+            paths = [repo.path for repo in places]
+            versions = _versions(call, [each.name], version)
+            ids_ = [repo.id for repo in places]
+            found.append(Question(repositories=ids_, paths=paths, packages=made, versions=versions))
+    return found
 
 
 def _keys(call: Call, formats: Sequence[str], name: str) -> list[str]:

@@ -50,7 +50,7 @@ class Question:
 
     ``repositories`` are catalog keys; fetches from removed repositories fit, too, that had one of their ``paths``.
     ``packages`` are keys: the formats spell one name differently. So are ``versions``, or tags and digests by which
-    images were asked for. ``digests`` are sha256.
+    images were asked for. ``digests`` are sha256. What fits one of the questions for ``copies`` fits, too.
     """
 
     repositories: Sequence[int] | None = None
@@ -59,6 +59,7 @@ class Question:
     packages: Sequence[str] | None = None
     versions: Sequence[str] | None = None
     digests: Sequence[bytes] | None = None
+    copies: Sequence[Question] = ()
 
     @property
     def wanted(self) -> Mapping[str, Sequence[Value]]:
@@ -76,7 +77,8 @@ class Question:
     def parameters(self) -> list[Value]:
         """Those of the condition."""
         values = [value for values in self.wanted.values() for value in values]
-        return values if self.repositories is None else [*values, *self.repositories, *self.paths]
+        places: list[Value] = [] if self.repositories is None else [*self.repositories, *self.paths]
+        return [*values, *places, *(value for each in self.copies for value in each.parameters)]
 
 
 def _condition(question: Question) -> str:
@@ -85,7 +87,8 @@ def _condition(question: Question) -> str:
     if question.repositories is not None:
         of, path = marks_of(question.repositories), marks_of(question.paths)
         conditions.append(f"(i.repository_id IN ({of}) OR i.repository IN ({path}))")
-    return " AND ".join(conditions)
+    either = [" AND ".join(conditions), *map(_condition, question.copies)]
+    return "({})".format(" OR ".join(either))
 
 
 @frozen

@@ -63,6 +63,18 @@ async def test_who_fetched_a_version(stack: Stack) -> None:
     assert (await stack.audited(action="recall.read"))[0]["object"] == f"digest={file['digest']}"
 
 
+async def test_fetches_of_a_copy_are_fetches_of_what_it_is_made_of(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await stack.publish("main/py", "torch", "1.0")
+    await stack.publish("main/py", "torch", "2.0")
+    for version in ("1.0", "1.0", "2.0"):
+        path = f"/repositories/main/py/conda/noarch/pytorch-{version}-py_0.conda"
+        assert (await stack.call("GET", path)).status == 200
+    for question in ("repository=main/py&package=torch&version=1.0", "purl=pkg:pypi/torch@1.0"):
+        found = await stack.ok("GET", f"/recall?{question}")
+        assert (found["count"], [each["package"] for each in found["fetched"]]) == (2, ["pytorch"])
+
+
 async def test_heads_ranges_and_copies_that_are_current(stack: Stack) -> None:
     await stack.add_repository("py")
     path = await fetched_file(stack)
