@@ -51,7 +51,7 @@ from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.process_lock import ProcessLock
+from pkgrepo.storage.process_lock import KeyLeases, ProcessLock
 from pkgrepo.storage.secret_box import SecretBox
 
 
@@ -138,7 +138,8 @@ class Core:
         )
         self.retention = RetentionWork(self.context, self.publisher)
         self.collector = GarbageCollector(self.context, on_change=self.on_change)
-        self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor)
+        leases = KeyLeases(self.lease_folder / "jobs")
+        self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor, leases=leases)
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting of a format is invalid"""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
 import struct
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,7 @@ from pathlib import Path
 from pkgrepo.storage.small_files import OWNER_ONLY, tighten
 
 NAME = "in-use"
+BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the running kernel, on Linux
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -151,6 +153,7 @@ class KeyLeases:
         self._path = path
         self._descriptor: int | None = None
         self._held: set[int] = set()
+        self._marks: set[str] = set()
 
     def acquire(self, name: str) -> bool:
         """Take a lease. Returns False if it is taken, also by this process; where locks cannot be had, True."""
@@ -172,6 +175,38 @@ class KeyLeases:
         with suppress(OSError):
             self._set(fcntl.F_UNLCK, offset)
 
+    def mark_alive(self) -> str:
+        """
+        Take a name of this process, which it holds until it ends, and return it; see L{is_over}.
+
+        The name says on which file it is held, as this machine has it. Where locks cannot be had it says nothing.
+        """
+        name = secrets.token_hex(8)
+        try:
+            marked = f"{self._place()}-{name}"
+            self._set(fcntl.F_WRLCK, number_of(marked))
+        except OSError:
+            return name
+        self._marks.add(marked)
+        return marked
+
+    def is_over(self, name: str) -> bool:
+        """Whether the process that has marked itself so has ended, as far as is known: False of another machine's."""
+        place, dash, _ = name.rpartition("-")
+        try:
+            if not dash or name in self._marks or place != self._place():  # one's own locks are not in one's way
+                return False
+            asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, number_of(name), 1, 0)
+            found: int = struct.unpack(_FLOCK, fcntl.fcntl(self._open(), fcntl.F_OFD_GETLK, asked))[0]
+        except OSError:
+            return False
+        return found == fcntl.F_UNLCK
+
+    def _place(self) -> str:
+        """What tells the lock file from all others, also those of other machines. :raises OSError: it is not known"""
+        status = os.fstat(self._open())
+        return f"{BOOT.read_text().strip()}-{status.st_dev:x}-{status.st_ino:x}"
+
     def close(self) -> None:
         """Release all leases; also twice."""
         self._held.clear()
@@ -180,10 +215,13 @@ class KeyLeases:
             os.close(descriptor)
 
     def _set(self, kind: int, offset: int) -> None:
+        fcntl.fcntl(self._open(), fcntl.F_OFD_SETLK, struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0))
+
+    def _open(self) -> int:
         if self._descriptor is None:
             tighten(self._path)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
-        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0))
+        return self._descriptor
 
 
 def number_of(name: str) -> int:

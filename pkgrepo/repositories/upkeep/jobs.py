@@ -21,6 +21,7 @@ from pkgrepo.interfaces import ICatalog
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.storage.catalog.server import jobs
 from pkgrepo.storage.catalog.server.jobs import Job
+from pkgrepo.storage.process_lock import KeyLeases
 
 MOST_PARTS: Final = 50  # parts that are kept; the oldest are forgotten first
 
@@ -102,11 +103,14 @@ Work = Callable[[Progress], Awaitable[Mapping[str, Any]]]
 class Jobs(Service):
     """Runs jobs in this process; the catalog has the jobs of all processes. A stop cancels those of this process."""
 
-    def __init__(self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
+    def __init__(
+        self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime, leases: KeyLeases | None = None
+    ) -> None:
         self._catalog = catalog
         self._clock = clock
         self._reactor = reactor
-        self._holder = secrets.token_hex(8)
+        self._leases = leases
+        self._holder = "" if leases is not None else secrets.token_hex(8)
         self._stopping = False
         self._running: dict[str, Deferred[None]] = {}
         self._work: dict[str, Deferred[Mapping[str, Any]]] = {}
@@ -133,7 +137,24 @@ class Jobs(Service):
         return await shield(self._begin(kind, key, data, work))
 
     async def _begin(self, kind: str, key: str, data: Mapping[str, Any], work: Work) -> str:
+        if self._leases is not None and not self._holder:  # of this process, which may be a fork
+            self._holder = self._leases.mark_alive()
         uid = str(uuid.uuid4())
+        try:
+            await self._add(uid, kind, key, data)
+        except jobs.JobRunning as error:
+            if not await self._end_if_lost(error.job):
+                raise
+            await self._add(uid, kind, key, data)
+        self._waiting[uid] = []
+        self._running[uid] = Deferred.fromCoroutine(self._run(uid, work))
+        self._running[uid].addErrback(_report_unnoted)
+        self._running[uid].addBoth(self._ended, uid)
+        if self._stopping and uid in self._work:
+            self._work[uid].cancel()
+        return uid
+
+    async def _add(self, uid: str, kind: str, key: str, data: Mapping[str, Any]) -> None:
         now_ms = self._clock.now_ms()
         await self._catalog.write(
             jobs.begin_job,
@@ -145,13 +166,14 @@ class Jobs(Service):
             until_ms=now_ms + LEASE_S * 1000,
             now_ms=now_ms,
         )
-        self._waiting[uid] = []
-        self._running[uid] = Deferred.fromCoroutine(self._run(uid, work))
-        self._running[uid].addErrback(_report_unnoted)
-        self._running[uid].addBoth(self._ended, uid)
-        if self._stopping and uid in self._work:
-            self._work[uid].cancel()
-        return uid
+
+    async def _end_if_lost(self, job: Job) -> bool:
+        """End a job whose process was killed, as far as that is known before its lease ends; whether that is so."""
+        holder = await self._catalog.look(jobs.find_holder, job.uid)
+        if self._leases is None or not self._leases.is_over(holder):
+            return False
+        await self._catalog.write(jobs.end_job_of, job.uid, holder, self._clock.now_ms())
+        return True
 
     async def wait(self, uid: str, seconds: float | None = None) -> Job:
         """Wait until a job has ended, or for ``seconds`` at most, and return the job."""

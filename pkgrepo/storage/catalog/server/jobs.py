@@ -38,6 +38,7 @@ from pkgrepo.storage.catalog.rows import (
     optional_conditions,
     put,
     rows,
+    scalar,
 )
 
 from .repositories import find_repository
@@ -221,6 +222,22 @@ def end_all_jobs(tx: Transaction, now_ms: int) -> None:
         WHERE state = 'running'
         """,
         (dump({"errors": [LOST]}), now_ms),
+    )
+
+
+def find_holder(r: Reader, uid: str) -> str:
+    """The process that holds the lease of a job; empty if it has ended."""
+    return scalar(r, "SELECT lease_by FROM job WHERE uid = ? AND state = 'running'", (uid,)) or ""
+
+
+def end_job_of(tx: Transaction, uid: str, holder: str, now_ms: int) -> None:
+    """Set a job to failed whose process is known to have ended."""
+    tx.execute(
+        """
+        UPDATE job SET state = 'failed', result = ?, finished_at = ?, lease_by = NULL, lease_until = NULL
+        WHERE uid = ? AND lease_by = ? AND state = 'running'
+        """,
+        (dump({"errors": [LOST]}), now_ms, uid, holder),
     )
 
 

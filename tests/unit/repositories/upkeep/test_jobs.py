@@ -6,7 +6,8 @@ from twisted.internet.task import Clock
 
 from pkgrepo.errors import Conflict
 from pkgrepo.repositories.upkeep.jobs import LEASE_S, MOST_PARTS, NOTE_S, Jobs
-from pkgrepo.storage.catalog.server.jobs import LOST
+from pkgrepo.storage.catalog.server.jobs import LOST, JobRunning
+from pkgrepo.storage.process_lock import KeyLeases
 from tests.support.catalog import HeldCatalog
 from tests.support.inprocess_server import no_failures
 from tests.support.repositories import FixedClock, now
@@ -126,3 +127,30 @@ async def test_a_job_whose_process_has_died_is_cancelled_at_once(jobs, catalog):
     later.ms += (LEASE_S + 1) * 1000
     job = await Jobs(catalog=catalog, clock=later, reactor=Clock()).cancel(uid)
     assert (job.state, dict(job.result)) == ("cancelled", {"errors": [LOST]})
+
+
+async def test_a_job_of_a_process_that_was_killed_is_in_nobodys_way(catalog, tmp_path):
+    def make():
+        return Jobs(catalog=catalog, clock=FixedClock(), reactor=Clock(), leases=KeyLeases(tmp_path / "jobs"))
+
+    dead, other = make(), make()
+    uid = await begin(dead, Work())
+    for each in (dead, other):
+        with pytest.raises(JobRunning):
+            await begin(each, Work())
+    dead._leases.close()  # as the kernel does
+    dead._leases._marks.clear()
+    await begin(other, Work())
+    job = now(other.find(uid))
+    assert (job.state, dict(job.result)) == ("failed", {"errors": [LOST]})
+    with pytest.raises(JobRunning):
+        await begin(make(), Work())
+
+
+async def test_a_job_of_another_machine_is_waited_for(catalog, tmp_path):
+    elsewhere = Jobs(catalog=catalog, clock=FixedClock(), reactor=Clock(), leases=KeyLeases(tmp_path / "elsewhere"))
+    await begin(elsewhere, Work())
+    elsewhere._leases.close()
+    here = Jobs(catalog=catalog, clock=FixedClock(), reactor=Clock(), leases=KeyLeases(tmp_path / "here"))
+    with pytest.raises(JobRunning):
+        await begin(here, Work())
