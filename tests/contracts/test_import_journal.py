@@ -6,6 +6,7 @@ import msgspec
 
 from pkgrepo.repositories.configuration import Retention
 from pkgrepo.repositories.retention.rules import Rules
+from pkgrepo.repositories.version_ranges import NO_VERSIONS
 from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord, add_manifest
@@ -83,7 +84,7 @@ async def test_imported_pulls_of_a_manifest_were_on_no_day(catalog):
     manifest_id = (await catalog.look(_manifest_ids))[0][0]
     assert await catalog.look(retained.downloads_of, "manifest", [manifest_id], -1) == {manifest_id: -1}
     rule = {"name": "unused", "keep": {"downloaded_within_days": 36_500}}
-    since = Rules(msgspec.convert({"rules": [rule]}, Retention), None, NOW).used_since_day
+    since = Rules(msgspec.convert({"rules": [rule]}, Retention), None, NOW, ranges=NO_VERSIONS).used_since_day
     assert await catalog.look(retained.downloads_of, "manifest", [manifest_id], since) == {}
 
 
