@@ -76,6 +76,9 @@ def doctor(sources: Sources, *, as_json: bool, offline: bool) -> None:
     config = sources.read()
     check_owner(config.data.dir)
     found = [*_configuration(config), *host_findings(config)]
+    if not config.origins and not config.data.dir.exists():
+        advice = "give its settings (--config FILE, or variables), or go to the folder where it is started"
+        found.append(Finding("server", PROBLEM, f"there is none: no settings, and no folder {config.data.dir}", advice))
     stored = Stored()
     found += _database(config, stored)
     found += _advisories(config, stored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -22,7 +22,7 @@ from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Storage, User
 from pkgrepo.storage.catalog.people.users import has_users, update_user
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
-from pkgrepo.storage.catalog.server.webhooks import disabled_webhooks
+from pkgrepo.storage.catalog.server.webhooks import disabled_webhooks, failing_webhooks
 from pkgrepo.storage.free_space import free_and_total, low_water
 
 OK = "ok"
@@ -166,6 +166,9 @@ def _install(tx: Transaction, username: str, hashed: str, *, name: str, email: s
     return update_user(tx, user.id, now_ms=now_ms, name=name, email=email)
 
 
+UNSET_UP: Final = "ok: not configured"
+
+
 @frozen
 class Check:
     """The result of one check: its subject, one of ``STATUSES``, and a sentence for admins."""
@@ -272,14 +275,16 @@ async def _layout(services: ManagementServices) -> Check:
 
 
 async def _webhooks(services: ManagementServices) -> Check:
-    """Those that the server has switched off, so that admins learn of it; they keep the server from nothing."""
+    """Those whose receivers fail, or were switched off for that; they keep the server from nothing."""
+    catalog, problems = services.shared.catalog, []
     try:
-        names: list[str] = await services.shared.catalog.scan(disabled_webhooks)
+        if off := await catalog.scan(disabled_webhooks):
+            problems.append(f"switched off because their receivers failed: {', '.join(off)}")
+        if failing := await catalog.scan(failing_webhooks):
+            problems.append(f"their receivers fail: {', '.join(failing)}")
     except PkgrepoError as error:
         return Check("webhooks", DEGRADED, str(error))
-    if not names:
-        return Check("webhooks")
-    return Check("webhooks", DEGRADED, f"switched off because their receivers failed: {', '.join(names)}")
+    return Check("webhooks", DEGRADED, "; ".join(problems)) if problems else Check("webhooks")
 
 
 def _directory(directory: Any) -> Check:
@@ -294,11 +299,15 @@ async def _advisories(services: ManagementServices) -> Check:
         known = await services.shared.advisories.knowledge()
     except PkgrepoError as error:
         return Check("advisories", DEGRADED, str(error))
-    return Check("advisories", DEGRADED, known.problem) if known.problem and known.has_source else Check("advisories")
+    if not known.has_source:
+        return Check("advisories", OK, UNSET_UP)
+    return Check("advisories", DEGRADED, known.problem) if known.problem else Check("advisories")
 
 
 async def _backups(services: ManagementServices) -> Check:
     """Without a destination there is nothing to check; old ones keep the server from nothing."""
+    if services.backups.plan is None:
+        return Check("backup", OK, UNSET_UP)
     try:
         problem = await services.backups.problem()
     except PkgrepoError as error:
@@ -308,6 +317,8 @@ async def _backups(services: ManagementServices) -> Check:
 
 async def _twins(services: ManagementServices) -> Check:
     """Old ones keep the server from nothing."""
+    if not services.twins.plans:
+        return Check("twins", OK, UNSET_UP)
     try:
         problem = await services.twins.problem()
     except PkgrepoError as error:

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import format_time
-from pkgrepo.storage.catalog.packages.events import Event
+from pkgrepo.storage.catalog.packages.events import REPOSITORY_REMOVED, Event
 
 from .event_types import type_of
 
@@ -86,13 +86,16 @@ def announce(event: Event, repository: Repository | None, source: str) -> Announ
     ``repository`` is where it happened; None: it is about no repository, or about one that was removed.
     """
     kind = type_of(event.kind, event.data)
-    if kind is None or (repository is not None and repository.stage is not None):
+    if kind is None or event.data.get("part") or (repository is not None and repository.stage is not None):
         return None
     path = "" if repository is None else repository.path
     data = {name: event.data[name] for name in _PUBLIC if name in event.data} if kind != event.kind else event.data
     about: dict[str, Any] = {}
     if repository is not None:
         about = {"repository": path, "format": repository.format}
+    elif event.kind == REPOSITORY_REMOVED and "repository" in event.data:
+        path = event.data["repository"]
+        about = {"repository": path, "format": event.data["format"]}
     if event.package_key:
         about["package"] = event.package_key
     subject = "/".join(each for each in (path, event.package_key or event.data.get("package")) if each) or str(

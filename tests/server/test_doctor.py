@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,16 @@ def test_lines_for_people_say_what_to_do(tmp_path: Path) -> None:
     assert lines[0].startswith("problem  configuration")
     assert lines[1].strip() == "-> see pkgrepo check-config --explain"
     assert not (tmp_path / "data").exists()
+
+
+def test_a_folder_without_a_server_is_a_problem(tmp_path: Path) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PKGREPO_")}
+    done = run_pkgrepo("doctor", "--offline", environ=environ, folder=tmp_path)
+    assert done.returncode == 1, done
+    assert f"there is none: no settings, and no folder {tmp_path / 'data'}" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "data").mkdir()
+    assert run_pkgrepo("doctor", "--offline", environ=environ, folder=tmp_path).returncode == 0
 
 
 def test_each_server_of_a_directory_is_asked(tmp_path: Path) -> None:

@@ -93,6 +93,12 @@ def expiry(body: NewToken, now: datetime, own: TokenLimits | None, max_days: int
     return end
 
 
+def is_cut(body: NewToken, end: datetime, now: datetime, max_days: int) -> bool:
+    """Whether a new token that ``expiry`` lets end then was to have the usual time, and has less."""
+    usual = body.expires_at is None and body.expires_in_days is None
+    return usual and end < now + timedelta(days=min(DEFAULT_DAYS, max_days))
+
+
 async def narrowed(
     registry: Registry, knows: Callable[[Repository], Awaitable[bool]], limits: TokenLimits, body: TokenChange
 ) -> TokenLimits:

@@ -15,10 +15,10 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table, sorting
 from pkgrepo.model import Token, TokenKind, TokenLimits
-from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.storage.catalog.people import tokens
 
-from .limits import check_not_wider, expiry, limits_of, narrowed
+from .limits import check_not_wider, expiry, is_cut, limits_of, narrowed
 from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
 
 table = Table("tokens")
@@ -49,7 +49,8 @@ async def list_tokens(call: Call) -> Page[TokenRecord]:
 async def create_token(call: Call, body: NewToken) -> Created[NewTokenRecord]:
     """The new token cannot allow more than the token that the caller uses. Bearer tokens are refused (403)."""
     token, text = await issue(call, body, _owner(call))
-    return Created(NewTokenRecord.of(token, call.identity.username, token=text), f"/api/user/token/{token.uid}")
+    record = NewTokenRecord.of(token, call.identity.username, token=text, notes=list(call.request.notes))
+    return Created(record, f"/api/user/token/{token.uid}")
 
 
 async def issue(call: Call, body: NewToken, owner: int) -> tuple[Token, str]:
@@ -69,6 +70,11 @@ async def issue(call: Call, body: NewToken, owner: int) -> tuple[Token, str]:
         cidrs=body.cidrs,
     )
     expires_at = expiry(body, from_ms(call.now_ms), call.identity.limits, call.services.token_max_days)
+    if is_cut(body, expires_at, from_ms(call.now_ms), call.services.token_max_days):
+        call.request.notes += (
+            f"the token ends on {format_time(expires_at)}, as the one with which it is made: log in to the console, or "
+            "use the password, to make one that lasts longer",
+        )
     limits = evolve(limits, expires_at=expires_at)
     check_not_wider(limits, call.identity.limits)
     text = make_token(body.kind)

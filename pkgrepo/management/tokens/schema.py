@@ -120,7 +120,7 @@ class TokenRecord(Record):
     measured = frozenset({"last_used_at", "last_used_ip", "last_used_client", "uses"})
 
     @classmethod
-    def of(cls, token: Token, owner: str, /, **more: str) -> Self:
+    def of(cls, token: Token, owner: str, /, **more: str | list[str]) -> Self:
         """The record of a token; ``owner`` is a user name."""
         limits = token.limits
         reached = [each for each in limits.repositories if each != NOWHERE]
@@ -145,9 +145,10 @@ class TokenRecord(Record):
 
 
 class NewTokenRecord(TokenRecord):
-    """A new token with its text, which is not returned again."""
+    """A new token with its text, which is not returned again; notes are sentences about what was not as expected."""
 
     token: str
+    notes: list[str] = []
 
 
 class BearerAnswer(Record):

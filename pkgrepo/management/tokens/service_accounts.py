@@ -55,7 +55,8 @@ async def create_token(call: Call, body: NewToken, id: str) -> Created[NewTokenR
     if body.kind is TokenKind.PERSONAL:
         body.kind = TokenKind.SERVICE
     token, text = await issue(call, body, service.id)
-    return Created(NewTokenRecord.of(token, service.username, token=text), f"/api/users/{service.uid}/token")
+    record = NewTokenRecord.of(token, service.username, token=text, notes=list(call.request.notes))
+    return Created(record, f"/api/users/{service.uid}/token")
 
 
 @table.delete("/users/<id>/token/<token>", ACCOUNT_HOLDERS, "Revoke a token of a service account", audit="token.revoke")

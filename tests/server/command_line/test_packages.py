@@ -169,8 +169,21 @@ def test_packages_are_found_and_explained(admin, write):
     nothing = admin.run("search", "no-such-package-here")
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert "main/py serves version 1.0" in admin("explain", "main/py", "needle", "--version", "1.0")
-    said = admin("explain", "main/py@2026-01-01", "needle")
-    assert "1 version of main/py was published after 2026-01-01 23:59:59 UTC" in said
+    for asked in (
+        ("main/py", "no-such"),
+        ("main/py", "needle", "--version", "9.9"),
+        ("main/py", "needle", "--version", "9.9", "--json"),
+    ):
+        missing = admin.run("explain", *asked)
+        assert missing.returncode == 3, missing
+        assert "9.9" in missing.stdout or "no-such" in missing.stdout
+    hook = admin.json("webhook", "create", "away", "http://receiver.invalid/")
+    tried = admin.run("webhook", "test", hook["id"])
+    assert (tried.returncode, "did not take the event" in tried.stderr) == (1, True), tried
+    admin("webhook", "delete", hook["id"], "--yes")
+    before = admin.run("explain", "main/py@2026-01-01", "needle")
+    assert before.returncode == 3
+    assert "1 version of main/py was published after 2026-01-01 23:59:59 UTC" in before.stdout
     since = admin("snapshot", "main/py", "--at", "2026-01-01T12:00Z")
     assert any(line.split()[:3] == ["needle", "main/py", "1.0"] for line in since.splitlines()), since
     found = admin.json("snapshot", "main/py", "--at", "2026-01-01", "--limit", "1")

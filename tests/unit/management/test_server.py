@@ -57,9 +57,9 @@ async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
         "storage main": "ok",
         "readable layout": "ok",
         "webhooks": "ok",
-        "advisories": "ok",
-        "twins": "ok",
-        "backup": "ok",
+        "advisories": "ok: not configured",
+        "twins": "ok: not configured",
+        "backup": "ok: not configured",
     }
 
 

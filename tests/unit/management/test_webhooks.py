@@ -180,7 +180,9 @@ async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_i
     found = await catalog.look(webhooks.find_webhook, gone["id"])
     assert not await catalog.write(webhooks.disable_webhook, found.id, "another delivery has ended, too", 1)
     checks = (await server.call("GET", "/readyz")).json["checks"]
-    assert checks["webhooks"] == "switched off because their receivers failed: hook /gone"
+    assert checks["webhooks"] == (
+        "switched off because their receivers failed: hook /gone; their receivers fail: hook /refuses"
+    )
     again = await server.ok("POST", f"{SYSTEM}/{refusing['id']}/deliveries/{only['id']}/redeliver")
     assert again["state"] == "pending"
     await until(lambda: len(receiver.of("/refuses")) == 4)
@@ -190,7 +192,7 @@ async def test_a_receiver_that_refuses_gets_a_message_three_times_and_one_that_i
     await server.ok("PATCH", f"{SYSTEM}/{gone['id']}", {"active": True})
     await server.publish("main/py", "demo", "2.0")
     await until(lambda: len(receiver.of("/gone")) == 2)
-    assert (await server.call("GET", "/readyz")).json["checks"]["webhooks"] == "ok"
+    assert (await server.call("GET", "/readyz")).json["checks"]["webhooks"] == "their receivers fail: hook /refuses"
     metrics = (await server.call("GET", "/metrics")).body
     assert b'pkgrepo_webhook_deliveries_total{result="given_up"} 2.0' in metrics
     assert receiver.of("/gone")[1].json["subject"] == "main/py/demo@2.0"
@@ -301,7 +303,7 @@ async def test_each_place_has_its_webhooks_and_managers(server: Stack, receiver:
 
 async def test_what_the_server_does_is_an_event_too(server: Stack, receiver: Receiver) -> None:
     await add(server, receiver, events=["repository.*", "gc.finished", "token.created", "member.changed"])
-    await add_repository(server)
+    await server.add_repository("py")  # with a companion, the conda channel, of which nobody knows
     await server.token()
     await server.ok("POST", "/repository/main%2Fpy/gc?wait=25", {})
     await server.ok("DELETE", "/repository/main%2Fpy?confirm=py")
@@ -309,6 +311,8 @@ async def test_what_the_server_does_is_an_event_too(server: Stack, receiver: Rec
     found = {each.json["type"].removeprefix("pkgrepo.").removesuffix(".v1"): each.json for each in receiver.messages}
     assert sorted(found) == ["gc.finished", "repository.created", "repository.deleted", "token.created"]
     assert found["gc.finished"]["data"]["state"] == "done"
+    gone = found["repository.deleted"]
+    assert (gone["subject"], gone["data"]["repository"], gone["data"]["format"]) == ("main/py", "main/py", "python")
     assert found["repository.created"]["subject"] == "main/py"
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
 from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.named_versions import maybe_version
-from pkgrepo.commands.remote.printer import Column, aged, moment, sized
+from pkgrepo.commands.remote.printer import Column, Printer, aged, moment, sized
 from pkgrepo.commands.remote.session import Session, remote
+from pkgrepo.commands.terminal import EXIT_CODES
 from pkgrepo.errors import NotFound
 from pkgrepo.web.rendering.filters import size
 
@@ -240,7 +242,11 @@ async def search(session: Session, words: tuple[str, ...], format_: str, reposit
 @click.option("--refresh", is_flag=True, help="Have upstreams confirm what is kept.")
 @remote
 async def explain(session: Session, repository: str, package: str, version: str, file: str, *, refresh: bool) -> None:
-    """Explain what clients get under the name of a package, and how that was decided."""
+    """
+    Explain what clients get under the name of a package, and how that was decided.
+
+    Exit code 3 if there is no such package, version or file.
+    """
     package, named = maybe_version(package, version or None)
     version = named or ""
     found = await session.client.get(
@@ -249,7 +255,13 @@ async def explain(session: Session, repository: str, package: str, version: str,
     printer = session.printer
     if printer.as_json:
         printer.json(found)
-        return
+    else:
+        _show_explanation(printer, found)
+    if found["outcome"] == "not_found":
+        sys.exit(EXIT_CODES[NotFound])
+
+
+def _show_explanation(printer: Printer, found: Any) -> None:
     printer.heading(found["sentence"])
     for number, step in enumerate(found["steps"], 1):
         printer.line(f"  {number}. {step['sentence']}")

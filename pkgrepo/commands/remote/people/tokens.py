@@ -181,6 +181,8 @@ def _print_new(session: Session, made: Any) -> None:
         return
     until = f", valid until {moment(made['expires_at'])}" if made["expires_at"] else ""
     session.printer.note(f"token {made['name']} ({made['id']}){until}; it is shown this once:")
+    for each in made["notes"]:
+        session.printer.note(each)
     session.printer.line(made["token"])
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pkgrepo.commands.http import Failed
 from pkgrepo.commands.remote.printer import Column, aged, moment
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
@@ -148,8 +149,15 @@ async def rotate_secret(session: Session, id: str, overlap: int, repository: str
 @placed
 @remote
 async def try_webhook(session: Session, id: str, repository: str, project: str) -> None:
-    """Send a test event now, and print what the receiver answered."""
-    _show_delivery(session, await session.client.change("POST", *_place(repository, project), id, "test"))
+    """
+    Send a test event now, and print what the receiver answered.
+
+    Exit code 1 if it did not take the event.
+    """
+    sent = await session.client.change("POST", *_place(repository, project), id, "test")
+    _show_delivery(session, sent)
+    if sent["state"] != "delivered":
+        raise Failed("the receiver did not take the event")
 
 
 @webhook.command("deliveries")

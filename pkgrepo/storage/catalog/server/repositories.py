@@ -186,6 +186,9 @@ def remove_repository(
     :raises NotFound: no such repository
     """
     removed = get_repository(tx, repository_id)
+    about = {"repository": removed.path, "format": removed.format}
+    if removed.parent is not None or removed.stage is not None:
+        about["part"] = "of another"  # no program beside this server knows of it
     for each in companions_of(tx, repository_id):
         remove_repository(tx, each.id, now_ms=now_ms, purge=purge, actor=actor)
     tx.execute(
@@ -199,7 +202,7 @@ def remove_repository(
         package_key="",
         version_key="",
         kind=REPOSITORY_REMOVED,
-        data={"uid": removed.uid, "storage_id": removed.storage_id, "name": removed.name},
+        data={"uid": removed.uid, "storage_id": removed.storage_id, "name": removed.name, **about},
         actor=actor,
         now_ms=now_ms,
     )
@@ -240,7 +243,12 @@ def restore_repository(tx: Transaction, uid: str, actor: Actor, now_ms: int) -> 
             package_key="",
             version_key="",
             kind=REPOSITORY_RESTORED,
-            data={"uid": uid, "storage_id": storage_id, "name": name},
+            data={
+                "uid": uid,
+                "storage_id": storage_id,
+                "name": name,
+                **({} if each == id_ else {"part": "of another"}),
+            },
             actor=actor,
             now_ms=now_ms,
         )

@@ -176,6 +176,11 @@ def disabled_webhooks(r: Reader) -> list[str]:
     return column(r, "SELECT name FROM webhook WHERE disabled <> '' ORDER BY name")
 
 
+def failing_webhooks(r: Reader) -> list[str]:
+    """The names of the webhooks that are on, and whose receivers took nothing since an attempt that failed."""
+    return column(r, "SELECT name FROM webhook WHERE active = 1 AND failing_since IS NOT NULL ORDER BY name")
+
+
 def active_webhooks(r: Reader) -> list[Webhook]:
     """All webhooks that are switched on."""
     return every(r, _webhook, f"{_WEBHOOK} WHERE active = 1 ORDER BY id")

@@ -70,6 +70,7 @@ def test_a_token_allows_nothing_that_its_creator_lacks(
 async def test_the_text_of_a_token_is_shown_once(stack: Stack) -> None:
     made = await stack.ok("POST", "/user/token", {"name": "ci", "description": "for builds", "kind": "ci"})
     text = made.pop("token")
+    assert made.pop("notes") == []
     assert text.startswith("pkgr_c_")
     assert made["shown"].endswith(text[-4:])
     assert await stack.ok("GET", f"/user/token/{made['id']}") == made
@@ -187,6 +188,15 @@ async def test_a_token_with_all_scopes_and_actions_has_all_rights_of_its_owner(s
 async def test_a_wrong_token_is_refused(stack: Stack, body: dict[str, Any], pointer: str) -> None:
     reply = await stack.api("POST", "/user/token", body)
     assert (reply.status, reply.pointer) == (422, pointer)
+
+
+async def test_a_token_that_ends_with_the_one_that_made_it_says_so(stack: Stack) -> None:
+    asked = {"name": "short", "expires_in_days": 10, "scopes": ["api:write"]}
+    short = (await stack.ok("POST", "/user/token", asked))["token"]
+    for body, told in (({}, True), ({"expires_in_days": 5}, False)):
+        made = await stack.ok("POST", "/user/token", {"name": "x", "scopes": ["api:write"], **body}, who=short)
+        assert [each.startswith("the token ends on 20") for each in made["notes"]] == [True] * told
+    assert (await stack.ok("POST", "/user/token", {"name": "x"}))["notes"] == []
 
 
 async def test_a_token_makes_no_wider_one(stack: Stack) -> None:
