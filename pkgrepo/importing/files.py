@@ -14,7 +14,7 @@ from pkgrepo.errors import FileBurned, FileExists, SizeMismatch
 from pkgrepo.importing.engine import Order, Taken, Tools
 from pkgrepo.importing.items import MARK, Bundle, Item, Taking
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import SYSTEM, BlobInfo, File, Repository, Version
+from pkgrepo.model import SYSTEM, BlobInfo, File, Repository, Version, VersionState
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial, set_version_state
@@ -225,7 +225,7 @@ def _set_facts(
     now_ms: int,
 ) -> tuple[int, Sequence[tuple[str, str]]]:
     """
-    Give the versions of a package the states and tags that they have at the source.
+    Give the versions of a package the states and tags that they have at the source. What is yanked here stays so.
 
     Returns the number of changes, and the tags that stay what they are here, with their versions.
     """
@@ -236,7 +236,8 @@ def _set_facts(
     by_text = {each.text: each for each in versions.list_versions(tx, package.id)}
     for text, (state, reason) in bundle.states.items():
         version = by_text.get(text)
-        if version is not None and (version.state, version.reason) != (state, reason):
+        stays = version is not None and version.state is VersionState.YANKED and state is not VersionState.YANKED
+        if version is not None and not stays and (version.state, version.reason) != (state, reason):
             set_version_state(tx, repository, package.key, version.key, state, reason, actor, indexer, now_ms)
             changes += 1
     moved, kept = _move_tags(tx, package.id, bundle, by_text, may_move, actor, now_ms)

@@ -71,7 +71,8 @@ async def promote(call: Call, body: PromotionGiven, version: str) -> PromotionRe
     Also needs the action write in the target, with its push rules, and to move it the action delete in the source. The
     version comes with all its files and its tags, an image with what it consists of, and with its signatures and
     attestations. The answer is 409 if the target has other content at one of its paths, had and burned it, or does not
-    take such versions; the version is yanked; or the repositories are of different formats or storages, or not hosted.
+    take such versions; the version is yanked in one of the two; or the repositories are of different formats or
+    storages, or not hosted.
     """
     target = await _target(call, body.to)
     package = await call.find_package()

@@ -25,7 +25,7 @@ from attrs import Factory, define, evolve, field, frozen
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.errors import Conflict, FileBurned, FileExists
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import BlobInfo, File, NewFile, Package, Repository, RepositoryType, Version
+from pkgrepo.model import BlobInfo, File, NewFile, Package, Repository, RepositoryType, Version, VersionState
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.storage.catalog.blobs import blobs
@@ -219,7 +219,13 @@ def _check_target(tx: Transaction, target: Repository, releases: Sequence[Releas
     Refuse early what the repository that a stage is for would refuse when the stage is approved.
 
     :raises FileExists, FileBurned: other content is published there at a path, or its file was deleted
+    :raises Conflict: a version is yanked there
     """
+    known = release_batches.find_packages(tx, target.id, dict.fromkeys(each.package_key for each in releases))
+    keys = [(known[each.package_key].id, each.version_key) for each in releases if each.package_key in known]
+    for version in release_batches.find_versions(tx, dict.fromkeys(keys)).values():
+        if version.state is VersionState.YANKED:
+            raise Conflict(f"version {version.text} is yanked in {target.path}: take that back there first")
     new = {each.path: each.blob.sha256 for release in releases if not release.overwrite for each in release.files}
     there = release_batches.find_files(tx, target.id, new)
     for path, file in there.items():

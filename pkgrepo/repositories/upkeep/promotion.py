@@ -91,7 +91,8 @@ def promote_version(
     """
     The write command on the target for versions that consist of files.
 
-    :raises NotFound: the source has no such version; :raises Conflict: it is yanked, or its bytes are damaged
+    :raises NotFound: the source has no such version
+    :raises Conflict: it is yanked there or in the target, where no promotion takes that back; or its bytes are damaged
     :raises FileExists, FileBurned: other content has the path of one of its files in the target, or had it
     """
     copy = _copy_of(tx, target, promotion, package_key, version_key, actor, now_ms)
@@ -166,6 +167,9 @@ def _copy_of(
         own = (tags.find_tag(tx, package.id, each) for each in names)
         names = [each.name for each in own if each is not None and each.actor != SYSTEM.name]
     before = packages.find_package(tx, target.id, package_key)
+    there = None if before is None else versions.find_version(tx, before.id, version_key)
+    if there is not None and there.state is VersionState.YANKED:
+        raise Conflict(f"{package.name} {version.text} is yanked in {target.path}: take that back there first")
     origin = promotion.origin(actor, now_ms)
     release = Release(
         package_key=package.key,

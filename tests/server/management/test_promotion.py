@@ -267,3 +267,22 @@ async def test_unsigned_images_wait_where_signatures_are_required(stack: Stack) 
     kinds = (await stack.api("GET", "/events?type=package.quarantined")).body
     assert kinds.count(b"package.quarantined") == 5
     assert b"quarantined" not in (await stack.api("GET", "/events?type=package.*", who="ada")).body
+
+
+@pytest.mark.parametrize("format", CASES)
+async def test_what_is_yanked_in_the_target_stays_so(stack: Stack, format: str) -> None:
+    promoting = Promoting(stack, format)
+    await promoting.fill()
+    case = CASES[format]
+    assert (await promoting.promote(case.name, case.version)).status == 200
+    address = f"/package/main%2Frelease/{case.name}/versions/{case.version}"
+    reply = await stack.api("POST", f"{address}/yank", {"reason": "it loses data"})
+    assert reply.status == 200, reply.body
+    before = await promoting.shown("release")
+    for fields in ({}, {"move": True}):
+        again = await promoting.promote(case.name, case.version, **fields)
+        assert (again.status, b"is yanked in main/release" in again.body) == (409, True), again.body
+    record = await stack.ok("GET", address)
+    assert (record["state"], record["reason"]) == ("yanked", "it loses data")
+    assert await promoting.shown("release") == before
+    assert case.version in await promoting.versions("staging", case.name)

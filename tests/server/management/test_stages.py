@@ -501,3 +501,30 @@ async def test_a_bundle_with_more_in_its_stage_is_published_by_its_approval(stac
     assert (await staging.end(stage, "approve")).status == 200
     assert {(await staging.read("release", each))[0] for each in (JAR, more)} == {200}
     assert await state_of(staging, uid) == "PUBLISHED"
+
+
+@pytest.mark.parametrize("format", ["python", "ruby", "conda"])
+async def test_an_approval_takes_back_no_yank(stack: Stack, format: str) -> None:
+    staging, case = Staging(stack, format), CASES[format]
+    await staging.begin()
+    refused: list[int] = []
+
+    async def publish(at: str) -> None:
+        async def send(method: str, path: str, raw: bytes = b"", kind: str = "") -> Reply:
+            reply = await staging.send(method, path, raw, kind, at=at)
+            refused.append(reply.status)
+            return reply
+
+        await case.publish(send)
+
+    stage, late = await staging.open(), await staging.open()
+    await publish(place(stage))
+    await publish("release")
+    assert max(refused) < 300
+    address = f"/package/main%2Frelease/{case.name}/versions/{case.version}"
+    await stack.ok("POST", f"{address}/yank", {"reason": "it loses data"})
+    reply = await staging.end(stage, "approve")
+    assert (reply.status, b"is yanked in main/release" in reply.body) == (409, True), reply.body
+    assert (await stack.ok("GET", address))["state"] == "yanked"
+    await publish(place(late))
+    assert refused[-1] in (400, 409)  # early, as whatever is in the way

@@ -12,9 +12,14 @@ from pkgrepo.commands.remote.transfers.bundles import Bundling, _add_package
 from pkgrepo.errors import NotFound
 from pkgrepo.importing.bundle_file import Facts, PackageFacts, VersionFacts
 from pkgrepo.importing.bundles import BundleSource
+from pkgrepo.importing.files import _set_facts
 from pkgrepo.importing.items import Bundle, Fact, Item
 from pkgrepo.importing.sources.described import Described
 from pkgrepo.model import VersionState
+from pkgrepo.storage.catalog.packages import versions
+from tests.support.admission import admitted
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, publish
 
 YANKED = VersionState.YANKED, "it loses data"
 
@@ -104,3 +109,16 @@ async def test_a_bundle_has_the_state_of_a_yanked_gem_without_its_files() -> Non
     assert (list(work.files), work.withheld) == (["gems/demo-1.0.gem"], [])
     states = {text: each.state for text, each in work.facts.packages["demo"].versions.items()}
     assert states == {"1.0": "", "1.1": "yanked"}
+
+
+@pytest.mark.parametrize("said", [(VersionState.LIVE, ""), (VersionState.DEPRECATED, "old")])
+def test_what_was_yanked_here_is_not_taken_back_by_what_a_source_says(said: tuple[VersionState, str]) -> None:
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+    made = catalog.do(publish, repository, "demo-1.0.whl")
+    catalog.do(lambda tx: versions.set_state(tx, made.version_id, *YANKED))
+    bundle = Bundle(name="demo", key="demo", fingerprint="1", items=[], states={"1.0": said})
+    facts = (repository, bundle, lambda *_: True, admitted(repository), lambda *_: None, NOW)
+    assert catalog.do(_set_facts, *facts)[0] == 0
+    found = catalog.peek(versions.find_by_keys, repository.id, "demo", "1.0")
+    assert (found.state, found.reason) == YANKED
