@@ -10,7 +10,8 @@ from pkgrepo.repositories.version_ranges import Ranges, Test, one_build
 
 from .version_order import sort_key
 
-_RANGE: Final = re.compile(r"\s*([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])\s*(?:,|$)")
+# Blanks around versions are part of these here, so that there is one way only to read many of them.
+_RANGE: Final = re.compile(r"\s*([\[(])([^,\[\]()]*)(?:(,)([^,\[\]()]*))?([\])])\s*(?:,|$)")
 
 Limits = tuple[str, str, str | None, str | None, str]  # bracket, version, comma, version, bracket
 
@@ -36,10 +37,11 @@ def _limits(text: str) -> list[Limits] | None:
     at, found = 0, list[Limits]()
     while at < len(text):
         match = _RANGE.match(text, at)
-        if match is None or (match[3] is None and not match[2]):
+        if match is None or (match[3] is None and not match[2].strip()):
             return None
         at = match.end()
-        found.append((match[1], match[2], match[3], match[4], match[5]))
+        high = None if match[4] is None else match[4].strip()
+        found.append((match[1], match[2].strip(), match[3], high, match[5]))
     return found
 
 

@@ -23,8 +23,9 @@ from .semver import Version, find_version, is_range, parse_version
 _PARTIAL: Final = (
     r"[v=\s]*([0-9]+|[xX*])?(?:\.([0-9]+|[xX*]))?(?:\.([0-9]+|[xX*]))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?"
 )
-_HYPHEN: Final = re.compile(rf"\s*{_PARTIAL}\s+-\s+{_PARTIAL}\s*", re.ASCII)
-_COMPARATOR: Final = re.compile(rf"\s*(\^|~>?|>=|<=|>|<|=)?\s*{_PARTIAL}(?:\s+|$)", re.ASCII)
+# They are for texts without blanks at their ends. What is partial may begin with blanks, so nothing before it ends so.
+_HYPHEN: Final = re.compile(rf"{_PARTIAL}\s+-(?=\s){_PARTIAL}", re.ASCII)
+_COMPARATOR: Final = re.compile(rf"(\^|~>?|>=|<=|>|<|=)?{_PARTIAL}(?:\s+|$)", re.ASCII)
 _NOTHING: Final = "0.0.0-0"  # is below every version
 
 
