@@ -24,7 +24,6 @@ from typing import Final
 import msgspec
 from attrs import define, evolve, frozen
 
-from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
@@ -49,7 +48,6 @@ from pkgrepo.storage.catalog.file_facts import facts_of_package
 from pkgrepo.storage.catalog.server.judged import Opens, find_judged, judged_serial, list_judged, put_judged
 
 NOTHING_UNREAD: Final[frozenset[Datum]] = frozenset()
-MOST_NOTED: Final = 2048  # packages of which is known in memory what is noted of them
 NOTHING: Final = (False, False)  # no advisories are known, or they are not asked for
 
 
@@ -110,7 +108,6 @@ class PolicyJudges:
         self._formats = formats
         self._known = known
         self._proxied = proxied
-        self._noted: Lru[tuple[int, str, str], Opens] = Lru(MOST_NOTED)
 
     async def named(self, flat: FlatMember) -> NamedRules | None:
         """What lists over all packages leave out of a member; None for nothing."""
@@ -136,15 +133,10 @@ class PolicyJudges:
             return
         place = judge.member.id, rules.package, rules.stamp
         found: Opens = {text: verdict.opens_ms for text, verdict in hidden.items()}
-        noted = self._noted.get(place)
-        if noted is None:
-            noted = await self._catalog.look(find_judged, *place) or {}
-        now = found if whole else {**noted, **found}
-        if now != noted:
+        noted = await self._catalog.look(find_judged, *place) or {}
+        if noted != (found if whole else {**noted, **found}):
             with suppress(StorageFull, StorageFailed):  # which the catalog has logged
-                await self._catalog.write(put_judged, *place, now)
-                noted = now
-        self._noted.put(place, noted)
+                await self._catalog.write(put_judged, *place, found, whole=whole)
 
     async def of(self, flat: FlatMember, package: str) -> Judge | None:
         """The judge of a package (a key) of a member; None if no rule is about it."""

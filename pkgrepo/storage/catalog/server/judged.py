@@ -51,8 +51,12 @@ def judged_serial(r: Reader, repository_id: int) -> int:
     return number(r, "SELECT COALESCE(MAX(seq), 0) FROM judged WHERE repository_id = ?", (repository_id,))
 
 
-def put_judged(tx: Transaction, repository_id: int, package_key: str, stamp: str, versions: Opens) -> None:
-    """Note what rules hide of a package, in place of what they hid before."""
+def put_judged(
+    tx: Transaction, repository_id: int, package_key: str, stamp: str, versions: Opens, *, whole: bool = True
+) -> None:
+    """Note what rules hide of a package: in place of what they hid before, or beside it if it is not the ``whole``."""
+    if not whole:
+        versions = {**(find_judged(tx, repository_id, package_key, stamp) or {}), **versions}
     tx.execute(
         "DELETE FROM judged WHERE repository_id = ? AND package_key = ? AND stamp = ?",
         (repository_id, package_key, stamp),
