@@ -14,6 +14,7 @@ from pkgrepo.repositories.policy.conditions import Placed
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.rules import RuleSet
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch
+from tests.support.repositories import now
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS
@@ -37,7 +38,7 @@ SERVICES = SimpleNamespace(formats={"conda": CONDA}, clock=SimpleNamespace(now_m
 
 
 def hidden_in(way, parts):
-    return find_hidden(SERVICES, way, "up")(parts)
+    return now(find_hidden(SERVICES, way, "up"))(parts)
 
 
 class Owner:
