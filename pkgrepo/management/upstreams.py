@@ -15,7 +15,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
-from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
+from pkgrepo.model import Repository, RepositoryType, UpstreamHealth, UpstreamState
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.purge import PURGE, PurgeReport, Selection
@@ -23,6 +23,7 @@ from pkgrepo.proxy.route_schema import Duration, Pattern, Seconds
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.storage.catalog.server.upstream_states import down_routes
 from pkgrepo.storage.catalog.upstream_documents import DocumentFigures, document_figures
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, cache_counts
 from pkgrepo.untrusted.text import seconds_of
@@ -170,9 +171,13 @@ async def show_upstreams(call: Call) -> UpstreamRecord:
     figures = {each.route: each for each in await call.catalog.scan(document_figures, repository.id)}
     config = proxy_config_of(repository)
     health = call.shared.proxy.upstreams.health
+    down = {name for id_, name in await call.catalog.look(down_routes) if id_ == repository.id}
     document_bytes = sum(each.size for each in figures.values())
     return UpstreamRecord(
-        routes=[_route(each, health(repository.id, each), figures.get(each.name)) for each in config.routes],
+        routes=[
+            _route(each, health(repository.id, each), figures.get(each.name), down=each.name in down)
+            for each in config.routes
+        ],
         documents=sum(each.count for each in figures.values()),
         document_bytes=document_bytes,
         cached_bytes=repository.bytes_used + document_bytes,
@@ -213,13 +218,21 @@ def proxy_of(repository: Repository) -> Repository:
     return repository
 
 
-def _route(route: Route, health: UpstreamHealth | None, figures: DocumentFigures | None) -> RouteRecord:
+def _state(health: UpstreamHealth | None, *, down: bool) -> str:
+    """The state of a route for the server: another process may know that it is ``down``."""
+    if down and (health is None or health.state is UpstreamState.CLOSED):
+        return UpstreamState.OPEN
+    return UNUSED if health is None else health.state
+
+
+def _route(route: Route, health: UpstreamHealth | None, figures: DocumentFigures | None, *, down: bool) -> RouteRecord:
+    """The record of a route; ``down``: some process of the server has noted that."""
     latency_s = None if health is None else health.latency_s
     return RouteRecord(
         name=route.name,
         url=route.url,
         priority=route.priority,
-        state=UNUSED if health is None else health.state,
+        state=_state(health, down=down),
         last_error=None if health is None else health.last_error,
         last_success_at=None if health is None else health.last_success_at,
         last_failure_at=None if health is None else health.last_failure_at,

@@ -35,13 +35,14 @@ from pkgrepo.management.repositories.stored import (
     warnings_of,
 )
 from pkgrepo.management.repositories.uploads import takes_files
-from pkgrepo.model import Action, Repository, RepositoryType, Storage
+from pkgrepo.model import Action, Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import add_repository, remove_repository
 from pkgrepo.proxy.virtual import check_no_member
 from pkgrepo.storage.catalog.server import quotas, repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
 from pkgrepo.storage.catalog.server.quotas import QuotaKind
+from pkgrepo.storage.catalog.server.upstream_states import Down, down_routes
 from pkgrepo.storage.catalog.usage_counts import DAY_MS, downloads_of_repositories
 
 FILTERS = (
@@ -97,7 +98,8 @@ async def list_repositories(call: Call) -> Page[RepositoryRecord]:
     found = [each for each in visible if _matches(call, each)]
     page = call.page_request.page_of_all(found, lambda repository: repository.path, lambda each: each)
     counts = await _downloads(call, page.items) if usage else {}
-    items = [_record(call, each, usage=usage, downloads=counts.get(each.id)) for each in page.items]
+    down = await call.catalog.look(down_routes)
+    items = [_record(call, each, down, usage=usage, downloads=counts.get(each.id)) for each in page.items]
     return Page(items=items, next=page.next, total=page.total)
 
 
@@ -192,7 +194,7 @@ async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRec
     """Changes visibility, description, the active flag and the quota. An inactive repository answers 503 to clients."""
     repository = await call.fresh_repository()
     check_independent(repository)
-    call.check_unchanged(_record(call, repository))
+    call.check_unchanged(_record(call, repository, await call.catalog.look(down_routes)))
     changes: dict[str, Any] = {}
     if body.visibility is not UNSET:
         changes["visibility"] = parse_visibility(body.visibility)
@@ -234,7 +236,7 @@ async def delete_repository(call: Call) -> DeletedRepository:
     """
     repository = await call.fresh_repository()
     check_independent(repository)
-    call.check_unchanged(_record(call, repository))
+    call.check_unchanged(_record(call, repository, await call.catalog.look(down_routes)))
     dry, purge = call.flag("dry_run"), call.flag("purge")
     if call.query("confirm") not in (repository.name, repository.path) and not dry:
         raise Invalid(f"add ?confirm={repository.name} to delete repository {repository.path}", "confirm")
@@ -272,7 +274,8 @@ async def _storage(call: Call, body: NewRepository) -> Storage:
 async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
     """The record of one repository, with what the caller may do in it."""
     counts = await _downloads(call, [repository])
-    record = _record(call, repository, downloads=counts[repository.id])
+    down = await call.catalog.look(down_routes)
+    record = _record(call, repository, down, downloads=counts[repository.id])
     record.takes_files = await takes_files(call, repository)
     record.quota = (await call.catalog.look(quotas.limits_of, QuotaKind.REPOSITORY, repository.id)).bytes
     record.actions = [each.value for each in Action if await call.may(each, repository)]
@@ -289,7 +292,7 @@ async def _downloads(call: Call, shown: Sequence[Repository]) -> dict[int, list[
 
 
 def _record(
-    call: Call, repository: Repository, *, usage: bool = True, downloads: list[int] | None = None
+    call: Call, repository: Repository, down: Down, *, usage: bool = True, downloads: list[int] | None = None
 ) -> RepositoryRecord:
     storage = call.registry.storage(repository.storage_id)
     warnings = warnings_of(call, repository)
@@ -298,16 +301,21 @@ def _record(
     )
     record.downloads = downloads
     if repository.type is RepositoryType.PROXY:
-        record.upstream_state = _worst_state(call, repository)
+        record.upstream_state = _worst_state(call, repository, down)
     return record
 
 
 FAILING: Final = "failing"  # of a route that is asked, and whose last request failed
 
 
-def _worst_state(call: Call, repository: Repository) -> str:
-    """The state of the route of a proxy that is worst, of those that were asked."""
-    health = call.shared.proxy.upstreams.health
-    known = [health(repository.id, each) for each in proxy_config_of(repository).routes]
-    states = {FAILING if each.failed_last else str(each.state) for each in known if each is not None}
+def _worst_state(call: Call, repository: Repository, down: Down) -> str:
+    """The state of the route of a proxy that is worst: what this process has asked, and what is ``down`` for others."""
+    health, routes = call.shared.proxy.upstreams.health, proxy_config_of(repository).routes
+    states = set[str]()
+    for each in routes:
+        known = health(repository.id, each)
+        if (repository.id, each.name) in down and (known is None or known.state is UpstreamState.CLOSED):
+            states.add(UpstreamState.OPEN)
+        elif known is not None:
+            states.add(FAILING if known.failed_last else known.state)
     return next((each for each in ("open", "half_open", FAILING, "closed") if each in states), "unused")

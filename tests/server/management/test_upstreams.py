@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.storage.catalog.server.upstream_states import note_upstream
 from tests.support.certificates import write_certificate
 from tests.support.host_names import host_names
 from tests.support.images import digest_of, make_image
@@ -75,6 +76,18 @@ async def test_lists_of_repositories_have_the_worst_state_of_their_upstreams(mir
     await mirror.api("PUT", "config", {"type": "Proxy", "proxy": {"routes": routes}})
     while (await states())["mirror"] != "open":
         await mirror.get("/other")
+
+
+async def test_what_another_process_knows_to_be_down_is_down(mirror: Any, upstream: Any) -> None:
+    await mirror.create()
+    upstream.add("known")
+    await mirror.install("known")
+    core = mirror.stack.assembly.core
+    place = core.registry.find_path("main/mirror").id, "up"
+    for reason, state in (("it refuses connections", "open"), (None, "closed")):
+        await core.catalog.write(note_upstream, *place, reason, core.clock.now_ms())
+        assert (await mirror.stack.ok("GET", "/repository/main%2Fmirror"))["upstream_state"] == state
+        assert (await mirror.api("GET", "upstream"))["routes"][0]["state"] == state
 
 
 async def test_kept_layers_of_images_are_hits(mirror: Any) -> None:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.packages.events import append_repository_event
+from pkgrepo.storage.catalog.rows import LAST_CHARACTER
 
 from . import settings
+
+PREFIX: Final = "upstream_down:"
 
 
 def is_down(r: Reader, repository_id: int, route: str) -> bool:
     """Whether it was noted that an upstream is down, and not yet that it answers again."""
     return bool(settings.get(r, _key(repository_id, route)))
+
+
+Down = frozenset[tuple[int, str]]  # routes by the catalog key of their repository and their name
+
+
+def down_routes(r: Reader) -> Down:
+    """The routes of which some process has noted that they are down."""
+    found = r.all(
+        "SELECT key FROM setting WHERE key BETWEEN ? AND ? AND value <> ''", (PREFIX, PREFIX + LAST_CHARACTER)
+    )
+    parts = (key.removeprefix(PREFIX).partition(":") for (key,) in found)
+    return frozenset((int(id_), route) for id_, _, route in parts)
 
 
 def note_upstream(tx: Transaction, repository_id: int, route: str, reason: str | None, now_ms: int) -> None:
@@ -27,4 +42,4 @@ def note_upstream(tx: Transaction, repository_id: int, route: str, reason: str |
 
 
 def _key(repository_id: int, route: str) -> str:
-    return f"upstream_down:{repository_id}:{route}"
+    return f"{PREFIX}{repository_id}:{route}"
