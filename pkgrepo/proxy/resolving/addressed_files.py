@@ -34,6 +34,7 @@ from pkgrepo.proxy.resolving.rules import FileRules
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.server import repositories
@@ -106,6 +107,9 @@ class AddressedMembers:
             return await self._find_mutable(search, flat)
         try:
             return await self._find_lasting(search, flat)
+        except RuleRefused:
+            await self._rules.note_undescribed(flat, search.request)
+            raise
         except NotFound:
             former = await self.files.find_former(flat.repository, search.request)
             if former is None:

@@ -138,15 +138,30 @@ class OwnFactsOfFiles:
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``of_listed``
         """
-        own, data = self._own(judge.member.format), frozenset(self.asked(judge))
-        path = own.described_by(request.path)[0] if data and own.of_versions and request.lasting else ""
-        ask = self._proxied[judge.member.format].file_request
+        path, ask = self._describing(judge, request), self._proxied[judge.member.format].file_request
         if not path or ask is None:
             return judge
-        name = place_of(judge.member.id, request.version_text)
+        name, data = place_of(judge.member.id, request.version_text), frozenset(self.asked(judge))
         read = partial(self._read_described, judge, ask(request.package_key, path), name)
         known = await self._in_flight.run((judge.member.id, name, Wanted(data)), read)
         return evolve(judge, facts={**judge.facts, name: known})
+
+    async def note_undescribed(self, judge: Judge, request: FileRequest) -> None:
+        """
+        Note that no file describes the version that a refused file belongs to, so that documents do not show it.
+
+        It was looked for before. It is noted of files that there are alone: clients can make up any number of versions.
+        """
+        name = place_of(judge.member.id, request.version_text)
+        known = judge.facts.get(name, FileFacts())
+        if self._describing(judge, request) and known.licences is None and not known.unreadable:
+            await self._note(judge, name, msgspec.structs.replace(known, licences=()))
+
+    def _describing(self, judge: Judge, request: FileRequest) -> str:
+        """The path of the file that describes the version of another one; empty if the rules do not ask for it."""
+        own = self._own(judge.member.format)
+        asks = self.asked(judge) and own.of_versions and request.lasting
+        return own.described_by(request.path)[0] if asks else ""
 
     async def note_digests(self, judge: Judge, path: str, digests: Mapping[str, str], version: str = "") -> None:
         """
@@ -200,18 +215,17 @@ class OwnFactsOfFiles:
         return facts
 
     async def _read_described(self, judge: Judge, request: FileRequest, name: str) -> FileFacts:
-        """What the file says that describes a version; its name is that of its own bytes, too."""
+        """What the file says that describes a version, if there is one; its name is that of its own bytes, too."""
         known = judge.facts.get(name, FileFacts())
         try:
             file = await self._addressed.keep(judge.member, request)
         except NotFound:
-            facts = msgspec.structs.replace(known, licences=())
-        else:
-            own = judge.facts.get(f"sha256:{file.sha256}")
-            if own is None:
-                own = await self._read(judge, file, FileFacts())
-                await self._note(judge, f"sha256:{file.sha256}", own)
-            facts = msgspec.structs.replace(own, digests=known.digests)
+            return known
+        own = judge.facts.get(f"sha256:{file.sha256}")
+        if own is None:
+            own = await self._read(judge, file, FileFacts())
+            await self._note(judge, f"sha256:{file.sha256}", own)
+        facts = msgspec.structs.replace(own, digests=known.digests)
         if facts != known:
             await self._note(judge, name, facts)
         return facts

@@ -326,6 +326,12 @@ class FileRules:
         await self._own.of_version(judge, request)
         return bool(judge.rules.algorithms)
 
+    async def note_undescribed(self, flat: FlatMember, request: FileRequest) -> None:
+        """Note of a refused file what ``must_verify`` did not find; see L{OwnFactsOfFiles.note_undescribed}."""
+        judge = await self._judges.of(flat, request.package_key)
+        if judge is not None:
+            await self._own.note_undescribed(judge, request)
+
     async def _conclude(
         self, repository: Repository, flat: FlatMember, judge: Judge, path: str, verdict: Verdict, trace: Trace
     ) -> None:

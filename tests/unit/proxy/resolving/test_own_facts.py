@@ -1,0 +1,51 @@
+"""What is noted of files of upstreams: of those that there are, and of no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from pkgrepo.errors import NotFound
+from pkgrepo.model import Repository
+from pkgrepo.proxy.resolving.serving import Want
+from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.storage.catalog.file_facts import Known, facts_of_package
+from tests.support.proxy_world import ProxyWorld
+from tests.support.upstreams.maven import MavenUpstream
+
+KEY = "com.acme:lib"
+RULE = {"name": "no GPL", "match": {"licences": ["GPL*"]}, "missing": "block"}
+
+
+def jar(version: str) -> str:
+    return f"com/acme/lib/{version}/lib-{version}.jar"
+
+
+async def known(world: ProxyWorld) -> Known:
+    _, found = await world.core.catalog.look(facts_of_package, "maven", KEY)
+    return found
+
+
+async def make_mirror(world: ProxyWorld, up: MavenUpstream) -> Repository:
+    return await world.proxy("mirror", up, format="maven", policy={"rules": [RULE]})
+
+
+@pytest.mark.parametrize("want", Want)
+async def test_of_versions_that_clients_make_up_nothing_is_noted(world: ProxyWorld, want: Want) -> None:
+    mirror = await make_mirror(world, world.started(MavenUpstream()))
+    for version in ("1.0", "2.0", "3.0"):
+        with pytest.raises(NotFound):
+            await world.files.find(mirror, KEY, jar(version), want=want)
+    assert await known(world) == {}
+
+
+@pytest.mark.parametrize("want", Want)
+async def test_a_version_without_a_file_that_describes_it_is_noted_when_it_is_refused(
+    world: ProxyWorld, want: Want
+) -> None:
+    up = world.started(MavenUpstream())
+    mirror = await make_mirror(world, up)
+    up.add(jar("1.0"), b"PK a jar")
+    for _ in range(2):
+        with pytest.raises(RuleRefused, match="the licence is not known"):
+            await world.files.find(mirror, KEY, jar("1.0"), want=want)
+        assert [each.licences for each in (await known(world)).values()] == [()]
