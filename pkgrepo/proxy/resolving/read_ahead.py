@@ -34,7 +34,7 @@ MOST_FILES: Final = 40  # of one version
 AT_ONCE: Final = 8
 LONGEST_MS: Final = 10_000  # after which no more are read
 MOST_KEPT: Final = 2048  # packages of which is known that they were read
-_LOST: Final = (NotFound, StorageFull, StorageFailed, *FAILURES)  # then files are shown, and judged when asked for
+_LOST: Final = (StorageFull, StorageFailed, *FAILURES)  # then files are shown, and judged when asked for
 
 Newest = list[tuple[str, list[Entry]]]  # versions, the newest first, with the entries of each
 
@@ -66,24 +66,26 @@ class ReadAhead:
         find = partial(self._newest, judge=judge, section=member.request.section, route=route)
         newest: Newest = await self._documents.read(member.repository, member.request, member.held, find)
         for _, entries in newest:
-            try:
-                if await self._is_served(member, judge, entries[0]):
+            for number in (0, *range(1, len(entries), AT_ONCE)):
+                some = entries[number : number + (AT_ONCE if number else 1)]
+                reads = [Deferred.fromCoroutine(self._is_served(member, judge, each)) for each in some]
+                served = await gatherResults(reads, consumeErrors=True)
+                if None in served or (not number and served[0]) or self._clock.now_ms() > until_ms:
                     return
-                for number in range(1, len(entries), AT_ONCE):
-                    some = entries[number : number + AT_ONCE]
-                    reads = [Deferred.fromCoroutine(self._is_served(member, judge, each)) for each in some]
-                    await gatherResults(reads, consumeErrors=True)
-            except _LOST:
-                return
-            if self._clock.now_ms() > until_ms:
-                return
 
-    async def _is_served(self, member: UpstreamMember, judge: Judge, entry: Entry) -> bool:
+    async def _is_served(self, member: UpstreamMember, judge: Judge, entry: Entry) -> bool | None:
+        """Whether a file is there, and no rule refuses it; None if that cannot be found out now."""
         document = member.held.document
         remote = RemoteFile(
             member.repository, judge.rules.package, document.route, entry.files[0], entry, document.checked_ms
         )
-        return (await self._own.of_listed(judge, remote, digests=False)).of_entry(entry, document.route).served
+        try:
+            judge = await self._own.of_listed(judge, remote, digests=False)
+        except NotFound:
+            return False
+        except _LOST:
+            return None
+        return judge.of_entry(entry, document.route).served
 
     def _newest(self, parts: PartsFile, judge: Judge, section: bytes, route: str) -> Newest:
         """The newest versions that are shown, as far as that is known; prereleases only where there are no others."""

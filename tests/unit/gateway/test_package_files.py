@@ -16,6 +16,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from tests.support.maven_files import make_pom
 from tests.support.memory_server import Reply, Stack, running_stacks
 from tests.support.upstreams.conda import CondaUpstream
+from tests.support.upstreams.faults import failing
 from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import NpmUpstream
@@ -323,3 +324,18 @@ async def test_so_many_versions_are_read_ahead_as_the_setting_says(tmp_path: Pat
                 ["1.0.0"] if most else ["1.0.0", "1.1.0", "1.2.0"]
             )
             up.stop()
+
+
+@pytest.mark.parametrize("status", [404, 503])
+async def test_a_document_is_answered_though_some_of_its_newest_files_cannot_be_had(
+    mirrors: Mirrors, status: int
+) -> None:
+    up = mirrors.start(PythonUpstream())
+    wheel, _ = up.add("demo", "1.0", license="GPL-3.0")
+    sdist, _ = up.add("demo", "1.0", license="GPL-3.0", sdist=True)
+    up.misbehave(up.file_path(sdist), failing(status), repeat=True)
+    await mirrors.add(up, "python")
+    await mirrors.rules(GPL)
+    page = await mirrors.get("simple/demo/")
+    assert (page.status, wheel.encode() in page.body, sdist.encode() in page.body) == (200, False, True)
+    up.behave()
