@@ -193,6 +193,7 @@ class ProxyParts:
                 clock=core.clock,
                 formats=core.formats,
                 versions=config.proxy.facts_ahead,
+                reactor=reactor,
             ),
             on_held=self.rule_matches.hold,
         )

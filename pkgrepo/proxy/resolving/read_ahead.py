@@ -8,11 +8,14 @@ the newest version is read; if a rule refuses it, the other files of that versio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from attrs import define, field
 from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import TimeoutError as LateError
+from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull
@@ -32,7 +35,7 @@ from .serving import UpstreamMember
 
 MOST_FILES: Final = 40  # of one version
 AT_ONCE: Final = 8
-LONGEST_MS: Final = 10_000  # after which no more are read
+LONGEST_S: Final = 10  # that a document waits; after that no more are read, but for those that are under way
 MOST_KEPT: Final = 2048  # packages of which is known that they were read
 _LOST: Final = (StorageFull, StorageFailed, *FAILURES)  # then files are shown, and judged when asked for
 
@@ -49,20 +52,26 @@ class ReadAhead:
     _clock: Clock
     _formats: Mapping[str, StoredFormat]
     _versions: int
+    _reactor: IReactorTime
     _done: StampCache[tuple[int, str], None] = field(factory=lambda: StampCache(MOST_KEPT))
 
     async def read(self, flat: FlatMember, member: UpstreamMember, judge: Judge) -> Judge:
-        """The judge of a member, with what is known of its newest files then; while an upstream fails that is less."""
+        """
+        The judge of a member, with what is known of its newest files then.
+
+        That is less while an upstream fails, or takes long: what is being read of it then is known the next time.
+        """
         if not self._versions or not self._own.asked(judge) or judge.rules.at_ms is not None:
             return judge
         stamp = (member.serial, judge.rules.stamp)
-        await self._done.get(
-            (member.repository.id, member.request.key), stamp, partial(self._read_newest, member, judge)
-        )
+        place = member.repository.id, member.request.key
+        work = self._done.get(place, stamp, partial(self._read_newest, member, judge))
+        with suppress(LateError):
+            await Deferred.fromCoroutine(work).addTimeout(LONGEST_S, self._reactor)
         return await self._judges.of(flat, judge.rules.package) or judge
 
     async def _read_newest(self, member: UpstreamMember, judge: Judge) -> None:
-        route, until_ms = member.held.document.route, self._clock.now_ms() + LONGEST_MS
+        route, until_ms = member.held.document.route, self._clock.now_ms() + round(LONGEST_S * 1000)
         find = partial(self._newest, judge=judge, section=member.request.section, route=route)
         newest: Newest = await self._documents.read(member.repository, member.request, member.held, find)
         for _, entries in newest:

@@ -13,10 +13,11 @@ import pytest_twisted
 from attrs import define, field
 from twisted.internet.defer import Deferred, gatherResults
 
+from pkgrepo.proxy.resolving import read_ahead
 from tests.support.maven_files import make_pom
 from tests.support.memory_server import Reply, Stack, running_stacks
 from tests.support.upstreams.conda import CondaUpstream
-from tests.support.upstreams.faults import failing
+from tests.support.upstreams.faults import STALL_IN_BODY, failing
 from tests.support.upstreams.maven import MavenUpstream
 from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import NpmUpstream
@@ -339,3 +340,20 @@ async def test_a_document_is_answered_though_some_of_its_newest_files_cannot_be_
     page = await mirrors.get("simple/demo/")
     assert (page.status, wheel.encode() in page.body, sdist.encode() in page.body) == (200, False, True)
     up.behave()
+
+
+async def test_a_document_does_not_wait_for_a_file_that_takes_long(
+    mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_ahead, "LONGEST_S", 0.01)
+    up = mirrors.start(PythonUpstream())
+    name, _ = up.add("demo", "1.0", license="GPL-3.0", sdist=True)
+    up.misbehave(up.file_path(name), STALL_IN_BODY)
+    await mirrors.add(up, "python")
+    await mirrors.rules(GPL)
+    page = await mirrors.get("simple/demo/")
+    assert (page.status, f">{name}<".encode() in page.body) == (200, True)
+    up.release(up.file_path(name))
+    assert (await mirrors.get(f"packages/demo/1.0/{name}")).status == 403
+    assert f">{name}<".encode() not in (await mirrors.get("simple/demo/")).body
+    assert up.count(up.file_path(name)) == 1  # it was read on, for all who ask for it
