@@ -30,10 +30,8 @@ from pkgrepo.repositories.publish.package_changes import (
     set_version_state,
 )
 from pkgrepo.repositories.publish.publisher import Publisher
-from pkgrepo.storage.catalog.blobs.blobs import REWRITTEN
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
-from pkgrepo.storage.catalog.packages.events import append_event
-from pkgrepo.storage.catalog.packages.files import Tombstone
+from pkgrepo.storage.catalog.packages.deleted_names import DeletedName, adopt_deleted, take_back
 from pkgrepo.storage.catalog.packages.pins import pinned_units
 from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.catalog.upstream_documents import documents_of_package
@@ -49,12 +47,17 @@ _SHA256: Final = re.compile("[0-9a-f]{64}")
 
 @frozen
 class _Kept:
-    """A version and its files that are kept, by path; whether it is pinned, and how many bytes the repository keeps."""
+    """
+    A version and its files that are kept, by path; whether it is pinned, and how many bytes the repository keeps.
+
+    ``burned`` are the paths of files of its package that are taken by what was deleted.
+    """
 
     version: Version | None
     files: Mapping[str, File]
     pinned: bool
     bytes: int
+    burned: Sequence[str] = ()
 
 
 @define(eq=False, kw_only=True)
@@ -92,6 +95,9 @@ class FileCopies:
         present = {public(path) for path in kept.files if path not in gone}
         missing = {path: each for path, each in listed.items() if path not in present}
         served = [each for path, each in missing.items() if each.path == path]
+        back = [each for each in kept.burned if public(each) in listed and listed[public(each)].path == public(each)]
+        if back:
+            await self._publisher.change(_take_back, repository, package, back)
         await self._fetch_all(repository, package, served, kept.bytes)
         await self._publisher.change(adopt_facts, repository, package, key, version, format_.index)
         withdrawn = [each for path, each in missing.items() if each.path != path]  # nobody gets its bytes
@@ -199,12 +205,17 @@ def _read_paths(r: Reader, repository_id: int, package: str) -> list[str]:
 
 def _read_kept(r: Reader, repository_id: int, package: str, key: str) -> _Kept:
     size = get_repository(r, repository_id).bytes_used
+    burned = [each.path for each in files.tombstones_of_package(r, repository_id, package)]
     version = versions.find_by_keys(r, repository_id, package, key)
     if version is None:
-        return _Kept(None, {}, pinned=False, bytes=size)
+        return _Kept(None, {}, pinned=False, bytes=size, burned=burned)
     pinned = (package, key) in pinned_units(r, repository_id)
     held = {each.path: each for each in files.files_of_version(r, version.id)}
-    return _Kept(version, held, pinned=pinned, bytes=size)
+    return _Kept(version, held, pinned=pinned, bytes=size, burned=burned)
+
+
+def _take_back(tx: Transaction, repository: Repository, package: str, paths: Sequence[str], now_ms: int) -> None:
+    take_back(tx, repository.id, package, paths, now_ms)
 
 
 def burn(
@@ -215,24 +226,12 @@ def burn(
 
     They are those of yanked versions that were never fetched.
     """
-    new = False
-    for each in withdrawn:
-        sha256 = each.digests.get("sha256", "")
-        if _SHA256.fullmatch(sha256):
-            burned = Tombstone(each.path, package_key, sha256, from_ms(now_ms), SYSTEM.name)
-            new |= files.restore_tombstone(tx, repository.id, burned)
-    if new:
-        append_event(
-            tx,
-            repository_id=repository.id,
-            package_id=None,
-            package_key=package_key,
-            version_key="",
-            kind=REWRITTEN,
-            data={},
-            actor=SYSTEM,
-            now_ms=now_ms,
-        )
+    names = [
+        DeletedName(package_key, each.path, each.digests["sha256"], from_ms(now_ms))
+        for each in withdrawn
+        if _SHA256.fullmatch(each.digests.get("sha256", ""))
+    ]
+    adopt_deleted(tx, repository.id, names, now_ms)
 
 
 def adopt_facts(

@@ -7,8 +7,9 @@ part       does                                                after a crash
 listening  reads events, which become tasks, together with     goes on at the position that was noted with the tasks
            the position behind them; waits for the next
 comparing  makes tasks of what is kept, and of what is listed  goes on where it had come to
-           there: at the first time, and when the log there
-           does not have the position any more
+           there, and notes which names are taken there: at
+           the first time, and when the log there does not
+           have the position any more
 working    does some tasks at a time                           does again what was not ended
 =========  ==================================================  =====================================================
 
@@ -42,16 +43,29 @@ from pkgrepo.errors import (
     UpstreamTimeout,
     UpstreamUnavailable,
 )
-from pkgrepo.interfaces import ICatalog
+from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.repositories.publish.package_changes import if_active
+from pkgrepo.storage.catalog.packages.deleted_names import DeletedName, adopt_deleted
 from pkgrepo.storage.catalog.server import replicas
-from pkgrepo.storage.catalog.server.replicas import ALL, FOLLOWING, KEPT, LISTED, NEW, Backlog, Replica, Task
+from pkgrepo.storage.catalog.server.replicas import (
+    ALL,
+    DELETED,
+    DELETED_NAMES,
+    FOLLOWING,
+    KEPT,
+    LISTED,
+    NEW,
+    Backlog,
+    Replica,
+    Task,
+)
 from pkgrepo.storage.catalog.upstream_documents import cached_packages
 
 from .copies import Copies
-from .source import BEGIN, Page, Source
+from .source import BEGIN, MOST_PAGES, Page, RemoteDeleted, Source
 
 PARALLEL: Final = 4  # tasks at a time; each fetches one file at a time
 MOST_TASKS: Final = 5000  # that wait: until some are done, no more events are read
@@ -231,19 +245,28 @@ class Follower:
             self._woken()
 
     async def _compare(self, replica: Replica) -> None:
-        """Make tasks of some packages: of those that are kept, then of those that are listed there."""
+        """
+        Make tasks of some packages: of those that are kept, then of those that are listed there.
+
+        Then note some of the names that are taken there by what was deleted.
+        """
         wanted, walk, walked = bool(self._source.followed.files), replica.walk, replica.walked
         if walk == KEPT:
             keys = await self._catalog.scan(cached_packages, self._repository.id, after=walked, limit=STEP)
             walked = keys[-1] if keys else ""
-            walk = KEPT if keys else LISTED if wanted else FOLLOWING
+            walk = KEPT if keys else LISTED if wanted else DELETED
+        elif walk == DELETED:
+            keys = []
+            deleted, cursor = await self._source.deleted(walked)
+            await self._adopt_deleted(deleted)
+            walk, walked = (FOLLOWING, "") if cursor is None else (DELETED, cursor)
         else:
             names, cursor = await self._source.packages(walked)
             keys = []
             for each in names:
                 with suppress(PkgrepoError):
                     keys.append(self._package_key(each))
-            walk, walked = (FOLLOWING, "") if cursor is None else (LISTED, cursor)
+            walk, walked = (DELETED, "") if cursor is None else (LISTED, cursor)
         items = [(key, ALL) for key in keys]
         await self._catalog.write(replicas.walk_on, self._repository.id, walk, walked, items, self._clock.now_ms())
         self._woken()
@@ -299,6 +322,8 @@ class Follower:
             await self._copies.renew(repository, package)
         elif task.version == ALL:
             await self._apply_all(package)
+        elif task.version == DELETED_NAMES:
+            await self._apply_deleted(package)
         else:
             await self._apply_version(package, task.version)
 
@@ -333,6 +358,24 @@ class Follower:
         if failure is not None:
             raise failure
 
+    async def _apply_deleted(self, package: str) -> None:
+        """Note the names that are taken there by what was deleted of a package."""
+        cursor: str | None = ""
+        for _ in range(MOST_PAGES):
+            deleted, cursor = await self._source.deleted(cursor or "", package)
+            await self._adopt_deleted(deleted)
+            if cursor is None:
+                return
+        raise UpstreamFailed(self._source.upstream.name, f"it lists too many deleted names of {package}")
+
+    async def _adopt_deleted(self, deleted: Sequence[RemoteDeleted]) -> None:
+        names = []
+        for each in deleted:
+            with suppress(PkgrepoError):  # a name that no client could ask for
+                key = self._package_key(each.package)
+                names.append(DeletedName(key, each.path, each.sha256, each.deleted_at))
+        await self._catalog.write(if_active(_adopt), self._repository, names, self._clock.now_ms())
+
     # Below
 
     @property
@@ -358,3 +401,7 @@ class Follower:
             now_ms = self._clock.now_ms()
             with suppress(StorageFull, StorageFailed):
                 await self._catalog.write(replicas.note_state, self._repository.id, shown, now_ms, current=current)
+
+
+def _adopt(tx: Transaction, repository: Repository, names: Sequence[DeletedName], now_ms: int) -> None:
+    adopt_deleted(tx, repository.id, names, now_ms)

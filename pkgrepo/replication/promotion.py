@@ -188,6 +188,7 @@ def promote(
     for package_key, key in tx.all(_FETCHED, (repository.id,)):  # what came since it was prepared
         make_own(tx, repository, package_key, [key], indexer, now_ms)
     forget_replica(tx, repository.id)
+    packages.free_names(tx, repository.id)  # which were noted while something of these packages was kept
     tx.execute("DELETE FROM upstream_document WHERE repository_id = ?", (repository.id,))
     repositories.bump_names_serial(tx, repository.id)
     changed = repositories.update_repository(

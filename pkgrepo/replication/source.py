@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -20,7 +21,7 @@ from pkgrepo.errors import PositionLost, UpstreamFailed
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.configuration import Followed
 from pkgrepo.proxy.upstream.client import Upstream
-from pkgrepo.storage.catalog.server.replicas import ALL, Item
+from pkgrepo.storage.catalog.server.replicas import ALL, DELETED_NAMES, Item
 
 KIND: Final = "replication"  # of the requests: packages are served also while these fail
 TYPES: Final = "package.*,tag.*,repository.restored"
@@ -69,6 +70,15 @@ class _Listed(msgspec.Struct):
 class _Page(msgspec.Struct):
     items: list[Any]
     next: Annotated[str, Meta(max_length=4096, pattern=NO_NUL)] | None = None
+
+
+class RemoteDeleted(msgspec.Struct):
+    """A name that is taken there by what was deleted: the path of a file, or if that is empty the name of a package."""
+
+    package: Annotated[str, Meta(min_length=1, max_length=1000, pattern=NO_NUL)]
+    path: Annotated[str, Meta(max_length=4096, pattern=NO_NUL)]
+    sha256: Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
+    deleted_at: Annotated[datetime, Meta(tz=True)]
 
 
 class RemotePath(msgspec.Struct):
@@ -193,6 +203,16 @@ class Source:
         """A version with its files; None if there is no such one, or none that may be read."""
         return await self._get(f"{self._package(package)}/versions/{quote(version, safe='')}", RemoteVersion)
 
+    async def deleted(self, cursor: str, package: str = "") -> tuple[list[RemoteDeleted], str | None]:
+        """Some names that are taken by what was deleted, of one package or all, and the cursor of the next ones."""
+        of = f"?package={quote(package, safe='')}" if package else ""
+        page = await self._page(f"repository/{self._repository}/deleted-names{of}", cursor, RemoteDeleted)
+        if page is None:
+            raise self._failed(f"it does not list what was deleted in {self.followed.repository}")
+        if any(bool(each.path) is not bool(each.sha256) for each in page[0]):
+            raise self._failed("what it sends is not what a pkgrepo does")
+        return page
+
     @property
     def _repository(self) -> str:
         return quote(self.followed.repository, safe="")
@@ -203,7 +223,7 @@ class Source:
     async def _page(self, path: str, cursor: str, kind: type[T]) -> tuple[list[T], str | None] | None:
         """A page of a list, and the cursor of the next one; None if there is nothing at this path."""
         query = {"limit": str(PAGE)} | ({"cursor": cursor} if cursor else {})
-        page = await self._get(f"{path}?{urlencode(query)}", _Page)
+        page = await self._get(f"{path}{'&' if '?' in path else '?'}{urlencode(query)}", _Page)
         if page is None:
             return None
         if len(page.items) > PAGE or page.next == cursor:
@@ -237,11 +257,20 @@ def _items(event: _Event, *, images: bool) -> list[Item]:
     """
     What an event is about: a version; of an image its tags and digest; or the documents of a package.
 
-    A removal without a version may be that of all of them. Long lists of tags are cut in events.
+    A removal without a version may be that of all of them, and names are taken by it. Long lists of tags are cut in
+    events.
     """
     about = event.data
     if not about.package:
         return []
+    if "package.deleted" in event.type:
+        return [*_changed(event, images=images), (about.package, DELETED_NAMES)]
+    return _changed(event, images=images)
+
+
+def _changed(event: _Event, *, images: bool) -> list[Item]:
+    """The versions, tags or documents that an event is about."""
+    about = event.data
     if images:
         named = [*about.tags, about.digest] if len(about.tags) < MOST_TAGS else []
         return [(about.package, each) for each in named if each] or [(about.package, ALL)]

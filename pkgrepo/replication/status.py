@@ -11,7 +11,17 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.storage.catalog.rows import to_ms
-from pkgrepo.storage.catalog.server.replicas import FOLLOWING, NEW, Backlog, Replica, backlog_of, find_replica
+from pkgrepo.storage.catalog.server.replicas import (
+    DELETED,
+    FOLLOWING,
+    KEPT,
+    LISTED,
+    NEW,
+    Backlog,
+    Replica,
+    backlog_of,
+    find_replica,
+)
 
 QUIET_MS: Final = 60_000  # how long an upstream may be silent: it is asked all the time, and answers after 20 s
 
@@ -79,4 +89,10 @@ def _status(found: Replica, backlog: Backlog, files: tuple[str, ...], now_ms: in
     )
 
 
-_STATES: Final = {NEW: "waiting", "kept": "comparing", "listed": "comparing", FOLLOWING: "following"}
+_STATES: Final = {
+    NEW: "waiting",
+    KEPT: "comparing",
+    LISTED: "comparing",
+    DELETED: "comparing",
+    FOLLOWING: "following",
+}

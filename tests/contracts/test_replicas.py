@@ -1,9 +1,13 @@
 """What remains to be done for replicas, on every engine."""
 
+from datetime import UTC, datetime
+
+from pkgrepo.storage.catalog.packages import deleted_names, packages
+from pkgrepo.storage.catalog.packages.deleted_names import DeletedName
 from pkgrepo.storage.catalog.packages.events import events_after
 from pkgrepo.storage.catalog.server import replicas
 from pkgrepo.storage.catalog.server.replicas import ALL, ANNOUNCED_MS, KEPT, NEW, Backlog
-from tests.support.catalogs import add_repository
+from tests.support.catalogs import NOW, add_repository, publish
 
 SOURCE = "https://b.example main/b"
 
@@ -55,3 +59,47 @@ async def test_a_failure_is_told_after_a_minute_and_when_it_is_over(catalog):
     assert await kinds() == ["replication.failed", "replication.recovered"]
     await catalog.write(replicas.forget_replica, place)
     assert await catalog.look(replicas.find_replica, place) is None
+
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+SHA256 = "a" * 64
+
+
+async def pages(catalog, repository, **of):
+    """All deleted names, read two at a time."""
+    found, after = [], ""
+    while page := await catalog.look(deleted_names.list_deleted, repository.id, after=after, limit=2, **of):
+        assert len(page) <= 2
+        found += page
+        after = page[-1].key
+    return [(each.package_key, each.path, each.sha256) for each in found]
+
+
+async def test_deleted_names_are_read_in_pages_and_noted_elsewhere(catalog):
+    there, here = await catalog.write(add_repository), await catalog.write(add_repository, "here")
+    await catalog.write(publish, here, "b-1", package="b")  # of which something is kept here
+    names = [
+        DeletedName("a", "a-1", SHA256, AT),
+        DeletedName("b", "b-1", SHA256, AT),
+        DeletedName("b", "b-2", SHA256, AT),
+        DeletedName("a", "", "", AT),
+        DeletedName("b", "", "", datetime(9999, 1, 1, tzinfo=UTC)),
+        DeletedName("c", "", "", AT),
+    ]
+    expected = [(each.package_key, each.path, each.sha256) for each in names]
+    for repository in (there, here):
+        for _ in range(2):  # nothing changes by the second time
+            await catalog.write(deleted_names.adopt_deleted, repository.id, names, NOW)
+    assert await pages(catalog, there) == expected
+    for package in "abc":
+        assert await pages(catalog, there, package=package) == [each for each in expected if each[0] == package]
+    assert await pages(catalog, here) == [each for each in expected if each[1] != "b-1"]
+    (last, *_) = reversed(await catalog.look(deleted_names.list_deleted, there.id, package="b"))
+    assert last.deleted_at.timestamp() * 1000 == NOW, "it is in the future"
+    told = [each.package_key for each in await catalog.look(events_after, 0, 100, there.id) if each.kind == "rewritten"]
+    assert told == ["a", "b", "c"]
+
+    await catalog.write(packages.free_names, here.id)
+    assert [each.key for each in await catalog.look(packages.list_retired, here.id)] == ["a", "c"]
+    await catalog.write(deleted_names.take_back, there.id, "b", ["b-2"], NOW)
+    assert await pages(catalog, there, package="b") == [("b", "b-1", SHA256), ("b", "", "")]

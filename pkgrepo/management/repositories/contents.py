@@ -12,15 +12,16 @@ from typing import Final
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Transaction
-from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.management.api.access_rules import CONTENT_READERS, EDITORS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
-from pkgrepo.management.api.route import Table
+from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Actor
 from pkgrepo.repositories.publish.upload_leases import UploadLeases, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import OpenUpload, list_open_uploads
 from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages.deleted_names import DeletedName, list_deleted
 from pkgrepo.storage.catalog.packages.events import append_event
 from pkgrepo.storage.catalog.server import repositories
 
@@ -96,6 +97,19 @@ class RetiredNameRecord(Record):
     retired_at: datetime
 
 
+class DeletedNameRecord(Record):
+    """
+    A name that is taken by what was deleted: the path of a file of a package, and the digest of its bytes.
+
+    path and sha256 are empty if it is the name of the package itself.
+    """
+
+    package: str
+    path: str
+    sha256: str
+    deleted_at: datetime
+
+
 class Release(Body):
     """The name of a package that was removed here, and that upstreams may be asked for from now on."""
 
@@ -112,10 +126,23 @@ class Released(Record):
     "/repository/<repository>/retired-names", EDITORS, "List the names of packages that were removed from a repository"
 )
 async def list_retired_names(call: Call) -> Page[RetiredNameRecord]:
-    """Only names that no package has now. Repositories that are not hosted have none."""
+    """Only names that no package has now. A proxy has those of the repository that it follows, if any."""
     return await call.page(
         packages.list_retired, call.repository.id, by=lambda each: each.key, show=RetiredNameRecord.from_attributes
     )
+
+
+@table.get(
+    "/repository/<repository>/deleted-names",
+    CONTENT_READERS,
+    "List the names that are taken by what was deleted from a repository",
+    query=[Parameter("package", "Only those of this package.")],
+)
+async def list_deleted_names(call: Call) -> Page[DeletedNameRecord]:
+    """Paths of files before names of packages, each in order. Servers that follow this repository read it."""
+    package = call.query("package")
+    key = call.format.package_key(package) if package else ""
+    return await call.page(list_deleted, call.repository.id, by=lambda each: each.key, show=_deleted, package=key)
 
 
 @table.post(
@@ -131,6 +158,10 @@ async def release_name(call: Call, body: Release) -> Released:
         call.entry(f"{call.repository.path}/{key}"), _release, call.repository.id, key, call.actor, call.now_ms
     )
     return Released(key=key)
+
+
+def _deleted(name: DeletedName) -> DeletedNameRecord:
+    return DeletedNameRecord.from_attributes(name, package=name.package_key)
 
 
 def _release(tx: Transaction, repository_id: int, key: str, actor: Actor, now_ms: int) -> None:

@@ -91,3 +91,44 @@ def test_what_was_yanked_or_deleted_there_is_not_published_anew_after_a_promotio
             assert reply.status in (403, 409), (name, version, reply.status, reply.body)
         here.upload(name, *made(kind, "2.0.0"))
     check_layout(sites)
+
+
+def test_names_of_what_was_never_here_are_taken_after_a_promotion(sites: Sites) -> None:
+    there, here = sites.there, sites.here
+    kinds = {f"gone-{each}": each for each in FORMATS}
+    for name, kind in kinds.items():
+        sites.pair(name, kind)  # which fetches nothing by itself
+        for version in ("0.8.0", "0.9.0", "1.0.0"):
+            there.upload(name, *made(kind, version))
+        there.api("DELETE", f"/package/main%2F{name}/demo/versions/0.8.0")
+        sites.settled(name)
+        sites.follow(f"late-{name}", kind, name, files=["*"])
+        there.api("DELETE", f"/package/main%2F{name}/demo/versions/0.9.0")
+        there.api("DELETE", f"/repository/main%2F{name}/packages", {"paths": ["demo"]})
+        sites.settled(f"late-{name}")
+    for name in (*kinds, *(f"late-{each}" for each in kinds)):
+        sites.settled(name)
+        wait_for(partial(same_names, sites, name, name.removeprefix("late-")))
+    check_layout(sites)
+    for name, kind in kinds.items():
+        for each in (name, f"late-{name}"):
+            assert promote(sites, each, f"confirm={each}")[0] == 200
+            for version in ("0.8.0", "0.9.0", "1.0.0"):
+                form = [("file", *made(kind, version, other=True))]
+                reply = here.client.post_form(f"/api/repository/main%2F{each}/upload", form)
+                assert reply.status in (403, 409), (each, version, reply.status, reply.body)
+            retired = here.api("GET", f"/repository/main%2F{each}/retired-names")["items"]
+            assert [found["key"] for found in retired] == ["demo"]
+            here.upload(each, *made(kind, "2.0.0"))
+            assert not here.api("GET", f"/repository/main%2F{each}/retired-names")["items"]
+    check_layout(sites)
+
+
+def same_names(sites: Sites, here: str, there: str) -> bool:
+    """Whether the same names are taken here and there by what was deleted."""
+    lists = [
+        site.api("GET", f"/repository/main%2F{name}/deleted-names?limit=1000")["items"]
+        for site, name in ((sites.here, here), (sites.there, there))
+    ]
+    found = [[(each["package"], each["path"], each["sha256"]) for each in some] for some in lists]
+    return bool(found[0]) and found[0] == found[1]

@@ -65,6 +65,8 @@ class Scene:
         name = getattr(command, "func", command).__name__
         if name == "remove_files":
             self.done.append((name, (given[2], given[5])))
+        elif name == "_take_back":
+            self.done.append((name, given[1]))
         elif name == "burn":
             self.done.append((name, [each.path for each in given[1]]))
 
@@ -122,6 +124,13 @@ async def test_a_yank_takes_no_file_that_is_kept_and_burns_what_was_never_fetche
     taken_back = Scene(".yanked/a")
     await taken_back.keep("a")
     assert (taken_back.fetched, taken_back.done) == ([], [])
+
+
+async def test_what_is_back_there_may_be_published_here_again() -> None:
+    scene = Scene("a")
+    scene.kept = evolve(scene.kept, burned=("b", "c", ".yanked/d", ".yanked/e"))
+    await scene.keep("b", "d", ".yanked/e")
+    assert ("_take_back", ["b", ".yanked/d"]) in scene.done
 
 
 def test_what_nobody_gets_is_burned_once_and_the_layout_is_told() -> None:

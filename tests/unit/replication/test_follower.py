@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,10 +16,11 @@ from twisted.internet.task import Clock
 from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMisconfigured, UpstreamUnavailable
 from pkgrepo.model import Repository
 from pkgrepo.replication.follower import FIRST_PAUSE_S, MOST_TASKS, REFUSED_PAUSE_S, Follower
-from pkgrepo.replication.source import Page, RemoteVersion
+from pkgrepo.replication.source import Page, RemoteDeleted, RemoteVersion
 from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.storage.catalog.packages.deleted_names import list_deleted
 from pkgrepo.storage.catalog.server import replicas
-from pkgrepo.storage.catalog.server.replicas import ALL, FOLLOWING, LISTED
+from pkgrepo.storage.catalog.server.replicas import ALL, DELETED, DELETED_NAMES, FOLLOWING, LISTED
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
 from tests.support.upstreams.server import ScriptedUpstream
@@ -125,6 +127,11 @@ async def test_tasks_that_failed_keep_neither_events_nor_the_comparison_from_goi
         async def packages(self, cursor: str) -> tuple[list[str], str | None]:
             return ["good"], None
 
+        async def deleted(self, cursor: str, package: str = "") -> tuple[list[RemoteDeleted], str | None]:
+            page = int(cursor or 0)
+            at = datetime(2026, 1, 2, tzinfo=UTC)
+            return [RemoteDeleted("gone", f"gone-{page}", "a" * 64, at)], None if page else "1"
+
     source: Any = Events()
     catalog.do(replicas.begin_comparison, repository.id, source.name, "evt_1_1", "", 1)
     catalog.do(replicas.walk_on, repository.id, LISTED, "", [(f"bad{each}", ALL) for each in range(MOST_TASKS)], 1)
@@ -139,15 +146,18 @@ async def test_tasks_that_failed_keep_neither_events_nor_the_comparison_from_goi
             reactor.advance(1)
         await step
 
-    await listen()
-    assert catalog.peek(replicas.find_replica, repository.id).walk == FOLLOWING
+    for walk, walked in ((DELETED, ""), (DELETED, "1"), (FOLLOWING, "")):
+        await listen()
+        found = catalog.peek(replicas.find_replica, repository.id)
+        assert (found.walk, found.walked) == (walk, walked)
+    assert [each.path for each in catalog.peek(list_deleted, repository.id)] == ["gone-0", "gone-1"]
     (task,) = catalog.peek(replicas.due_tasks, repository.id, 2, 10)
     assert task.package_key == "good"
     catalog.do(replicas.end_task, repository.id, task)
     await listen()
     assert catalog.peek(replicas.find_replica, repository.id).current_at is None, "some of it is not here"
     await listen()
-    assert source.waits == [False, False, True], "it asks again and again"
+    assert source.waits == [False, False, False, False, True], "it asks again and again"
 
 
 def make_follower(catalog: Any, source: Any, copies: Any, reactor: Clock, repository: Any = HERE) -> Follower:
@@ -231,3 +241,24 @@ async def test_a_version_that_is_gone_or_refused_keeps_no_other_of_its_package_f
     with pytest.raises(UpstreamFailed, match="another digest"):
         await follower._apply_all("demo")
     assert copies.dropped == ["1.0", "1.1", "2.0", "3.0"]
+
+
+async def test_the_names_of_what_was_deleted_of_a_package_are_noted_to_the_last_page() -> None:
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+
+    class Listing:
+        name = "there main/a"
+
+        async def deleted(self, cursor: str, package: str) -> tuple[list[RemoteDeleted], str | None]:
+            at = datetime(2026, 1, 2, tzinfo=UTC)
+            if not cursor:
+                return [RemoteDeleted(package, f"{package}-1", "a" * 64, at)], "x"
+            return [RemoteDeleted(package, "", "", at)], None
+
+    follower = make_follower(catalog, cast("Any", Listing()), Noting(), Clock(), repository)
+    await follower._apply(replicas.Task("demo", DELETED_NAMES, 0, 0))
+    assert [(each.package_key, each.path) for each in catalog.peek(list_deleted, repository.id)] == [
+        ("demo", "demo-1"),
+        ("demo", ""),
+    ]

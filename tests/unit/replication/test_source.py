@@ -67,7 +67,14 @@ async def test_events_name_what_they_are_about(server: ScriptedUpstream, source:
     server.serve(EVENTS, page(*events, left="3"))
     found = await source.events("evt_1_1", wait=True)
     assert (found.position, found.left) == ("evt_7_1a", 3)
-    assert list(found.items) == [("demo", "1.0"), ("demo", ""), ("gone", "*"), ("back", "*"), ("demo", "1.0")]
+    assert list(found.items) == [
+        ("demo", "1.0"),
+        ("demo", ""),
+        ("gone", "*"),
+        ("gone", "*deleted"),
+        ("back", "*"),
+        ("demo", "1.0"),
+    ]
     query = server.exchanges[-1].request.query
     assert (query["repository"], query["after"], query["wait"]) == ("main/b", "evt_1_1", "1")
     assert server.exchanges[-1].request.fields["authorization"] == "Basic c2VjcmV0"
@@ -83,7 +90,7 @@ async def test_events_of_images_name_tags_and_manifests(server: ScriptedUpstream
     ]
     server.serve(EVENTS, page(*events))
     found = await source.events("evt_1_1", wait=False)
-    assert list(found.items) == [("app", "v1"), ("app", "sha256:aa"), ("app", "*"), ("app", "*")]
+    assert list(found.items) == [("app", "v1"), ("app", "sha256:aa"), ("app", "*"), ("app", "*"), ("app", "*deleted")]
 
 
 GARBAGE = {
@@ -167,3 +174,44 @@ async def test_only_a_hosted_repository_of_the_format_is_followed(
         await source.check("npm")
     server.serve("/api/repository/main%2Fb", json.dumps({"type": "Hosted", "format": "npm"}).encode())
     await source.check("npm")
+
+
+DELETED = "/api/repository/main%2Fb/deleted-names"
+NAME = {"package": "demo", "path": "demo-1.whl", "sha256": "a" * 64, "deleted_at": "2026-01-02T00:00:00Z"}
+
+
+async def test_deleted_names_come_in_pages(server: ScriptedUpstream, source: Source) -> None:
+    server.serve(DELETED, json.dumps({"items": [NAME], "next": "x"}).encode())
+    found, cursor = await source.deleted("", "demo+x")
+    assert ([(each.package, each.path) for each in found], cursor) == ([("demo", "demo-1.whl")], "x")
+    assert server.exchanges[-1].request.query == {"package": "demo+x", "limit": "200"}
+    await source.deleted("y")
+    assert server.exchanges[-1].request.query == {"cursor": "y", "limit": "200"}
+    with pytest.raises(UpstreamFailed, match="a list that is none"):
+        await source.deleted("x")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"path": ""},
+        {"sha256": ""},
+        {"sha256": "A" * 64},
+        {"sha256": "a" * 64 + "\n"},
+        {"path": "a\0"},
+        {"package": ""},
+        {"deleted_at": "2026-01-02T00:00:00"},
+        {"deleted_at": 1},
+    ],
+)
+async def test_a_deleted_name_that_is_none_is_a_failure(
+    server: ScriptedUpstream, source: Source, wrong: dict[str, Any]
+) -> None:
+    server.serve(DELETED, json.dumps({"items": [NAME | wrong], "next": None}).encode())
+    with pytest.raises(UpstreamFailed, match="not what a pkgrepo does"):
+        await source.deleted("")
+
+
+async def test_a_server_without_a_list_of_deleted_names_is_a_failure(source: Source) -> None:
+    with pytest.raises(UpstreamFailed, match="does not list what was deleted"):
+        await source.deleted("")

@@ -319,6 +319,24 @@ def restore_retired(tx: Transaction, repository_id: int, key: str, retired_ms: i
         )
 
 
+def note_retired(tx: Transaction, repository_id: int, key: str, retired_ms: int) -> bool:
+    """Note that a name is retired, also in a repository that is not hosted yet; returns whether that is new."""
+    sql = """
+        INSERT INTO retired_name (repository_id, package_key, retired_at) VALUES (?, ?, ?)
+        ON CONFLICT (repository_id, package_key) DO NOTHING
+    """
+    return bool(tx.execute(sql, (repository_id, key, retired_ms)))
+
+
+def free_names(tx: Transaction, repository_id: int) -> None:
+    """Forget that names are retired which packages of the repository have."""
+    sql = """
+        DELETE FROM retired_name WHERE repository_id = ?
+            AND package_key IN (SELECT key FROM package WHERE repository_id = ? AND serial > 0)
+    """
+    tx.execute(sql, (repository_id, repository_id))
+
+
 def release_name(tx: Transaction, repository_id: int, key: str) -> bool:
     """Forget that a name is retired; returns whether it was."""
     return bool(

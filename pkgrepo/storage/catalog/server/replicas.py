@@ -11,6 +11,7 @@ walk      meaning
 new       nothing has been read yet
 kept      the packages that are kept here become tasks: what the upstream does not have any more goes
 listed    the packages that the upstream lists become tasks: what is wanted of them is fetched
+deleted   the names that are taken there by what was deleted are noted, some at a time
 (empty)   the comparison has ended: events say what to do
 ========  ==============================================================================================
 """
@@ -28,8 +29,9 @@ from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog.packages.events import append_repository_event
 from pkgrepo.storage.catalog.rows import batches, every, find, only_row, placeholders, put, rows
 
-NEW, KEPT, LISTED, FOLLOWING = "new", "kept", "listed", ""
+NEW, KEPT, LISTED, DELETED, FOLLOWING = "new", "kept", "listed", "deleted", ""
 ALL: Final = "*"  # as the version of a task: the whole package
+DELETED_NAMES: Final = "*deleted"  # the same: the names that are taken by what was deleted of a package
 ANNOUNCED_MS: Final = 60_000  # of failing, after which an event says so
 
 Item = tuple[str, str]  # the key of a package, and what of it, as in ``Task.version``
@@ -55,7 +57,12 @@ class Replica:
 
 @frozen
 class Task:
-    """Something to be done; ``version`` is empty if it is about documents only, and ``ALL`` for a whole package."""
+    """
+    Something to be done.
+
+    ``version`` is empty if it is about documents only, ``ALL`` for a whole package, and ``DELETED_NAMES`` for the names
+    that are taken by what was deleted of it.
+    """
 
     package_key: str
     version: str

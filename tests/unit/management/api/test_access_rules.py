@@ -149,6 +149,7 @@ ROUTE_ACCESS = {
     "GET /repository/<repository>/downloads": CONTENT_READERS,
     "GET /package/<repository>/<package>/dependents": CONTENT_READERS,
     "GET /repository/<repository>/packages": CONTENT_READERS,
+    "GET /repository/<repository>/deleted-names": CONTENT_READERS,
     "GET /repository/<repository>/snapshot": CONTENT_READERS,
     "GET /repository/<repository>/page": READERS,
     "GET /repository/<repository>/releases": CONTENT_READERS,
