@@ -24,7 +24,7 @@ from pkgrepo.repositories.version_ranges import NO_VERSIONS, WILD, Ranges
 MOST_RULES: Final = 200  # of a repository, or of the server
 MOST_PATTERNS: Final = 1000  # of one rule
 MOST_LABELS: Final = 50  # of one rule
-DIGEST: Final = re.compile(r"[a-z0-9]{2,32}:[0-9a-f]{32,128}")
+DIGEST: Final = re.compile(r"(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|sha1:[0-9a-f]{40}|md5:[0-9a-f]{32})")
 NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id of an advisory, such as CVE-2024-1
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
@@ -255,7 +255,10 @@ def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
             raise Invalid(f"no package can be called {name!r}", f"{place}/packages/{number}")
     for number, digest in enumerate(match.digests):
         if not DIGEST.fullmatch(digest.lower()):
-            raise Invalid("a digest is an algorithm, a colon and hexadecimal digits", f"{place}/digests/{number}")
+            raise Invalid(
+                "a digest is sha256, sha512, sha1 or md5, a colon and all of its hexadecimal digits",
+                f"{place}/digests/{number}",
+            )
     wanted = match.advisories
     if wanted and wanted not in (*SEVERITIES, "any") and not NAMED.fullmatch(wanted):
         raise Invalid(f"this is a severity ({', '.join(SEVERITIES)}, any) or an id", f"{place}/advisories")

@@ -262,6 +262,9 @@ def test_sets_that_decide_alike_have_one_stamp() -> None:
     [
         ([{"name": "a"}, {"name": "A"}], "/rules/1/name"),
         ([{"name": "a", "match": {"digests": ["abc"]}}], "/rules/0/match/digests/0"),
+        ([{"name": "a", "match": {"digests": [SHA, SHA[:-1]]}}], "/rules/0/match/digests/1"),
+        ([{"name": "a", "match": {"digests": [f"sha384:{'a' * 96}"]}}], "/rules/0/match/digests/0"),
+        ([{"name": "a", "match": {"digests": [f"sha512:{'a' * 64}"]}}], "/rules/0/match/digests/0"),
         ([{"name": "a", "match": {"versions": ">= x y"}}], "/rules/0/match/versions"),
         ([{"name": "a", "match": {"versions": "1 ||"}}], "/rules/0/match/versions"),
         ([{"name": "a", "match": {"advisories": "dreadful"}}], "/rules/0/match/advisories"),
