@@ -116,7 +116,8 @@ class PackageRules:
                 refusing.append((rule, found))
             elif found.missing:
                 passed.append((rule.placed, found.missing))
-        ruling = next((self.rulings[each] for each in facts.versions if each in self.rulings), None)
+        decided = [self.rulings[each] for each in facts.versions if each in self.rulings]
+        ruling = min(decided, key=lambda each: each.approved, default=None)  # an image has several names: denials first
         if ruling is not None and ruling.approved:
             refusing = [each for each in refusing if each[0].action != "quarantine"]
         if ruling is not None and not ruling.approved and all(each[0].action != "block" for each in refusing):

@@ -244,6 +244,15 @@ def test_the_table_of_rules_and_decisions(rules: list[Any], ruling: Ruling | Non
     assert [each.rule.name for each in verdict.warned] == [each["name"] for each in rules if each is WARN]
 
 
+def test_an_approved_tag_does_not_let_a_denied_manifest_through() -> None:
+    rulings = {("left", "latest"): Ruling(approved=True), ("left", SHA): Ruling(approved=False, reason="bad")}
+    rules = RuleSet([Placed(msgspec.convert(QUARANTINE, PolicyRule), "main/images")], IMAGES, rulings)
+    verdict = rules.decide(Facts(package="left", versions=("latest", SHA)), NOW)
+    assert verdict.denied is not None
+    assert verdict.denied.reason == "bad"
+    assert rules.decide(Facts(package="left", versions=("latest", "sha256:other")), NOW).served
+
+
 def test_sets_that_decide_alike_have_one_stamp() -> None:
     def stamp(*rules: PolicyRule, owner: str = "a/b", approved: bool | None = None) -> str:
         rulings = None if approved is None else {("left", "1"): Ruling(approved=approved)}
