@@ -137,13 +137,14 @@ def main(arguments: Sequence[str]) -> int:
         files = files_of(options.room)
     except FileNotFoundError as error:
         parser.error(str(error))
-    optional = defaults(ast.parse(path.read_bytes()) for path in sorted((ROOT / PACKAGE).rglob("*.py")))
-    places = [Place(file, each) for file in files for each in slips((ROOT / file).read_bytes(), optional)]
-    selected = sorted(chosen(places, options.count, seed), key=lambda each: (each.file, each.slip.line))
-    _say(f"{options.room}: {len(selected)} of {len(places)} slips, --seed {seed}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the copy is removed
-    with copied() as copy:
-        tests = list(dict.fromkeys(test for file in dict.fromkeys(e.file for e in selected) for test in nearest(file)))
+    with copied() as copy:  # from which all is read, as the checkout may go on
+        optional = defaults(ast.parse(path.read_bytes()) for path in sorted((copy.folder / PACKAGE).rglob("*.py")))
+        places = [Place(file, each) for file in files for each in slips((copy.folder / file).read_bytes(), optional)]
+        selected = sorted(chosen(places, options.count, seed), key=lambda each: (each.file, each.slip.line))
+        _say(f"{options.room}: {len(selected)} of {len(places)} slips, --seed {seed}")
+        changed = dict.fromkeys(each.file for each in selected)
+        tests = list(dict.fromkeys(test for file in changed for test in nearest(file, copy.folder)))
         unchanged = copy.run([*tests, *options.tests], limit_s=10 * options.limit)
         if not unchanged.passed or unchanged.by:
             _say(f"without any slip: {unchanged.by}")

@@ -307,6 +307,18 @@ async def test_a_tag_that_was_pushed_again_is_not_overwritten(stack: Stack) -> N
     assert (await stack.api("POST", f"/trash/{gone['trash']}/restore")).status == 409
 
 
+async def test_a_manifest_comes_back_without_the_tag_that_another_one_has_now(stack: Stack) -> None:
+    images = Images(stack)
+    await images.fill()
+    assert (await images.registry.below("DELETE", f"manifests/{images.index.digest}")).status == 202
+    await images.registry.push(images.children[0], "v1")
+    (entry,) = await entries(stack)
+    await stack.ok("POST", f"/trash/{entry['id']}/restore")
+    assert await images.status(images.index.digest) == 200
+    tagged = await images.registry.below("HEAD", "manifests/v1")
+    assert tagged.headers["docker-content-digest"] == images.children[0].digest
+
+
 async def test_without_days_there_is_no_trash(stack: Stack) -> None:
     await stack.assembly.core.catalog.write(put_kept_days, 0)
     repository = Repository(stack, "npm")

@@ -5,11 +5,13 @@ from itertools import product
 import pytest
 from attrs import evolve
 
+from pkgrepo.auth.permissions.publishers import publisher_id
 from pkgrepo.auth.permissions.rules import ROLES, Decision, Standing, decide
 from pkgrepo.model import (
     ANONYMOUS,
     Action,
     Identity,
+    Pipeline,
     ProjectRole,
     RepositoryScope,
     TokenLimits,
@@ -155,6 +157,69 @@ ONE_PACKAGE = TokenLimits(packages=("x",))
 def test_rule(action, given, allowed):
     decision = outcome(action, **given)
     assert decision.allowed is allowed, decision.reason
+
+
+@pytest.mark.parametrize("who", [ANONYMOUS, ME])
+def test_a_bearer_token_that_was_asked_for_without_a_scope_opens_no_images_and_nothing_else_is_closed_by_it(who):
+    def allowed(format, scoped):
+        repository = make_repository(format=format, visibility=Visibility.PUBLIC)
+        identity = evolve(who, scoped=scoped)
+        return decide(Standing(user=USER), identity, R, repository, "x", owner=lambda: None, anonymous=True).allowed
+
+    assert [allowed("docker", scoped) for scoped in (None, True, False)] == [True, True, False]
+    assert [allowed("python", scoped) for scoped in (None, True, False)] == [True, True, True]
+
+
+def publisher(number, *actions, packages=()):
+    return {"issuer": "forge", "claims": {"repository": f"acme/{number}"}, "packages": packages, "actions": actions}
+
+
+@pytest.mark.parametrize(
+    ("recognised", "action", "package", "allowed"),
+    [
+        # of the repository: both publish x, and the second one overwrites it
+        ([1], W, "x", True),
+        ([2], W, "x", True),
+        ([1, 2], OV, "x", True),
+        ([1], OV, "x", False),
+        ([1, 2], W, "y", False),
+        ([1, 2], R, "x", True),
+        ([1, 2], R, None, False),
+        # of the project that owns x: one publishes it, and another one only deletes
+        ([3], W, "x", True),
+        ([4], W, "x", False),
+        ([3, 4], W, "x", True),
+        ([3], W, "y", False),
+        ([3], W, None, True),
+        ([3], E, None, False),
+        # of none
+        ([], W, "x", False),
+        ([5], W, "x", False),
+        ([5], R, "x", False),
+    ],
+)
+def test_a_pipeline_has_what_one_of_the_publishers_that_recognised_it_gives(recognised, action, package, allowed):
+    ours = [publisher(1, "write", packages=["x"]), publisher(2, "write", "overwrite", packages=["x"])]
+    of_project = [publisher(3, "write", packages=["x"]), publisher(4, "delete", packages=["x"]), publisher(5, "write")]
+    project = evolve(OWNER, publishers=of_project[:2])
+    ids = {number: publisher_id(each) for number, each in enumerate([*ours, *of_project], 1)}
+    pipeline = Pipeline(
+        name="acme",
+        issuer="forge",
+        subject="",
+        publishers=frozenset(ids[each] for each in recognised if each < 3),
+        projects=frozenset(ids[each] for each in recognised if each >= 3),
+    )
+    decision = decide(
+        Standing(user=USER),
+        evolve(ME, pipeline=pipeline),
+        action,
+        make_repository(settings={"publishers": ours}),
+        package,
+        owner=lambda: project if package == "x" else None,
+        anonymous=True,
+    )
+    assert decision.allowed is allowed
 
 
 def second_telling(action, who, own, groups, role, default, visibility, auth, anonymous, package, limits):

@@ -4,13 +4,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.format import container
 from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
 from pkgrepo.model.advisories import Advisory
-from pkgrepo.repositories.policy.conditions import DAY_MS, Facts, Placed
+from pkgrepo.repositories.policy.conditions import DAY_MS, SERVER, Facts, LaterRule, Placed
 from pkgrepo.repositories.policy.facts import order_of
+from pkgrepo.repositories.policy.refusals import refusal
 from pkgrepo.repositories.policy.rules import RuleSet, Ruling, Verdict
 from pkgrepo.repositories.policy.schema import Order, PolicyRule, RuleMatch, check_rules
 from pkgrepo.storage.catalog.server.judged import Judged
@@ -370,3 +372,37 @@ def test_lists_leave_out_what_was_judged_by_the_rules_of_now() -> None:
     assert not RuleSet(
         [Placed(PolicyRule(name="r", action="warn", match=placed.rule.match), "x")], ORDER
     ).decides_on_facts
+
+
+@pytest.mark.parametrize(
+    ("published_ms", "added_ms", "shown"),
+    [
+        (NOW - 1, NOW, True),
+        (NOW - 1, None, True),
+        (None, NOW, True),
+        (NOW - 1, NOW + 1, False),  # it came here later than it was published
+        (NOW + 1, NOW - 1, False),
+        (None, NOW + 1, False),
+        (None, None, False),
+    ],
+)
+def test_a_view_shows_what_was_published_and_here_by_then(
+    published_ms: int | None, added_ms: int | None, shown: bool
+) -> None:
+    rule = LaterRule(Placed(PolicyRule(name="then"), "main/npm", later_ms=NOW), ORDER)
+    assert rule.matches(left(published_ms=published_ms, added_ms=added_ms), 2 * NOW).met is not shown
+
+
+@pytest.mark.parametrize(
+    ("placed", "lifted_by"),
+    [
+        ({"owner": SERVER}, "a system manager"),
+        ({"owner": "main/npm", "wide": True}, "a system manager"),
+        ({"owner": "main/npm"}, "who has the action admin in a member of main/all"),
+        ({"owner": "main/all"}, "who has the action admin in main/all"),
+    ],
+)
+def test_a_refusal_names_who_lifts_it(placed: dict[str, Any], lifted_by: str) -> None:
+    verdict = Verdict(by=Placed(PolicyRule(name="no"), **placed))
+    error = refusal("x", verdict, make_placeholder(1, "main", "all"), make_placeholder(2, "main", "npm"))
+    assert error.lifted_by == lifted_by

@@ -12,7 +12,7 @@ from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
 from pkgrepo.repositories.images.push import Push, Reference
 from pkgrepo.repositories.upkeep import gc
 from pkgrepo.storage.catalog.images import linked_blobs, manifests
-from pkgrepo.storage.catalog.images.gc import ImagePlan, plan_image
+from pkgrepo.storage.catalog.images.gc import ImagePlan, may_remove_manifest, plan_image
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import tags
 from pkgrepo.storage.catalog.packages.packages import find_package
@@ -172,6 +172,25 @@ def test_a_referrer_is_removed_with_its_subject(scene: Scene) -> None:
     assert not scene.has("signature")
 
 
+def test_referrers_of_what_stays_stay_and_theirs(scene: Scene) -> None:
+    scene.put("signature", subject="kept")
+    scene.put("of the signature", subject="signature")
+    assert scene.plan().manifests == (digest_of(b"untagged"),)
+
+
+def test_a_signature_is_not_removed_before_its_subject_and_nothing_twice(scene: Scene) -> None:
+    scene.put("signature", tag=cosign_tag("untagged"))
+    planned = [digest_of(each) for each in (b"untagged", b"signature")]
+
+    def may_remove() -> list[bool]:
+        given = (frozenset(planned), BEFORE, LATER)
+        return [scene.catalog.do(may_remove_manifest, scene._package().id, each, *given) for each in planned]
+
+    assert may_remove() == [True, False]
+    scene.catalog.do(delete_manifest, scene.repository, "app", planned[0], Actor(), LATER)
+    assert may_remove() == [False, True]
+
+
 def cosign_tag(content: str, suffix: str = "sig") -> str:
     return f"{digest_of(content.encode()).replace(':', '-')}.{suffix}"
 
@@ -194,7 +213,9 @@ def test_signatures_of_what_is_elsewhere_or_has_another_tag_stay(scene: Scene) -
     scene.put("also tagged", tag=cosign_tag("untagged"))
     scene.put("also tagged", tag="v9")
     scene.put("itself", tag=cosign_tag("itself"))
-    scene.carry_out(scene.plan())
+    plan = scene.plan()
+    assert plan.manifests == (digest_of(b"untagged"),)
+    scene.carry_out(plan)
     assert [scene.has(each) for each in ("signature", "also tagged", "itself", "untagged")] == [True, True, True, False]
 
 
