@@ -6,7 +6,7 @@ who                                  what is asked
 ===================================  ===================================================================================
 a caller, by L{admit}                the permission for the package or path, and all push rules of publishing. Bringing
                                      back (un-yank, restore from the trash, a tag of before) is publishing
-an approver of a stage, by           the right to approve each package in it, and the push rules
+an approver of a stage, by           the right to approve each package and plain file in it, and the push rules
 L{admit_approver}
 the server's own work, by            nothing: it follows what was decided before; each L{Road} says where
 L{admit_server}
@@ -103,6 +103,9 @@ async def admit_approver(
             raise Forbidden(NO_APPROVER.format(repository.path))
     for key in keys:
         await authorizer.check_push_rules(identity, Action.WRITE, repository, key)
+    for folder, path in {f"{path.rpartition('/')[0]}/": path for path in files}.items():
+        name = path.replace("/", ".")
+        await authorizer.check_push_rules(identity, Action.WRITE, repository, name, folder=folder)
     return _make(repository, actor, [*keys, *map(path_name, files)])
 
 

@@ -6,6 +6,7 @@ from attrs import evolve
 from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login.identities import identity_of
+from pkgrepo.auth.permissions.admission import admit_approver
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY
@@ -343,6 +344,22 @@ def test_a_folder_of_a_java_repository_belongs_to_the_owner_of_what_it_is_of(sce
         now(scene.authorizer.check_project_member(alice, repository, folder, unowned_ok=True))
     for other in ("com2/acme/app/", "org/", "acme/com/app/"):
         now(scene.authorizer.check_project_member(alice, repository, other, unowned_ok=True))
+
+
+def test_who_approves_plain_files_may_push_them(scene, alice):
+    repository = scene.repository(format="maven")
+    grant(scene, repository, alice, [*Action])
+    project = scene.catalog.do(add_project, key="acme", now_ms=1)
+    scene.catalog.do(bind_names, repository.id, "com.acme:*", project.id)
+
+    def approve(rule, path):
+        where = evolve(repository, config={"push_rules": {rule: True}})
+        now(admit_approver(scene.authorizer, alice, where, [], [path], Actor.of(alice))).check(where, f"/{path}")
+
+    approve("must_be_project_member", "org/other/notes.txt")
+    for rule, why in (("must_be_project_member", "project acme"), ("must_use_auth_token_for_push", "an access token")):
+        with pytest.raises(Forbidden, match=why):
+            approve(rule, "com/acme/app/notes.txt")
 
 
 def test_a_password_does_not_push_where_tokens_must(scene, alice):
