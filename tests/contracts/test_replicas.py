@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pkgrepo.storage.catalog.packages import deleted_names, packages
 from pkgrepo.storage.catalog.packages.deleted_names import DeletedName
 from pkgrepo.storage.catalog.packages.events import events_after
+from pkgrepo.storage.catalog.rows import put
 from pkgrepo.storage.catalog.server import replicas
 from pkgrepo.storage.catalog.server.replicas import ALL, ANNOUNCED_MS, KEPT, NEW, Backlog
 from tests.support.catalogs import NOW, add_repository, publish
@@ -103,3 +104,14 @@ async def test_deleted_names_are_read_in_pages_and_noted_elsewhere(catalog):
     assert [each.key for each in await catalog.look(packages.list_retired, here.id)] == ["a", "c"]
     await catalog.write(deleted_names.take_back, there.id, "b", ["b-2"], NOW)
     assert await pages(catalog, there, package="b") == [("b", "b-1", SHA256), ("b", "", "")]
+
+
+async def test_what_was_found_to_be_nowhere_is_asked_for_again_after_an_event(catalog):
+    place = (await catalog.write(add_repository)).id
+    await catalog.write(replicas.begin_comparison, place, SOURCE, "evt_1_1", "first", 1)
+    row = {"repository_id": place, "fetched_at": NOW, "checked_at": NOW, "fresh_until": NOW + 60_000}
+    for key in ("simple/demo", "simple/other"):
+        package = key.rpartition("/")[2]
+        await catalog.write(put, "upstream_document", key=key, package_key=package, route="", **row)
+    keys = await catalog.write(replicas.take_events, place, "evt_1_1", "evt_2_1", 0, [("demo", "1.0")], NOW)
+    assert keys == ["simple/demo"]

@@ -20,15 +20,15 @@ pytestmark = pytest.mark.server
 FORMATS = ("ruby", "python", "npm")
 
 
-def made(format: str, version: str, *, other: bool = False) -> tuple[str, bytes]:
+def made(format: str, version: str, *, name: str = "demo", other: bool = False) -> tuple[str, bytes]:
     """A file of a version, or one with other bytes."""
     match format:
         case "ruby":
-            return f"demo-{version}.gem", make_gem("demo", version, extra="licenses:\n- MIT" if other else "")
+            return f"{name}-{version}.gem", make_gem(name, version, extra="licenses:\n- MIT" if other else "")
         case "python":
-            return make_sdist("demo", version, summary="another" if other else "")
+            return make_sdist(name, version, summary="another" if other else "")
         case _:
-            return f"demo-{version}.tgz", make_tarball("demo", version, files={"other.js": b"1"} if other else None)
+            return f"{name}-{version}.tgz", make_tarball(name, version, files={"other.js": b"1"} if other else None)
 
 
 def check_layout(sites: Sites) -> None:

@@ -262,12 +262,14 @@ def _expire_documents(tx: Transaction, repository_id: int, package_keys: Sequenc
     """
     Mark the responses about some packages (empty: about none), or all of them (None), as old. Returns their keys.
 
+    Also those that there is nothing: what was removed there may be published again.
+
     They are served while upstreams fail, and else confirmed or replaced. What was made of them is not cached any more,
     since that is valid for a time of fetching.
     """
     sql = """
         UPDATE upstream_document SET fresh_until = 0, fetched_at = fetched_at + 1
-        WHERE repository_id = ? AND route <> ''
+        WHERE repository_id = ?
         """
     if package_keys is None:
         return [key for (key,) in tx.all(f"{sql} RETURNING key", (repository_id,))]
