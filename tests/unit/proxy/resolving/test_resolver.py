@@ -210,3 +210,21 @@ async def test_what_former_routes_did_not_have_is_not_absent_at_new_ones(world: 
     world.clock.advance(later_s)
     with pytest.raises(UpstreamFailed):
         await world.versions(everything, "left")
+
+
+async def test_the_catalog_is_read_for_hosted_repositories_alone(world: ProxyWorld) -> None:
+    own, mirror = await world.hosted(), await world.proxy("mirror", world.upstream())
+    everything = await world.virtual("all", own, mirror)
+    found = [world.resolver.reads_catalog(each, "left") for each in (own, mirror, everything)]
+    assert found == [True, False, False]
+
+
+async def test_what_several_members_serve_is_fresh_while_all_of_them_have_the_same(world: ProxyWorld) -> None:
+    members = [await world.hosted(name) for name in ("one", "two")]
+    everything = await world.virtual("all", *members)
+    for each in members:
+        await world.own(each, "left")
+    state = await world.resolver.state(everything, "left")
+    assert await world.core.catalog.look(state.fresh)
+    await world.disown(members[1], "left")
+    assert not await world.core.catalog.look(state.fresh)
