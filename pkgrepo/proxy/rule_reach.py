@@ -74,7 +74,8 @@ class RuleReach:
             whole = whole and all_names and len(keys) <= left
             keys, left = keys[:left], max(0, left - len(keys))
             stored += await self.catalog.scan(self._count_stored, compiled, repository, keys)
-            for key in keys if repository.type is RepositoryType.PROXY else ():
+            listed = repository.type is RepositoryType.PROXY and format_.images is None  # images have no such documents
+            for key in keys if listed else ():
                 found = await self._count_known(compiled, repository, key)
                 known += [] if found is None else [found]
         return Reach(stored=stored, known=sum(known) if known else None, whole=whole)
