@@ -33,7 +33,7 @@ from pkgrepo.outbound.addresses import ConnectingTimedOut
 from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.client import OutboundClient
 from pkgrepo.outbound.urls import Origin, Target, join_path, parse_url, resolve_reference
-from pkgrepo.proxy.upstream.failures import DECISIONS, read_refusal
+from pkgrepo.proxy.upstream.failures import DECISIONS, LOOP, read_refusal
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, Deadline, HostPermits, pause_before_retry
 from pkgrepo.proxy.upstream.routes import Route, UpstreamSettings, refuse_proxy_loop
 
@@ -43,7 +43,7 @@ from .response import Reading, UpstreamResponse
 
 MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-NO_HEAD = frozenset({403, 405, 451, 501})  # the response to a GET may be another one, or have the sentence of this one
+NOT_OF_HEAD = frozenset({401, 429, LOOP})  # failures that a GET would meet as well; all others may be of HEAD alone
 MOST_TRYING_S = 2.0  # seconds; a person waits for what was configured
 MOST_FAULTS = 100  # of the configuration, which are logged once
 MOST_HOSTS = 32  # whose health is remembered, beside the route's own
@@ -167,8 +167,9 @@ class Upstream:
         ``limits`` defaults to those of documents. With ``decode`` the response may be compressed in transfer.
 
         Any status below 500 is a response, except 429 and those of 401, 403 and 451 that are not in ``accept``. A HEAD
-        that is refused is a GET the second time, whose body is not wanted. Leaving the block before the end of the body
-        closes the connection.
+        that fails is a GET the second time, whose body is not wanted: some servers and what is before them know no
+        HEAD, and a GET may have the sentence of a refusal. Leaving the block before the end of the body closes the
+        connection.
 
         :raises Invalid: ``url`` is no http or https URL
         :raises UpstreamUnavailable: it cannot be reached, or failed so often that it is not asked at the moment
@@ -209,7 +210,7 @@ class Upstream:
         try:
             async with AsyncExitStack() as stack:
                 response = await self._follow(request, target, stack)
-                if method == "HEAD" and response.status in NO_HEAD:
+                if _may_be_of_head(method, response.status):
                     await stack.aclose()
                     response = await self._follow(evolve(request, method="GET"), target, stack)
                 if response.status not in accept:
@@ -368,8 +369,9 @@ class Upstream:
         )
         url = target.text.partition("?")[0]
         response = UpstreamResponse(answer, url, reading, only_head=request.only_head)
-        refuses_head = request.method == "HEAD" and response.status in NO_HEAD
-        failed = None if refuses_head else judge(self.name, response)
+        failed = judge(self.name, response)
+        if failed is not None and _may_be_of_head(request.method, response.status):
+            return response  # the GET tells how it is
         if failed is None:
             health.succeeded(self._reactor.seconds() - started)
             self.fault = None
@@ -395,3 +397,8 @@ class Upstream:
             health = Health(self.name, shown, self._reactor, self._shared.jitter)
             self._other_health.put(place, health)
         return health
+
+
+def _may_be_of_head(method: str, status: int) -> bool:
+    """Whether a GET may have another response than this one to a HEAD."""
+    return method == "HEAD" and status >= 400 and status not in NOT_OF_HEAD

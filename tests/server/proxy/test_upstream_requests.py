@@ -95,8 +95,8 @@ async def test_head_request_has_the_length_of_the_file(scene: Any) -> None:
         assert (response.length, await response.read()) == (1000, b"")
 
 
-@pytest.mark.parametrize("status", [403, 405, 501])
-async def test_head_that_is_refused_is_a_get_whose_body_is_not_wanted(scene: Any, status: int) -> None:
+@pytest.mark.parametrize("status", [400, 403, 404, 405, 406, 410, 500, 501, 503])
+async def test_head_that_fails_is_a_get_whose_body_is_not_wanted(scene: Any, status: int) -> None:
     class Headless(ScriptedUpstream):
         def answer(self, request: Request) -> Answer:
             return Answer(status) if request.method == "HEAD" else super().answer(request)
@@ -109,6 +109,16 @@ async def test_head_that_is_refused_is_a_get_whose_body_is_not_wanted(scene: Any
         assert response.status == 404
     assert [each.method for each in server.requests()] == ["HEAD", "GET", "HEAD", "GET"]
     assert upstream.health().failures == 0
+
+
+async def test_failing_heads_and_gets_are_failures_of_the_gets(scene: Any) -> None:
+    server = scene.serve({"/x": Answer(500), "/y": Answer(500), "/z": Answer(500)})
+    upstream = scene.upstream(server.url)
+    for path in ("x", "y", "z"):
+        with pytest.raises(UpstreamFailed, match="it answers 500"):
+            async with upstream.open("HEAD", path, subject=path):
+                pytest.fail("it is an answer")
+    assert (upstream.health().successes, upstream.health().failures) == (0, 3)
 
 
 async def test_refusal_is_an_error_with_the_sentence_of_the_upstream(scene: Any) -> None:

@@ -145,8 +145,8 @@ def test_a_decision_of_an_upstream_is_passed_with_its_sentence(make: Make, stack
     assert scene.get(f"app/manifests/{ONE.digest}").body == ONE.manifest
 
 
-@pytest.mark.parametrize("status", [405, 501])
-def test_an_upstream_that_refuses_heads_is_pulled_from(make: Make, status: int) -> None:
+@pytest.mark.parametrize("status", [400, 404, 405, 500, 501, 503])
+def test_an_upstream_that_fails_heads_is_pulled_from(make: Make, status: int) -> None:
     class Headless(ContainerUpstream):
         def answer(self, request: Request) -> Answer:
             return Answer(status) if request.method == "HEAD" else super().answer(request)

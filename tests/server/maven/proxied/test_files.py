@@ -157,7 +157,10 @@ def test_failure_of_one_route_at_a_head_is_no_404(fragile: Callable[..., Fragile
     path = "/com/example/fails/1.0/fails-1.0.jar"
     proxied.first.misbehave(path, faults.failing(500), repeat=True)
     assert proxied.client.head(path).status == 502
-    assert [each.method for each in proxied.second.requests(path)] == ["HEAD"]
+    assert [each.method for each in proxied.second.requests(path)] == [
+        "HEAD",
+        "GET",
+    ]  # a HEAD that fails may be one of HEAD alone
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.0-SNAPSHOT"])
