@@ -1,4 +1,4 @@
-"""Makes signatures of images in both of cosign's formats, with new keys."""
+"""Makes signatures of images in cosign's formats, with new keys."""
 
 from __future__ import annotations
 
@@ -69,6 +69,14 @@ def sign_simply(signer: Signer, digest: str, *, payload: bytes | None = None) ->
     return Image(json.dumps(value).encode(), (config, data))
 
 
+def sign_as_referrer(signer: Signer, subject: Image) -> Image:
+    """Return a signature in the simple signing format as cosign 2 pushes it with OCI 1.1: a referrer without a tag."""
+    tagged = sign_simply(signer, subject.digest)
+    value = json.loads(tagged.manifest)
+    value["config"]["mediaType"] = "application/vnd.dev.cosign.artifact.sig.v1+json"
+    return Image(json.dumps({**value, "subject": subject.descriptor}).encode(), tagged.blobs)
+
+
 def signature_tag(digest: str) -> str:
     return digest.replace(":", "-") + ".sig"
 
@@ -87,11 +95,17 @@ def envelope_for(signer: Signer, digest: str, *, predicate: str = SIGNED, kind: 
     return {"payload": b64(payload), "payloadType": kind, "signatures": [{"sig": b64(signer.sign(encoded))}]}
 
 
-def sign_as_bundle(signer: Signer, subject: Image, *, digest: str = "", **statement: str) -> Image:
-    """Return a signature as cosign 3 pushes it: a referrer with a bundle. ``digest`` replaces the subject's digest."""
+def sign_as_bundle(
+    signer: Signer, subject: Image, *, digest: str = "", media_type: str = BUNDLE, **statement: str
+) -> Image:
+    """
+    Return a signature as cosign 3 pushes it: a referrer with a bundle, in the version of its ``media_type``.
+
+    ``digest`` replaces the subject's digest.
+    """
     envelope = envelope_for(signer, digest or subject.digest, **statement)
     bundle = {
-        "mediaType": BUNDLE,
+        "mediaType": media_type,
         "verificationMaterial": {"publicKey": {"hint": "a hint"}},
         "dsseEnvelope": envelope,
     }
@@ -99,9 +113,9 @@ def sign_as_bundle(signer: Signer, subject: Image, *, digest: str = "", **statem
     value = {
         "schemaVersion": 2,
         "mediaType": OCI_IMAGE,
-        "artifactType": BUNDLE,
+        "artifactType": media_type,
         "config": describe(EMPTY, "application/vnd.oci.empty.v1+json"),
-        "layers": [describe(data, BUNDLE)],
+        "layers": [describe(data, media_type)],
         "subject": subject.descriptor,
         "annotations": {
             "dev.sigstore.bundle.content": "dsse-envelope",

@@ -229,7 +229,7 @@ def _leased_size(tx: Transaction, repository: Repository, package: Package, dige
 def _note_signatures(tx: Transaction, package: Package, push: Push) -> list[str]:
     """Note the signatures in a manifest that was just stored; the digests that it may have signed."""
     new, verified = push.manifest, push.signatures
-    signed = signatures.signed_by(new.subject, new.artifact_type, push.tags)
+    signed = signatures.signed_by(new.subject, push.tags)
     if verified is not None:
         for subject, keys in verified.signed.items():
             signatures.add_signature(tx, package.id, new.digest, subject, keys)
@@ -284,7 +284,7 @@ def delete_tag(
         manifests.touch_manifest(tx, package.id, found.digest, now_ms)  # its grace period begins now
     bump_package_serial(tx, repository, package, now_ms)
     append_package_event(tx, package, "untagged", {"digest": found.digest, "tags": [tag]}, actor, now_ms)
-    update_trust(tx, repository, package, signatures.signed_by(None, None, [tag]), (), actor, now_ms)
+    update_trust(tx, repository, package, signatures.signed_by(None, [tag]), (), actor, now_ms)
 
 
 def _check_fixed(repository: Repository, names: Iterable[str], actor: Actor) -> None:

@@ -1,13 +1,14 @@
 """
-Verification of signatures of images, in both forms that cosign writes.
+Verification of signatures of images, in the forms that cosign writes.
 
 =============  ======================================  ============================================================
 form           stored in                               signed bytes
 =============  ======================================  ============================================================
 simple         layers of the manifest tagged           the layer, a JSON payload that names the digest; the
-signing        ``sha256-HEX.sig`` (cosign 1, 2)        signature is in the layer's annotations
-bundle         layers of a manifest whose subject is   the pre-authentication encoding (DSSE 1.0) of an in-toto
-               the image (cosign 3)                    statement about the digest
+signing        ``sha256-HEX.sig``, or of one whose     signature is in the layer's annotations
+               subject is the image (OCI 1.1)
+bundle         the same, of any version; cosign        the pre-authentication encoding (DSSE 1.0) of an in-toto
+               writes them as the latter               statement about the digest
 =============  ======================================  ============================================================
 
 Only signatures of trusted keys count; certificates and transparency logs are ignored. Malformed data is ignored too and
@@ -33,11 +34,11 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.configuration import trust_policy
 from pkgrepo.formats.container.documents import MOST_CHECKS, MOST_LAYERS, MOST_SIGNATURES
 from pkgrepo.model import Repository
-from pkgrepo.storage.catalog.images.signatures import BUNDLE
 from pkgrepo.storage.catalog.images.trust import Keys
 from pkgrepo.untrusted.public_keys import KeyInvalid, PublicKey, encode_dsse, parse_key
 
 SETTING = "container.trusted_keys"
+DISCOVERY = "2"  # another one where signatures are looked for elsewhere: then those that are stored are verified again
 NO_KEY = (
     f"require_content_trust is on and no key is trusted: list public keys in trust.keys of the repository or in "
     f"{SETTING} of the server; until then every image waits, and readers see none"
@@ -90,10 +91,12 @@ class Keyring:
 def _parse(texts: tuple[str, ...]) -> KeySet:
     keys = tuple({key.id: key for key in map(parse_key, texts)}.values())
     ids = tuple(key.id for key in keys)
-    return KeySet(keys, ids, hashlib.sha256("".join(sorted(ids)).encode("ascii")).hexdigest())
+    return KeySet(keys, ids, hashlib.sha256("".join([DISCOVERY, *sorted(ids)]).encode("ascii")).hexdigest())
 
 
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
+
+BUNDLE = "application/vnd.dev.sigstore.bundle"  # how the types of all versions begin: .v0.3+json, +json;version=0.2
 
 _SIMPLE_TYPE = "cosign container image signature"
 _SIGNATURE = "dev.cosignproject.cosign/signature"
@@ -116,11 +119,12 @@ def find_signature_layers(manifest: bytes) -> Sequence[tuple[str, str, int, Mapp
     layers = value.get("layers")
     found: list[tuple[str, str, int, Mapping[str, Any]]] = []
     for each in layers[:MOST_LAYERS] if isinstance(layers, list) else ():
-        if not isinstance(each, dict) or each.get("mediaType") not in (SIMPLE, BUNDLE):
+        media_type = each.get("mediaType") if isinstance(each, dict) else None
+        if not isinstance(media_type, str) or not (media_type == SIMPLE or media_type.startswith(BUNDLE)):
             continue
         digest, size, annotations = each.get("digest"), each.get("size"), each.get("annotations")
         if isinstance(digest, str) and isinstance(size, int):
-            found.append((each["mediaType"], digest, size, annotations if isinstance(annotations, dict) else {}))
+            found.append((media_type, digest, size, annotations if isinstance(annotations, dict) else {}))
     return found
 
 
@@ -147,7 +151,7 @@ def _claims(digest: str, layer: SignatureLayer) -> Iterator[tuple[bytes, bytes]]
         signature = _base64(layer.annotations.get(_SIGNATURE))
         if signature and _is_payload_for(digest, layer.data):
             yield signature, layer.data
-    elif layer.media_type == BUNDLE:
+    elif layer.media_type.startswith(BUNDLE):
         yield from _envelope_claims(digest, _parse_object(layer.data).get("dsseEnvelope"))
 
 

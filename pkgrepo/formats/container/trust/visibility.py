@@ -90,7 +90,7 @@ class SignatureVerifier:
         trusted = self._keyring.keys(repository)
         if trusted is None:
             return None
-        subjects = signatures.signed_by(document.subject, document.artifact_type, tags)
+        subjects = signatures.signed_by(document.subject, tags)
         signed = {
             subject: await self._find_signers(repository, image, data, subject, trusted.keys)
             for subject in islice(subjects, MOST_SUBJECTS)

@@ -12,8 +12,8 @@ image_trust       all signatures of the image were verified          by L{set_ke
                   against this set of keys                           random value, so they are verified again
 ================  =================================================  ================================================
 
-A signature is discoverable if clients can find it: at the tag ``sha256-HEX.sig``, or in a manifest of the type
-L{BUNDLE} whose subject is the signed digest.
+A signature is discoverable if clients can find it: at the tag ``sha256-HEX.sig``, or in a manifest whose subject is the
+signed digest. The type of that does not count: cosign looks at the layers of all that refer to an image.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.rows import column, scalar
 
 from .trust import end_quarantine
-
-BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"  # artifact type of a referrer with signatures (cosign 3)
 
 _TAG = re.compile(r"(sha256)-([0-9a-f]{64})\.sig")  # tag of a signature manifest (cosign 1 and 2)
 
@@ -49,10 +47,10 @@ def signed_at(tag: str) -> str | None:
     return None if match is None else f"{match[1]}:{match[2]}"
 
 
-def signed_by(subject: str | None, artifact_type: str | None, tags: Iterable[str]) -> list[str]:
+def signed_by(subject: str | None, tags: Iterable[str]) -> list[str]:
     """The digests for which a manifest may contain signatures, according to its subject and its tags."""
     found = {digest for tag in tags if (digest := signed_at(tag)) is not None}
-    if subject is not None and artifact_type == BUNDLE:
+    if subject is not None:
         found.add(subject)
     return sorted(found)
 
@@ -64,8 +62,7 @@ def list_signature_places(r: Reader, package_id: int) -> list[tuple[str, str]]:
         (package_id,),
     )
     referrers = r.all(
-        "SELECT digest, subject FROM manifest WHERE package_id = ? AND artifact_type = ? AND subject IS NOT NULL",
-        (package_id, BUNDLE),
+        "SELECT digest, subject FROM manifest WHERE package_id = ? AND subject IS NOT NULL", (package_id,)
     )
     places = {(digest, subject) for name, digest in tags if (subject := signed_at(name)) is not None}
     return sorted(places.union(referrers))
@@ -173,14 +170,14 @@ def _derived_keys(r: Reader, package_id: int, digest: str) -> frozenset[str]:
         """
         SELECT s.key_id FROM signature s JOIN manifest m ON m.id = s.manifest_id
         WHERE s.package_id = ? AND s.subject = ? AND (
-            (m.subject = s.subject AND m.artifact_type = ?)
+            m.subject = s.subject
             OR m.digest = (SELECT t.digest FROM tag t WHERE t.package_id = s.package_id AND t.name = ?)
         )
         UNION
         SELECT x.key_id FROM manifest_ref f JOIN manifest_trust x ON x.manifest_id = f.manifest_id
         WHERE f.package_id = ? AND f.digest = ? AND f.kind = 'manifest'
         """,
-        (package_id, digest, BUNDLE, f"{digest.replace(':', '-')}.sig", package_id, digest),
+        (package_id, digest, f"{digest.replace(':', '-')}.sig", package_id, digest),
     )
     return frozenset(found)
 

@@ -13,8 +13,8 @@ from pkgrepo.formats.container.configuration import CONFIGURATIONS
 from pkgrepo.formats.container.trust import visibility
 from pkgrepo.storage.catalog.images.manifests import find_manifest
 from pkgrepo.storage.catalog.packages.packages import find_package
-from tests.support.images import make_artifact, make_image, make_index
-from tests.support.signing import Signer, sign_as_bundle, sign_simply, signature_tag
+from tests.support.images import Image, make_artifact, make_image, make_index
+from tests.support.signing import Signer, sign_as_bundle, sign_as_referrer, sign_simply, signature_tag
 from tests.support.trust import KEY, READER, RULES, TrustingRegistry
 
 
@@ -50,6 +50,28 @@ async def test_a_valid_signature_shows_the_image_at_once(world: TrustingRegistry
     assert await world.catalog("rita") == ["main/images/app"]
     await world.later(7200)
     assert await world.seen("v1") == image.digest
+
+
+OLD_BUNDLE = "application/vnd.dev.sigstore.bundle+json;version=0.2"
+
+
+@pytest.mark.parametrize("form", ["referrer", OLD_BUNDLE, "application/vnd.dev.sigstore.bundle.v0.4+json"])
+async def test_every_form_that_verifiers_find_shows_the_image(world: TrustingRegistry, form: str) -> None:
+    def sign(key: Signer) -> Image:
+        return sign_as_referrer(key, image) if form == "referrer" else sign_as_bundle(key, image, media_type=form)
+
+    image = make_image()
+    await world.registry.push(image, "v1")
+    await world.registry.push(sign(Signer()))
+    assert await world.seen("v1") is None
+    signature = sign(KEY)
+    await world.registry.push(signature)
+    assert await world.seen("v1") == image.digest
+    await world.configure(Signer())
+    assert await world.seen("v1") is None
+    await world.configure(KEY)  # now it is found among what is stored
+    assert await world.seen("v1") == image.digest
+    assert await world.seen(signature.digest) == signature.digest
 
 
 async def test_a_signature_may_come_before_the_image(world: TrustingRegistry) -> None:
