@@ -149,6 +149,7 @@ class ProxyParts:
             formats=formats,
             pools=core.pools,
             on_mismatch=self._doubt,
+            on_lack=self._lack,
             largest=config.server.max_upload,
         )
         context = AddressedContext(
@@ -231,6 +232,9 @@ class ProxyParts:
 
     async def _doubt(self, remote: RemoteFile) -> None:
         await self.package_files.doubt(remote)
+
+    async def _lack(self, remote: RemoteFile) -> None:
+        await self.package_files.lack(remote)
 
     def upkeep(self) -> IService:
         """The service that keeps caches within their limits."""

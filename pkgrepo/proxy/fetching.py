@@ -54,7 +54,8 @@ class Fetching:
     Some ``formats`` have files that are also in others (L{Containers}). One that the upstream does not have is
     read out of the other, of which only the parts are asked for that are needed; if they cannot be had, the whole.
 
-    ``on_mismatch`` is called with a file of which the upstream has sent another one than its document announced.
+    ``on_mismatch`` is called with a file of which the upstream has sent another one than its document announced,
+    ``on_lack`` with one that is listed, and neither the upstream nor the file has in which it should be.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Fetching:
         formats: Mapping[str, Proxied],
         pools: Pools,
         on_mismatch: Callable[[RemoteFile], Coroutine[Any, Any, None]],
+        on_lack: Callable[[RemoteFile], Coroutine[Any, Any, None]],
         largest: int,
     ) -> None:
         self._catalog = catalog
@@ -82,6 +84,7 @@ class Fetching:
         self._formats = formats
         self._pools = pools
         self._on_mismatch = on_mismatch
+        self._on_lack = on_lack
         self._limits = ReadLimits(largest)
 
     async def content(self, remote: RemoteFile, *, takes_whole: bool = True) -> ArrivingBody | bytes | File:
@@ -125,8 +128,13 @@ class Fetching:
         await shield(self.finish(container))
         found = await self.find(remote)
         if found is None:
-            raise _not_contained(remote)
+            raise await self._lack(remote)
         return found
+
+    async def _lack(self, remote: RemoteFile) -> PkgrepoError:
+        """The error that a listed file cannot be had, which it is not listed with any more."""
+        await self._on_lack(remote)
+        return _not_contained(remote)
 
     async def size(self, remote: RemoteFile) -> int | None:
         """The size in bytes of a file that is not kept; None if the upstream does not tell it."""
@@ -197,7 +205,7 @@ class Fetching:
                     yield response
                     return
         if await self.find(container) is not None:
-            raise _not_contained(remote)  # it would have been found when that was kept
+            raise await self._lack(remote)  # it would have been found when that was kept
         size, path = await self.size(container), remote.source.path
         if size is not None and size <= SMALL_CONTAINER:
             raise WholeNeeded(path)
@@ -223,6 +231,10 @@ class Fetching:
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> File:
             kept = await self._keeper.keep(remote, staged, blob)
             self._mistrusted.discard(place)
+            for each in remote.entry.files:
+                inner = evolve(remote, source=each)
+                if each.url == remote.source.url and each != remote.source and await self.find(inner) is None:
+                    spawn(self._on_lack(inner), "a file that is not in another one was still listed")
             return kept
 
         def again(error: UpstreamFailed) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -13,7 +13,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.documents.held import DocumentRequest
-from pkgrepo.proxy.parts.values import FileSource
+from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.policy.schema import Datum
@@ -95,11 +95,14 @@ class Containers:
     Of a format some of whose files are also in others.
 
     ``container_of`` is the file in which a file of an upstream is, or None. ``read_out`` reads the bytes of a file out
-    of its container, which may lack parts; it blocks, and raises ``PartMissing`` and ``Invalid``.
+    of its container, which may lack parts; it blocks, and raises ``PartMissing`` and ``Invalid``. ``without`` is an
+    entry that does not list the files at some paths, which neither the upstream nor their containers have; it may have
+    some kinds of fragments only.
     """
 
     container_of: Callable[[RemoteFile], FileSource | None]
     read_out: Callable[[Source, RemoteFile], bytes]
+    without: Callable[[Entry, Collection[str]], Entry]
 
 
 @frozen(kw_only=True, eq=False)

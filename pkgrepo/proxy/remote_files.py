@@ -45,23 +45,17 @@ class RemoteFile:
     @property
     def url(self) -> str:
         """Its URL without query, which may hold a signature: that is as good as a password for a while."""
-        return self.source.url.partition("#")[0].partition("?")[0]
+        return _plain_url(self.source)
 
     @property
     def identity(self) -> str:
         """A text that differs from that of another file which is listed at the same path later, or by another route."""
-        digests = self.source.digests
-        if digests:
-            return " ".join(f"{algorithm}={digests[algorithm]}" for algorithm in sorted(digests))
-        listed = " ".join(f"{algorithm}={digest}" for algorithm, digest in sorted(self.listed_digests.items()))
-        return f"{self.route} {self.url} {listed}"
+        return identity_of(self.route, self.source, self.entry)
 
     @property
     def listed_digests(self) -> Mapping[str, str]:
         """For a file without digests, those of the distribution that it was listed with; empty if there are none."""
-        if self.source.digests:
-            return {}
-        return next((dict(each.digests) for each in self.entry.files if each.digests), {})
+        return _listed_digests(self.source, self.entry)
 
     def is_kept_as(self, file: File) -> bool:
         """
@@ -81,6 +75,24 @@ class RemoteFile:
         if self.source.size is not None and self.source.size != file.size:
             return False
         return dict(file.attrs.get(LISTED, self.listed_digests)) == self.listed_digests
+
+
+def _plain_url(source: FileSource) -> str:
+    return source.url.partition("#")[0].partition("?")[0]
+
+
+def _listed_digests(source: FileSource, entry: Entry) -> Mapping[str, str]:
+    if source.digests:
+        return {}
+    return next((dict(each.digests) for each in entry.files if each.digests), {})
+
+
+def identity_of(route: str, source: FileSource, entry: Entry) -> str:
+    """The L{RemoteFile.identity} of a file that an entry of a route's document lists."""
+    if source.digests:
+        return " ".join(f"{algorithm}={digest}" for algorithm, digest in sorted(source.digests.items()))
+    listed = " ".join(f"{each}={digest}" for each, digest in sorted(_listed_digests(source, entry).items()))
+    return f"{route} {_plain_url(source)} {listed}"
 
 
 def is_former(proxy: Repository, file: File) -> bool:

@@ -23,6 +23,7 @@ from pkgrepo.formats.python.proxied.upstream import (
     read_out,
     read_own,
     restore_page,
+    without_metadata,
 )
 from pkgrepo.formats.python.ranges import RANGES, accepts
 from pkgrepo.formats.python.routes import PythonSite
@@ -75,7 +76,7 @@ def python() -> Format:
             rewind=rewind,
             latest_form=JSON_PAGE,
             latest=_latest,
-            containers=Containers(container_of=container_of, read_out=read_out),
+            containers=Containers(container_of=container_of, read_out=read_out, without=without_metadata),
             own_facts=OwnFacts(data=frozenset({"licences"}), read=read_own, described_by=described_by, main_of=main_of),
         ),
         restore_documents=restored_document_of(page_question, restore_page),

@@ -17,8 +17,8 @@ and of files of it, if the question has a composition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from attrs import define, evolve
 from twisted.logger import Logger
@@ -36,7 +36,7 @@ from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+from pkgrepo.storage.catalog.upstream_documents import LACKING, UpstreamDocument
 
 from .asking import Asker, Confirmed, Question
 from .held import DocumentRequest, Held, Listing, Received, Sources, UnstoredParts
@@ -135,6 +135,10 @@ class Documents:
                 self.kept.hold(repository, evolve(held, document=evolve(held.document, fresh_until_ms=0)))
                 self._revalidation.expire(self._of(repository, each))
 
+    async def lack(self, repository: Repository, request: DocumentRequest, lacking: Mapping[str, str]) -> None:
+        """Note that files which the response lists cannot be had: their identities by path."""
+        await self.kept.lack(repository, request.key, lacking)
+
     def _of(self, repository: Repository, request: DocumentRequest) -> _Document:
         return _Document(
             self,
@@ -158,6 +162,11 @@ def _held(found: Current[Held]) -> Held:
         return held
     document = evolve(held.document, fresh_until_ms=found.until_ms)
     return evolve(held, document=document, failure=found.failure)
+
+
+def _lacking(before: UpstreamDocument | None) -> Mapping[str, Any]:
+    """What is known of files that cannot be had, which another response may list again."""
+    return {key: value for key, value in ({} if before is None else before.meta).items() if key == LACKING}
 
 
 @define(eq=False)
@@ -287,7 +296,7 @@ class _Document(Cached[Held]):
             last_modified=response.last_modified,
             source=response.source,
             sha256=response.parts.sha256,
-            meta={"release": __version__, "address": route.url, **response.meta},
+            meta={"release": __version__, "address": route.url, **_lacking(kept.row), **response.meta},
             trace=trace.store(),
             fetched_ms=later(now_ms, None if kept.row is None else kept.row.fetched_ms),
             checked_ms=now_ms,

@@ -14,7 +14,7 @@ an absence      a row if it takes the place of a response, and L{NegativeCache} 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
@@ -220,6 +220,12 @@ class KeptResponses:
         self._recent.drop(document.sha256)
         if document.locator:  # else the same bytes would count as stored
             await self._catalog.write(blobs.mark_suspect, document.storage_id, document.sha256, document.locator)
+
+    async def lack(self, repository: Repository, key: str, lacking: Mapping[str, str]) -> None:
+        """Note in a response that files which it lists cannot be had: their identities by path."""
+        await self.stored(repository, key)
+        if await self._publisher.change(upstream_documents.note_lacking, repository, key, lacking):
+            self.read_again(repository, [key])
 
     async def forget(self, repository: Repository, keys: Sequence[str]) -> None:
         """Remove answers: the next client makes upstreams be asked."""

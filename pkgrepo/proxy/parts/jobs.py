@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -16,7 +16,7 @@ from pkgrepo.proxy.parts.file import Output, write_parts
 
 from .file import PartsFile
 from .layout import PartsDamaged
-from .values import Context, Entry, NormaliserFunction
+from .values import Context, Entry, Normalised, NormaliserFunction
 
 LONGEST_REASON: Final = 4096  # characters of a traceback; messages may contain parts of a document
 
@@ -74,7 +74,7 @@ def normalise(document: bytes, job: Job, previous: int | None, out: Output) -> N
     """
     try:
         made = _find(job.normaliser)(document, job.context)
-        write_parts(out, msgspec.structs.replace(made, entries=_dated(made.entries, previous, job.now_ms)))
+        write_parts(out, msgspec.structs.replace(made, entries=_dated(made, previous, job.now_ms)))
     except (PkgrepoError, MemoryError):
         raise
     except Exception as error:
@@ -87,17 +87,17 @@ def _find(name: str) -> NormaliserFunction:
     return found
 
 
-def _dated(entries: Iterable[Entry], previous: int | None, now_ms: int) -> Iterator[Entry]:
+def _dated(made: Normalised, previous: int | None, now_ms: int) -> Iterator[Entry]:
     """Fill in the times that the upstream does not say."""
     times: dict[tuple[bytes, str], tuple[int | None, bool]] | None = None
-    for entry in entries:
+    for entry in made.entries:
         if entry.published_ms is not None:
             yield entry
             continue
         if times is None:
             times = {} if previous is None else _read_times(previous)
         published_ms, first_seen = times.get((entry.sort, entry.key), (now_ms, True))
-        yield msgspec.structs.replace(entry, published_ms=published_ms, first_seen=first_seen)
+        yield made.dated(msgspec.structs.replace(entry, published_ms=published_ms, first_seen=first_seen))
 
 
 def _read_times(previous: int) -> dict[tuple[bytes, str], tuple[int | None, bool]]:

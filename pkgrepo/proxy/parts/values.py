@@ -56,11 +56,15 @@ class Normalised(msgspec.Struct, frozen=True):
 
     Of entries with the same (``sort``, ``key``) the last one is kept. Entries that are ``ordered`` already, each place
     once, are written as they come, and need not be in memory together.
+
+    ``dated`` is called with each entry for which the upstream says no time, when it has one, so that its fragments tell
+    that to clients which want nothing younger than a date.
     """
 
     top: dict[str, Any]
     entries: Iterator[Entry]
     ordered: bool = False
+    dated: Callable[[Entry], Entry] = lambda entry: entry
 
 
 class Context(msgspec.Struct, frozen=True):

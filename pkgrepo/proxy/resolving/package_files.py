@@ -94,6 +94,12 @@ class PackageFiles:
         for request in self._requests(remote.repository, remote.key, remote.source.path):
             await self._documents.expire(remote.repository, request, remote.checked_ms)
 
+    async def lack(self, remote: RemoteFile) -> None:
+        """Have a file listed no more that cannot be had, until its document lists another one at its path."""
+        if remote.checked_ms:
+            for request in self._requests(remote.repository, remote.key, remote.source.path):
+                await self._documents.lack(remote.repository, request, {remote.source.path: remote.identity})
+
     async def judge_of(self, member: UpstreamMember, judge: Judge, entry: Entry) -> Judge:
         """
         The judge of a member, with what its rules ask of a file that is listed, as before it is sent.

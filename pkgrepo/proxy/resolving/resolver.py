@@ -32,6 +32,8 @@ from pkgrepo.proxy.caching.states import STALE_RETRY_MS
 from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.format import MemberParts, Proxied
 from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.values import Entry
+from pkgrepo.proxy.remote_files import identity_of
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners, find_owners
 from pkgrepo.proxy.resolving.read_ahead import ReadAhead
@@ -49,6 +51,7 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.versions import list_versions, sorted_texts
 from pkgrepo.storage.catalog.rows import to_ms
+from pkgrepo.storage.catalog.upstream_documents import LACKING
 from pkgrepo.storage.pools import Pools
 
 from .serving import HostedMember, Member, Members, UpstreamMember
@@ -357,8 +360,11 @@ class Resolver:
             await self._note_hidden(member, key, hidden, trace)
             return hosted, hidden
         read_kinds, judge = format_.kinds(form), member.judge
-        section, route = member.request.section, member.held.document.route
-        parts, hidden = await self.read(member, lambda file: _upstream_parts(file, section, read_kinds, judge, route))
+        section, document = member.request.section, member.held.document
+        amend = partial(_without_lacking, format_, document.route, document.meta.get(LACKING, {}))
+        parts, hidden = await self.read(
+            member, lambda file: _upstream_parts(file, section, read_kinds, judge, document.route, amend)
+        )
         await self._note_hidden(member, key, hidden, trace)
         return parts, hidden
 
@@ -421,12 +427,19 @@ def _hosted_parts(
     return parts if at_ms is None else format_.rewind(reader, package, parts, form, at_ms), hidden
 
 
+def _without_lacking(format_: Proxied, route: str, lacking: Mapping[str, str], entry: Entry) -> Entry:
+    """An entry without the files that are known to be nowhere."""
+    gone = [each.path for each in entry.files if lacking.get(each.path) == identity_of(route, each, entry)]
+    return entry if not gone or format_.containers is None else format_.containers.without(entry, gone)
+
+
 def _upstream_parts(
     parts: PartsFile,
     section: bytes,
     kinds: Sequence[str],
     judge: Judge | None,
     route: str,
+    amend: Callable[[Entry], Entry],
 ) -> tuple[MemberParts, Mapping[str, Hidden]]:
     """What an upstream's response has for some kinds of fragments, without versions that rules hide, and these."""
     fragments: dict[str, list[Fragment]] = {kind: [] for kind in kinds}
@@ -440,8 +453,9 @@ def _upstream_parts(
                 hidden.setdefault(entry.version, (verdict, entry.published_ms))
                 continue
         versions.setdefault(entry.version, entry.sort)
+        shown_as = amend(entry)
         for kind in kinds:
-            body = entry.fragments.get(kind)
+            body = shown_as.fragments.get(kind)
             if body is not None:
                 fragments[kind].append(Fragment(entry.sort, entry.key, body))
     shown = [(sort, text) for text, sort in versions.items()]

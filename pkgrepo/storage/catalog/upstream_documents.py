@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from attrs import Factory, frozen
 
@@ -34,6 +34,8 @@ from pkgrepo.storage.catalog.rows import LAST_CHARACTER, column, dump, every, fi
 Kind = Literal["version", "manifest", "document"]
 Position = tuple[int, str, str, str]
 START: Position = (-1, "", "", "")
+LACKING: Final = "lacking"  # in ``meta``: what a response lists and cannot be had, identities by path
+MOST_LACKING: Final = 1000  # of one response
 _UNITS = """
     SELECT kind, package, name, files, size, fetched, used FROM (
         SELECT 'version' AS kind, f.package AS package, f.name AS name, COUNT(*) AS files,
@@ -247,6 +249,26 @@ def renew_document(tx: Transaction, repository: Repository, document: UpstreamDo
             document.fetched_ms,
         ),
     )
+
+
+def note_lacking(tx: Transaction, repository: Repository, key: str, lacking: Mapping[str, str], now_ms: int) -> bool:
+    """
+    Note that files which a response lists cannot be had: their identities by path. It is another content from then on.
+
+    Returns False if that is noted already, or the response is not there any more.
+    """
+    document = find_document(tx, repository.id, key)
+    if document is None or not document.found:
+        return False
+    noted = {**document.meta.get(LACKING, {}), **lacking}
+    if noted == document.meta.get(LACKING):
+        return False
+    noted = dict(list(noted.items())[-MOST_LACKING:])
+    tx.execute(
+        "UPDATE upstream_document SET meta = ?, fetched_at = ? WHERE repository_id = ? AND key = ?",
+        (dump({**document.meta, LACKING: noted}), max(now_ms, document.fetched_ms + 1), repository.id, key),
+    )
+    return True
 
 
 def remove_document(tx: Transaction, repository: Repository, key: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -290,6 +292,63 @@ def test_versions_are_resolved_without_the_wheels(mirror: Mirror, scripted: Pyth
         report = ["install", "--dry-run", "--no-cache-dir", "-i", scene.index.simple, "heavy-lib"]
         assert "leaf-lib-1.0" in bench.pip(bench.venv(), *report)
         assert scripted.sent(scripted.file_path(name)) < 200_000
+
+
+def _odd_wheel(kind: str) -> tuple[str, bytes]:
+    """Return the name and bytes of a wheel that clients install, and whose metadata cannot be read by the server."""
+    name, data = make_wheel("odd-lib", "1.0", pad=1_000_000)
+    if kind == "bytes before":
+        return name, b"#!/bin/sh\n" + data
+    out = io.BytesIO()
+    method = zipfile.ZIP_BZIP2 if kind == "bzip2" else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", method) as new:
+        for each in old.namelist():
+            more = b"x" * (9 << 20) if kind == "large" and each.endswith("/METADATA") else b""
+            renamed = each.replace("-1.0.dist-info", "-01.0.post0.dist-info") if kind == "other name" else each
+            new.writestr(renamed, old.read(each) + more)
+    return name, out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["bytes before", "bzip2", "large", "other name"])
+@pytest.mark.parametrize("program", ["pip", "uv"])
+def test_wheel_whose_metadata_cannot_be_read_is_installed_once_that_is_known(
+    mirror: Mirror, scripted: PythonUpstream, program: str, kind: str
+) -> None:
+    name, data = _odd_wheel(kind)
+    scripted.add("odd-lib", "1.0", metadata=False)
+    scripted.serve(scripted.file_path(name), data)
+    listed = {"hashes": {"sha256": hashlib.sha256(data).hexdigest()}, "size": len(data)}
+    scripted.projects["odd-lib"][0].update(listed)
+    with mirror(scripted.simple) as scene:
+        bench = scene.bench()
+        python = bench.venv()
+
+        def install(index: str) -> int:
+            if program == "pip":
+                command = [*pip_into(python), "install", "--force-reinstall", "--no-cache-dir", "-i", index, "odd-lib"]
+            else:
+                command = [client("uv"), "pip", "install", "--no-cache", "--python", python, "--reinstall"]
+                command += ["--index-url", index, "odd-lib"]
+            result = bench.result(*command, UV_HTTP_RETRIES="0")
+            print(result.stdout)
+            return result.returncode
+
+        directly = install(scripted.simple)
+        install(scene.index.simple)  # may find out
+        assert install(scene.index.simple) == directly
+
+
+def test_end_date_is_that_of_the_first_look_where_the_upstream_tells_none(mirror: Mirror) -> None:
+    with PythonUpstream(json=False) as upstream:
+        upstream.add("undated-lib", "1.0")
+        with mirror(upstream.simple) as scene:
+            bench = scene.bench()
+            wanted = bench.folder / "in.txt"
+            wanted.write_text("undated-lib\n")
+            command = [client("uv"), "pip", "compile", "--index-url", scene.index.simple, wanted, "--exclude-newer"]
+            tomorrow, yesterday = (f"{datetime.now(UTC) + timedelta(days=each):%Y-%m-%dT%H:%M:%SZ}" for each in (1, -1))
+            assert "undated-lib==1.0" in bench.run(*command, tomorrow)
+            assert "undated-lib==1.0" not in bench.run(*command, yesterday, status=1)
 
 
 def test_end_date_hides_newer_files(mirror: Mirror, scripted: PythonUpstream) -> None:

@@ -27,9 +27,13 @@ NAME_LIST = "names"
 
 API_VERSION = "1.4"
 
+# The member of a file whose time is when it was first seen, and not when it was uploaded: one of our own (PEP 691).
+FIRST_SEEN = "_first-seen"
+
 # The hashes that clients know in the fragments of URLs; the one that all of them know comes first.
 URL_HASHES = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
 
+_METADATA_ATTRIBUTE = re.compile(rb' data-(?:core-metadata|dist-info-metadata)="[^"]*"')  # quotes in values are escaped
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]*")  # RFC 3986 section 2.3
 
 _encode = msgspec.json.Encoder().encode
@@ -113,6 +117,22 @@ def file_fragment_html(entry: FileEntry) -> bytes:
         attributes["data-provenance"] = entry.provenance
     text = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
     return f"<a {text}>{escape(entry.filename)}</a><br>".encode()
+
+
+def date_json(fragment: bytes, time: datetime, *, first_seen: bool) -> bytes:
+    """The object of a file with a time, which may be when it was ``first_seen`` here: its upstream says none."""
+    value = {**msgspec.json.decode(fragment), "upload-time": format_time(time)}
+    return _encode({**value, FIRST_SEEN: True} if first_seen else value)
+
+
+def hide_metadata_json(fragment: bytes) -> bytes:
+    """The object of a file without its core metadata."""
+    return _encode({**msgspec.json.decode(fragment), "core-metadata": False})
+
+
+def hide_metadata_html(fragment: bytes) -> bytes:
+    """The anchor of a file without its core metadata."""
+    return _METADATA_ATTRIBUTE.sub(b"", fragment)
 
 
 def _named_hash(hashes: Mapping[str, str], prefix: str = "") -> str:

@@ -19,10 +19,12 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.pages import (
+    FIRST_SEEN,
     HTML_PAGE,
     JSON_PAGE,
     NAME_LIST,
     FileEntry,
+    date_json,
     file_fragment_html,
     file_fragment_json,
     quote,
@@ -49,6 +51,7 @@ from pkgrepo.formats.python.proxied.listing import (
 from pkgrepo.formats.python.versions import find_version, parse_version
 from pkgrepo.outbound.urls import MOST_CHARACTERS, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.untrusted.text import quoted
 
 NORMALISER: Final = f"{__name__}:normalise"
@@ -79,7 +82,7 @@ def normalise(source: bytes, context: Context) -> Normalised:
         "tracks": list(page.tracks),
         "alternate_locations": list(page.alternate_locations),
     }
-    return Normalised(top=top, entries=_entries(page, context.name))
+    return Normalised(top=top, entries=_entries(page, context.name), dated=_dated)
 
 
 def normalise_list(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
@@ -187,10 +190,17 @@ def _entry(file: ListedFile, name: FileName, version_text: str, url: str, links:
         key=name.filename,
         version=version_text,
         published_ms=None if time is None else round(time.timestamp() * 1000),
-        first_seen=False,
+        first_seen=time is not None and file.other.get(FIRST_SEEN) is True,
         fragments={JSON_PAGE: file_fragment_json(entry), HTML_PAGE: file_fragment_html(entry)},
         files=sources,
     )
+
+
+def _dated(entry: Entry) -> Entry:
+    if entry.published_ms is None:
+        return entry
+    listed = date_json(entry.fragments[JSON_PAGE], from_ms(entry.published_ms), first_seen=entry.first_seen)
+    return msgspec.structs.replace(entry, fragments={**entry.fragments, JSON_PAGE: listed})
 
 
 def _source(

@@ -12,7 +12,7 @@ itself, from upstreams that do not offer it, or offer it and do not have it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +22,15 @@ from attrs import evolve
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import file_entry
-from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE, file_fragment_html, file_fragment_json
+from pkgrepo.formats.python.index.pages import (
+    FIRST_SEEN,
+    HTML_PAGE,
+    JSON_PAGE,
+    file_fragment_html,
+    file_fragment_json,
+    hide_metadata_html,
+    hide_metadata_json,
+)
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import (
     COMPANIONS,
@@ -161,6 +169,16 @@ def read_out(wheel: Source, file: RemoteFile) -> bytes:
     return read_metadata_alone(wheel, parse_filename(distribution, project=file.key))
 
 
+def without_metadata(entry: Entry, paths: Collection[str]) -> Entry:
+    """An entry that does not offer the METADATA at some paths, nor list it: clients read it in the wheel."""
+    if not any(split_companion(each)[1] == METADATA for each in paths):
+        return entry
+    hide = {JSON_PAGE: hide_metadata_json, HTML_PAGE: hide_metadata_html}
+    fragments = {kind: hide[kind](body) for kind, body in entry.fragments.items()}
+    listed = [each for each in entry.files if each.path not in paths]
+    return msgspec.structs.replace(entry, fragments=fragments, files=listed)
+
+
 def _read_wheel(content: int | bytes, filename: FileName) -> tuple[bytes, Mapping[str, Any]]:
     """The METADATA of a wheel, empty if there is none that can be read, and its fields."""
     try:
@@ -246,6 +264,7 @@ def _entry(version: Version, file: File, origin: Origin, kept: Mapping[str, File
     listed = evolve(
         entry,
         upload_time=None if origin.published_ms is None else from_ms(origin.published_ms),
+        other={FIRST_SEEN: True} if origin.first_seen and origin.published_ms is not None else {},
         yanked=file.attrs.get("yanked", False),
         core_metadata={"sha256": companions[METADATA].sha256} if METADATA in companions else False,
         has_sig=SIGNATURE in companions,

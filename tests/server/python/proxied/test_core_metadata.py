@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
 from attrs import evolve
 
+from tests.server.python.proxied.conftest import JSON
 from tests.support.python_packages import make_metadata
+from tests.support.timeouts import polled
 from tests.support.upstreams.faults import without_ranges
 from tests.support.upstreams.messages import Answer
 
@@ -85,6 +88,53 @@ def test_damaged_wheel_has_no_metadata(mirror, upstream, changed):
     upstream.serve(upstream.file_path(name), broken)
     upstream.projects[project][0]["hashes"] = {"sha256": hashlib.sha256(broken).hexdigest()}
     assert mirror.get(f"/packages/{project}/1.0/{name}.metadata").status == 404
+
+
+def add_unreadable(upstream, project):
+    """Add a wheel whose METADATA cannot be read here. Returns the path of it and its bytes."""
+    name, data = upstream.add(project, metadata=False, pad=LARGE)
+    odd = b"#!/bin/sh" + data  # as archives begin that unpack themselves; clients read them
+    upstream.serve(upstream.file_path(name), odd)
+    upstream.projects[project][0].update({"hashes": {"sha256": hashlib.sha256(odd).hexdigest()}, "size": len(odd)})
+    return f"/packages/{project}/1.0/{name}", odd
+
+
+def offering(where, project, form):
+    """How many files of a page offer their metadata."""
+    return len(
+        re.findall(
+            ' data-core-metadata="|"core-metadata":(?!false)', where.get(f"/simple/{project}/", Accept=form).text
+        )
+    )
+
+
+@pytest.mark.parametrize("form", [JSON, "text/html"])
+@pytest.mark.parametrize("first", [".metadata", ""])
+def test_metadata_that_cannot_be_read_is_offered_until_that_is_known(at, mirror, upstream, keep, form, first):
+    project = f"unreadable-{len(form)}-{len(first)}"
+    path, data = add_unreadable(upstream, project)
+    assert [offering(each, project, form) for each in (mirror, at("all"))] == [1, 1]
+    if first:
+        assert mirror.get(path + first).status == 404
+    else:
+        keep(mirror, path)
+    polled(lambda: offering(mirror, project, form) == 0)
+    assert offering(at("all"), project, form) == 0
+    assert mirror.get(path).body == data
+
+
+def test_metadata_that_cannot_be_read_stays_known_when_the_page_changes(at, upstream):
+    short, project = at("short"), "unreadable-still"
+    path, data = add_unreadable(upstream, project)
+    assert short.get(path + ".metadata").status == 404
+    assert offering(short, project, JSON) == 0
+    upstream.add(project, "2.0")
+    assert offering(short, project, JSON) == 1
+    _, data = upstream.add(project, "1.0", metadata=False)  # another wheel of the same name
+    upstream.projects[project] = upstream.projects[project][1:]
+    assert offering(short, project, JSON) == 2
+    assert short.get(path + ".metadata").status == 200
+    assert short.get(path).body == data
 
 
 def test_missing_wheel_has_no_metadata_and_a_failing_upstream_is_no_404(mirror, upstream):

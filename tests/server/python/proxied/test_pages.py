@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -50,7 +51,8 @@ def test_upstream_in_html_gives_pages_in_json(at, old_upstream):
     (file,) = at("old").get("/simple/elderly/", Accept=PIP).json["files"]
     assert (file["filename"], file["hashes"], file["requires-python"], file["yanked"]) == (wheel, {}, ">=3.8", True)
     assert file["core-metadata"]["sha256"]
-    assert "upload-time" not in file
+    seen = datetime.fromisoformat(file["upload-time"])
+    assert (datetime.now(UTC) - seen < timedelta(hours=1), file["_first-seen"]) == (True, True)
 
 
 def test_page_has_validators_of_its_own_and_is_compressed(mirror, upstream):

@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.pages import HTML_PAGE, NAME_LIST
-from pkgrepo.formats.python.proxied.normaliser import NAMES, Links, normalise, normalise_list
+from pkgrepo.formats.python.proxied.normaliser import NAMES, NORMALISER, Links, normalise, normalise_list
 from pkgrepo.formats.python.proxied.upstream import index_probes, list_question, page_question
 from pkgrepo.formats.python.versions import parse_version
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
-from pkgrepo.proxy.parts.values import Context
+from pkgrepo.proxy.parts.jobs import Job
+from pkgrepo.proxy.parts.jobs import normalise as normalise_document
+from pkgrepo.proxy.parts.values import Context, Entry
+from pkgrepo.storage.blobs.durability import memory_file
 from tests.support.index_pages import (
     FULL,
     OTHER,
@@ -38,6 +41,8 @@ from tests.support.index_pages import (
     source_of,
 )
 
+SEEN_MS = 1704164645123
+
 
 def test_a_file_is_shown_as_the_upstream_lists_it_at_our_address() -> None:
     entry = read_one(page(FULL))
@@ -46,6 +51,31 @@ def test_a_file_is_shown_as_the_upstream_lists_it_at_our_address() -> None:
     assert (entry.sort, entry.key, entry.version) == (parse_version("1.0")[1], WHEEL, "1.0")
     assert entry.published_ms == 1704164645123
     assert not entry.first_seen
+
+
+def test_a_file_without_a_time_has_the_one_when_it_was_first_seen_and_says_so() -> None:
+    def run(document: bytes, now_ms: int, previous: bytes = b"") -> bytes:
+        out, kept = io.BytesIO(), None
+        if previous:
+            kept = memory_file(previous)
+        normalise_document(document, Job(NORMALISER, Context("demo-pkg", URL), now_ms), kept, out)
+        return out.getvalue()
+
+    def entry_of(parts: bytes) -> Entry:
+        with PartsFile(parts) as file:
+            return next(iter(file.entries()))
+
+    undated = html(anchor(WHEEL))
+    first = run(undated, SEEN_MS)
+    again = run(undated + b"<!-- more -->", SEEN_MS + 1000, first)
+    for each in (first, again):
+        assert shown(entry_of(each))["upload-time"] == "2024-01-02T03:04:05.123000Z"
+        assert shown(entry_of(each))["_first-seen"] is True
+    listed_by_us = run(page(shown(entry_of(first))), SEEN_MS + 5000)  # by another proxy
+    assert (entry_of(listed_by_us).published_ms, entry_of(listed_by_us).first_seen) == (SEEN_MS, True)
+    dated = shown(entry_of(run(page(FULL), SEEN_MS + 1000)))
+    assert "_first-seen" not in dated
+    assert dated["upload-time"] == FULL["upload-time"]
 
 
 def test_a_file_and_its_companions_have_addresses_at_the_upstream() -> None:
