@@ -15,7 +15,7 @@ from pkgrepo.gateway.responses.content import Files
 from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Extent, Identity, Repository
 from pkgrepo.model.admission import Admitted
 from pkgrepo.oidc.pipelines import PipelineTokens
 from pkgrepo.proxy.caching.absences import NegativeCache
@@ -126,7 +126,7 @@ class Context(Generic[C_co]):
     repository: Repository
     caches: C_co
 
-    async def admit(self, request: Request, action: Action, package: str | None = None) -> Identity:
+    async def admit(self, request: Request, action: Action, package: str | Extent | None = None) -> Identity:
         """The identity of a caller who may do this in the repository, see L{Access.admit}."""
         return await self.services.access.admit(request, action, self.repository, package)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zope.interface import Interface
 
 if TYPE_CHECKING:
-    from pkgrepo.model import Action, Identity, Repository
+    from pkgrepo.model import Action, Extent, Identity, Repository
 
 
 class IAuthenticator(Interface):
@@ -36,14 +36,22 @@ class IAuthenticator(Interface):
 class IAuthorizer(Interface):
     """The one permission check, used by all formats, the API and search."""
 
-    def may_now(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool | None:
+    def may_now(
+        identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
+    ) -> bool | None:
         """The result of ``may`` if it is known without waiting, else None."""
 
-    def may(identity: Identity, action: Action, repository: Repository, package: str | None = None) -> Awaitable[bool]:
-        """Whether the identity may do this now. ``package`` (a key) restricts the question to one package."""
+    def may(
+        identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
+    ) -> Awaitable[bool]:
+        """
+        Whether the identity may do this now. ``package`` (a key) restricts the question to one package.
+
+        For ``Extent.SOME`` it is whether there may be a package with which it may: ask again for each that is shown.
+        """
 
     def may_each(
-        identity: Identity, questions: Sequence[tuple[Action, Repository, str | None]]
+        identity: Identity, questions: Sequence[tuple[Action, Repository, str | Extent | None]]
     ) -> Awaitable[list[bool]]:
         """The results of ``may`` for many questions, in order, with at most one query."""
 
@@ -54,7 +62,7 @@ class IAuthorizer(Interface):
         """Whether the identity may know that the repository exists."""
 
     def explain(
-        identity: Identity, action: Action, repository: Repository, package: str | None = None
+        identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
     ) -> Awaitable[str]:
         """
         The sentence of a refusal: who, what, and the rule that decided.

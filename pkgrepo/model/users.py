@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any
 
 from attrs import field, frozen
@@ -19,6 +19,12 @@ class Action(StrEnum):
     DELETE = "delete"
     EDIT = "edit"
     ADMIN = "admin"
+
+
+class Extent(Enum):
+    """What a question about permissions concerns in place of one package."""
+
+    SOME = "at least one package, whichever it is"
 
 
 class SubjectKind(StrEnum):

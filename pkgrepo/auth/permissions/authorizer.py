@@ -14,6 +14,7 @@ from zope.interface import implementer
 from pkgrepo.auth.permissions.decision_cache import DecisionCache
 from pkgrepo.auth.permissions.decisions import (
     NEWCOMER,
+    Question,
     check_delegation,
 )
 from pkgrepo.auth.permissions.ownership import read_owner
@@ -24,6 +25,7 @@ from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import IAuthorizer
 from pkgrepo.model import (
     Action,
+    Extent,
     Identity,
     Pipeline,
     Project,
@@ -54,12 +56,17 @@ class Authorizer(DecisionCache):
     """What an identity may do in the server, and why not."""
 
     async def may_see(self, identity: Identity, repository: Repository) -> bool:
-        """Whether the repository appears in lists; a hidden one only if the identity may change its settings."""
-        return await self.may(identity, *_visibility_check(repository))
+        """
+        Whether the repository appears in lists: if the identity may read at least one package of it.
+
+        A hidden one appears only if the identity may change its settings.
+        """
+        [seen] = await self.may_each(identity, [_visibility_check(repository)])
+        return seen
 
     async def visible(self, identity: Identity, repositories: Sequence[Repository]) -> list[Repository]:
         """Those of the repositories for which ``may_see`` holds."""
-        seen = await self.may_each(identity, [(*_visibility_check(each), None) for each in repositories])
+        seen = await self.may_each(identity, [_visibility_check(each) for each in repositories])
         return [each for each, sees in zip(repositories, seen, strict=True) if sees]
 
     async def may_use(self, identity: Identity, scope: str) -> bool:
@@ -86,7 +93,7 @@ class Authorizer(DecisionCache):
                 return user.admin
 
     async def explain(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
     ) -> str:
         """
         The sentence of a refusal: who, what, and the rule that decided.
@@ -96,7 +103,7 @@ class Authorizer(DecisionCache):
         await self._check_exists(repository)
         [decision] = await self.decide_each(identity, [(action, repository, package)])
         who = repr(identity.username) if identity.username else "an anonymous caller"
-        what = f"{package!r} in {repository.path}" if package else repository.path
+        what = f"{package!r} in {repository.path}" if package and package is not Extent.SOME else repository.path
         return f"{who} may not {_VERBS[action]} {what}: {decision.reason}"
 
     async def owning_project(self, repository: Repository, package: str) -> Project | None:
@@ -277,9 +284,11 @@ class Authorizer(DecisionCache):
             raise NotFound("repository", repository.path)
 
 
-def _visibility_check(repository: Repository) -> tuple[Action, Repository]:
-    """The action that makes a repository appear in lists."""
-    return Action.EDIT if repository.visibility is Visibility.HIDDEN else Action.READ, repository
+def _visibility_check(repository: Repository) -> Question:
+    """What must be allowed for a repository to appear in lists."""
+    if repository.visibility is Visibility.HIDDEN:
+        return Action.EDIT, repository, None
+    return Action.READ, repository, Extent.SOME
 
 
 def _is_admin(standing: Standing) -> bool:

@@ -33,6 +33,7 @@ from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.model import (
     ANONYMOUS,
     Action,
+    Extent,
     Identity,
     Repository,
 )
@@ -44,7 +45,9 @@ LONGEST_CACHED = 512  # characters of a package name; no format allows longer on
 
 _EXPIRED = Decision(allowed=False, reason="the token has expired")
 
-_Key = tuple[int, int, Action | None, str | None]  # without action: whether the identity may know of the repository
+_Key = tuple[
+    int, int, Action | None, str | Extent | None
+]  # without action: whether the identity may know of the repository
 
 
 @frozen
@@ -94,19 +97,22 @@ class DecisionCache:
         self._decisions.clear()
 
     def may_now(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
     ) -> bool | None:
         """The result of ``may`` if it is known without waiting, else None."""
         decision = self._decide_now(identity, action, repository, package)
         return None if decision is None else decision.allowed
 
-    async def may(self, identity: Identity, action: Action, repository: Repository, package: str | None = None) -> bool:
+    async def may(
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
+    ) -> bool:
         """
         Whether the identity may do this now; ``package`` (a key) restricts the question to one package.
 
-        Without a package, writing and deleting are allowed if they are for any package: ask again when the name is
-        known. All other actions then concern the repository as a whole. It does not check whether the repository is
-        active.
+        For ``Extent.SOME`` it is whether there may be a package with which it may, which need not exist: by what it may
+        in the whole repository, by a role in a project that owns names there, or with a token for some packages. That
+        is also asked about writing and deleting without a package; all other actions then concern the repository as a
+        whole. Ask again when the name is known. It does not check whether the repository is active.
         """
         decision = self._decide_now(identity, action, repository, package)
         if decision is None:
@@ -128,7 +134,7 @@ class DecisionCache:
         found = self._decisions.get((id(identity), id(repository), None, None))
         if found is not None:
             return found.decision.allowed
-        known = self._catalog.peek(read_known, identity, repository)
+        known = self._catalog.peek(read_known, identity, repository, self._anonymous)
         return None if known is NOT_NOW else self._cache_known(identity, repository, known)
 
     async def knows(self, identity: Identity, repository: Repository) -> bool:
@@ -150,7 +156,7 @@ class DecisionCache:
         if found is not None:
             return found.decision.allowed
         serial = self._serial
-        known = await self._catalog.look(read_known, identity, repository)
+        known = await self._catalog.look(read_known, identity, repository, self._anonymous)
         return self._cache_known(identity, repository, known) if serial == self._serial else known
 
     async def decide_each(self, identity: Identity, questions: Sequence[Question]) -> list[Decision]:
@@ -186,7 +192,7 @@ class DecisionCache:
     # be older than the change that moved the serial.
 
     def _decide_now(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None
     ) -> Decision | None:
         if identity.limits is not None and not self._in_force(identity):
             return _EXPIRED
@@ -196,7 +202,7 @@ class DecisionCache:
         self._use_serial()
         decision = self._recall(identity, action, repository, package)
         if decision is None:
-            questions = [(action, repository, package)]
+            questions: list[Question] = [(action, repository, package)]
             standing = self._cached_standing(identity)
             found = self._catalog.peek(read_decisions, identity, questions, standing, self._anonymous)
             if found is NOT_NOW:
@@ -206,7 +212,7 @@ class DecisionCache:
         return decision
 
     def _recall(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None
     ) -> Decision | None:
         """The decision, if the cache has it or has what the rules need; else None."""
         found = self._decisions.get((id(identity), id(repository), action, package))
@@ -231,7 +237,8 @@ class DecisionCache:
 
     def _cache_decision(self, identity: Identity, question: Question, decision: Decision) -> None:
         action, repository, package = question
-        if repository.id != NO_REPOSITORY and len(package or "") <= LONGEST_CACHED:  # else it cannot exist
+        longest = isinstance(package, str) and len(package) > LONGEST_CACHED
+        if repository.id != NO_REPOSITORY and not longest:  # else it cannot exist
             self._put((id(identity), id(repository), action, package), identity, repository, decision)
 
     def _cache_known(self, identity: Identity, repository: Repository, known: bool) -> bool:

@@ -14,18 +14,17 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from pkgrepo.auth.permissions.ownership import read_owner
-from pkgrepo.auth.permissions.rules import Decision, Standing, decide, has_any_right, make_placeholder, read_standing
+from pkgrepo.auth.permissions.ownership import read_owner, read_owners
+from pkgrepo.auth.permissions.rules import Decision, Standing, decide, make_placeholder, read_standing
 from pkgrepo.auth.tokens.bearer import behind
 from pkgrepo.errors import Forbidden
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, Identity, Project, Repository, User, UserKind
-from pkgrepo.storage.catalog.people.projects import list_bindings
+from pkgrepo.model import Action, Extent, Identity, Project, Repository, User, UserKind
 
 NO_USER = Standing(user=None)
 T = TypeVar("T")
 
-Question = tuple[Action, Repository, str | None]  # action, repository, and package if any
+Question = tuple[Action, Repository, str | Extent | None]  # action, repository, and package if any
 
 _NO_NAME = "\0"  # matched only by patterns for every name
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -53,11 +52,11 @@ NEWCOMER = User(
 
 
 class _OwnerUnread(Exception):  # noqa: N818 - says what happened
-    """The rules need the project that owns the package, which must be read from the catalog."""
+    """The rules need the projects that own packages, which must be read from the catalog."""
 
 
 def decide_unread(standing: Standing, identity: Identity, question: Question, *, anonymous: bool) -> Decision | None:
-    """The decision without a query; None if it depends on the project that owns the package."""
+    """The decision without a query; None if it depends on the projects that own packages."""
     try:
         return _decide(standing, identity, question, _raise_unread, anonymous=anonymous)
     except _OwnerUnread:
@@ -70,20 +69,20 @@ def read_decisions(
     """The standing of the identity's user (read if it is None) and the decisions."""
     known = _read_standing(r, identity) if standing is None else standing
 
-    def owner(repository: Repository, package: str) -> Project | None:
-        return read_owner(r, repository, package)
+    def owners(repository: Repository, package: str | Extent) -> Iterable[Project]:
+        if isinstance(package, Extent):
+            return read_owners(r, repository, known.roles, pipeline=identity.pipeline is not None)
+        owner = read_owner(r, repository, package)
+        return () if owner is None else (owner,)
 
-    return known, [_decide(known, identity, each, owner, anonymous=anonymous) for each in questions]
+    return known, [_decide(known, identity, each, owners, anonymous=anonymous) for each in questions]
 
 
-def read_known(r: Reader, identity: Identity, repository: Repository) -> bool:
-    """Whether the identity's user may do anything in the repository; see ``has_any_right``."""
-    return has_any_right(
-        _read_standing(r, identity),
-        behind(r, identity),
-        repository,
-        bound=lambda: frozenset(each.project_id for each in list_bindings(r, repository_id=repository.id)),
-    )
+def read_known(r: Reader, identity: Identity, repository: Repository, anonymous: bool) -> bool:
+    """Whether the identity's user may do anything in the repository, if only with one package."""
+    questions: list[Question] = [(each, repository, Extent.SOME) for each in Action]
+    _, decisions = read_decisions(r, behind(r, identity), questions, None, anonymous)
+    return any(each.allowed for each in decisions)
 
 
 def _read_standing(r: Reader, identity: Identity) -> Standing:
@@ -94,7 +93,7 @@ def _decide(
     standing: Standing,
     identity: Identity,
     question: Question,
-    owner: Callable[[Repository, str], Project | None],
+    owners: Callable[[Repository, str | Extent], Iterable[Project]],
     *,
     anonymous: bool,
 ) -> Decision:
@@ -105,12 +104,12 @@ def _decide(
         action,
         repository,
         package,
-        owner=lambda: owner(repository, package) if package else None,
+        owners=lambda: owners(repository, package or Extent.SOME) if package != "" else (),
         anonymous=anonymous,
     )
 
 
-def _raise_unread(_repository: Repository, _package: str) -> Project | None:
+def _raise_unread(_repository: Repository, _package: str | Extent) -> Iterable[Project]:
     raise _OwnerUnread
 
 
@@ -120,7 +119,7 @@ def held(standing: Standing, identity: Identity, repository: Repository) -> froz
     return frozenset(
         action
         for action in Action
-        if decide(standing, identity, action, repository, _NO_NAME, owner=lambda: None, anonymous=True).allowed
+        if decide(standing, identity, action, repository, _NO_NAME, owners=lambda: (), anonymous=True).allowed
     )
 
 

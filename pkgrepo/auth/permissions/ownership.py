@@ -18,14 +18,22 @@ conda
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attrs import frozen
 
 from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Project, ProjectRole, Repository
-from pkgrepo.storage.catalog.people.projects import claim_names, owning_project, roles_of_user
+from pkgrepo.storage.catalog.people.projects import (
+    claim_names,
+    get_project,
+    list_bindings,
+    owning_project,
+    projects_bound_in,
+    projects_with_publishers,
+    roles_of_user,
+)
 from pkgrepo.storage.catalog.people.tokens import find_token
 from pkgrepo.storage.catalog.people.users import find_user
 
@@ -108,6 +116,49 @@ def read_owner(r: Reader, repository: Repository, package: str) -> Project | Non
     """The project that owns a package name, or None; the package need not exist."""
     rule = ownership(repository, package)
     return owning_project(r, repository.id, rule.patterns, rule.project_key)
+
+
+def read_owners(r: Reader, repository: Repository, members: Iterable[int], *, pipeline: bool) -> list[Project]:
+    """
+    The projects that own names in a repository, as far as that matters to somebody.
+
+    Images may name any project, so of these it reads the projects with the ids ``members``, and for a ``pipeline``
+    those that have publishers.
+    """
+    found = {each.id: each for each in projects_bound_in(r, repository.id)}
+    if repository.format == "docker":
+        named = [get_project(r, each) for each in members] + (projects_with_publishers(r) if pipeline else [])
+        found |= {each.id: each for each in named if _may_name_images(each)}
+    return [*found.values()]
+
+
+@frozen
+class Owned:
+    """A project, and the patterns of the names that it owns in a repository."""
+
+    repository: Repository
+    project: Project
+    patterns: Sequence[str]
+
+
+def read_owned(r: Reader, project_ids: Iterable[int], repositories: Iterable[Repository]) -> list[Owned]:
+    """What projects own in repositories, by the bindings, and of images by their keys; both in the order given."""
+    places, found = list(repositories), []
+    for project in [get_project(r, each) for each in project_ids]:
+        bound: dict[int, list[str]] = {}
+        for each in list_bindings(r, project_id=project.id):
+            bound.setdefault(each.repository_id, []).append(each.pattern)
+        for place in places:
+            names_it = place.format == "docker" and _may_name_images(project)
+            patterns = [*bound.get(place.id, ()), *([project.key] if names_it else [])]
+            if patterns:
+                found.append(Owned(place, project, list(dict.fromkeys(patterns))))
+    return found
+
+
+def _may_name_images(project: Project) -> bool:
+    """Whether the names of images may begin with the key of a project: not if it is that of a claim."""
+    return ":" not in project.key
 
 
 def claim_packages(tx: Transaction, repository: Repository, packages: Iterable[str], actor: Actor, now_ms: int) -> None:

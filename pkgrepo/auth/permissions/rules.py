@@ -13,10 +13,15 @@ step  input                    decision
 4     grant to the user        final, if there is one: its actions and no others
 5     grants to their groups   final, if there are any: the union of their actions and no others
 6     project role             allowed, if the role in the project that owns the package has the
-                               action; a guest reads unless the repository is private
+                               action; a guest reads unless the repository is private. Of some package it is
+                               the last step, since the others allow more
 7     default actions          allowed, if they have the action
 8     visibility               otherwise: reading public and hidden repositories
 ====  =======================  =======================================================================
+
+A question is about one package, about the whole repository, or about some package of it, whichever that is: then the
+packages of a token and those of every project that owns names in the repository count. Publishing and deleting without
+a package are such questions, since they are asked again with the name. So pages and clients get the same decisions.
 
 So a grant without actions is a refusal that no role and no visibility overrides, and roles only add. Reading a public
 repository needs no credentials, unless the repository's ``auth.enabled`` or the server's ``auth.anonymous`` says
@@ -25,18 +30,18 @@ otherwise. Writing always needs credentials.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import reduce
 from typing import Any
 
 from attrs import Factory, frozen
 
 from pkgrepo.auth.permissions.publishers import STAGE, publishers_of, publishers_of_project
-from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, covers, reaches
+from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, covers
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import (
     Action,
+    Extent,
     Identity,
     Pipeline,
     Project,
@@ -52,6 +57,7 @@ from pkgrepo.storage.catalog.people.projects import roles_of_user
 from pkgrepo.storage.catalog.people.users import find_user
 
 NO_REPOSITORY = -1  # the id of a repository that stands for one that does not exist
+PROJECT_ROLE = "project role"  # the reason of a decision
 READING = frozenset({Action.READ})
 MAINTAINING = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE, Action.EDIT})
 
@@ -62,6 +68,8 @@ ROLES: Mapping[ProjectRole, frozenset[Action]] = {
     ProjectRole.MAINTAINER: MAINTAINING,
     ProjectRole.OWNER: MAINTAINING,
 }
+
+Owners = Callable[[], Iterable[Project]]  # the projects that own what is asked about
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -111,17 +119,20 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
     identity: Identity,
     action: Action,
     repository: Repository,
-    package: str | None,
+    package: str | Extent | None,
     *,
-    owner: Callable[[], Project | None],
+    owners: Owners,
     anonymous: bool,
 ) -> Decision:
     """
     Apply the table above.
 
-    ``owner`` finds the project that owns the package and is called only if needed. ``anonymous`` is the server's
-    setting. The caller checks the expiry of token limits, since a decision may be cached.
+    ``owners`` finds the project that owns the package, or all that own packages in the repository, and is called only
+    if needed. ``anonymous`` is the server's setting. The caller checks the expiry of token limits, since a decision may
+    be cached.
     """
+    if package is None and action in NAMED_LATER:
+        package = Extent.SOME
     beyond = _refusal_by_token(identity, action, repository, package, anonymous=anonymous)
     if beyond:
         return Decision(allowed=False, reason=beyond)
@@ -132,7 +143,7 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
         return Decision(allowed=False, reason="the account is not active")
     if identity.pipeline is not None:
         unbound = _decide_anonymous(action, repository, anonymous=anonymous)
-        return unbound if unbound.allowed else _decide_pipeline(identity.pipeline, action, repository, package, owner)
+        return unbound if unbound.allowed else _decide_pipeline(identity.pipeline, action, repository, package, owners)
     if user.admin or (user.system_manager and action is not Action.ADMIN):
         return Decision(allowed=True, reason="admin" if user.admin else "system manager")
     for grants, of_groups in ((standing.own, False), (standing.groups, True)):
@@ -141,39 +152,16 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
             words = ", ".join(each for each in Action if each in granted) or "no action at all"
             whose = _granting(standing, repository) if of_groups else "the user's grant"
             return Decision(allowed=action in granted, reason=f"{whose} in this repository is for {words}")
-    if standing.roles and _role_allows(standing, action, repository, package, owner):
-        return Decision(allowed=True, reason="project role")
+    if isinstance(package, str) and _role_allows(standing, action, repository, owners):
+        return Decision(allowed=True, reason=PROJECT_ROLE)
     if action in user.default_actions:
         return Decision(allowed=True, reason="default actions")
     if action is Action.READ and repository.visibility is not Visibility.PRIVATE:
         return Decision(allowed=True, reason="visibility")
-    return Decision(allowed=False, reason=f"nothing grants the action {str(action)!r} to this user here")
-
-
-def has_any_right(
-    standing: Standing, identity: Identity, repository: Repository, *, bound: Callable[[], frozenset[int]]
-) -> bool:
-    """
-    Whether the user may do anything in a repository, if only with one package.
-
-    ``bound`` finds the projects that own packages there. The caller checks the expiry of token limits.
-    """
-    user = standing.user
-    if user is None or not user.active or not reaches(identity.limits, repository.path):
-        return False
-    if identity.pipeline is not None:
-        return bool(identity.pipeline.projects) or any(True for _ in publishers_of(repository, identity.pipeline))
-    if user.admin or user.system_manager:
-        return True
-    for grants in (standing.own, standing.groups):
-        granted = grants.get(repository.id)
-        if granted is not None:
-            return bool(granted)
-    if user.default_actions or repository.visibility is not Visibility.PRIVATE:
-        return True
-    roles = {key for key, role in standing.roles.items() if ROLES[role]}
-    # an image's name may name its project in any repository
-    return bool(roles) and (repository.format == "docker" or not roles.isdisjoint(bound()))
+    if package is Extent.SOME and _role_allows(standing, action, repository, owners):
+        return Decision(allowed=True, reason=PROJECT_ROLE)
+    where = "here" if package is not None else "in the whole repository"
+    return Decision(allowed=False, reason=f"nothing grants the action {str(action)!r} to this user {where}")
 
 
 def _granting(standing: Standing, repository: Repository) -> str:
@@ -183,7 +171,7 @@ def _granting(standing: Standing, repository: Repository) -> str:
 
 
 def _refusal_by_token(
-    identity: Identity, action: Action, repository: Repository, package: str | None, *, anonymous: bool
+    identity: Identity, action: Action, repository: Repository, package: str | Extent | None, *, anonymous: bool
 ) -> str:
     """
     Why this is refused regardless of the user's rights (limits of the token); empty if it is not.
@@ -203,14 +191,12 @@ def _refusal_by_token(
 
 
 def _decide_pipeline(
-    pipeline: Pipeline, action: Action, repository: Repository, package: str | None, owner: Callable[[], Project | None]
+    pipeline: Pipeline, action: Action, repository: Repository, package: str | Extent | None, owners: Owners
 ) -> Decision:
     if any(_publishes(each, action, package) for each in publishers_of(repository, pipeline)):
         return Decision(allowed=True, reason="publisher")
-    if pipeline.projects and package is None and action in NAMED_LATER:
-        return Decision(allowed=True, reason="publisher of a project, which is checked again with the name")
     if pipeline.projects and package is not None:
-        found = publishers_of_project(owner(), pipeline)
+        found = (each for project in owners() for each in publishers_of_project(project, pipeline))
         if any(_publishes(each, action, package) for each in found):
             return Decision(allowed=True, reason="publisher of the project")
     if action is Action.READ and repository.type is RepositoryType.VIRTUAL:
@@ -218,7 +204,7 @@ def _decide_pipeline(
     return Decision(allowed=False, reason="no publisher of the repository allows it to this pipeline")
 
 
-def _publishes(publisher: Mapping[str, Any], action: Action, package: str | None) -> bool:
+def _publishes(publisher: Mapping[str, Any], action: Action, package: str | Extent | None) -> bool:
     """Whether a publisher has an action; where somebody approves, L{Authorizer.check_push_rules} checks it again."""
     allowed = {Action.READ, *publisher["actions"]} | ({Action.WRITE} if STAGE in publisher["actions"] else set())
     return action in allowed and covers(publisher["packages"], action, package)
@@ -236,24 +222,18 @@ def _decide_anonymous(action: Action, repository: Repository, *, anonymous: bool
     return Decision(allowed=True, reason="visibility")
 
 
-def _role_allows(
-    standing: Standing,
-    action: Action,
-    repository: Repository,
-    package: str | None,
-    owner: Callable[[], Project | None],
-) -> bool:
-    if package is None:
-        # checked again with the name, so any role suffices; roles do not apply to the whole repository
-        held = reduce(frozenset.union, (ROLES[role] for role in standing.roles.values()), frozenset[Action]())
-        return action in NAMED_LATER and action in held
-    project = owner()
-    role = standing.roles.get(project.id) if project else None
-    if role is None:
-        return False
+def role_allows(role: ProjectRole, action: Action, repository: Repository) -> bool:
+    """Whether a role in the project that owns a package of a repository has an action."""
     if role is ProjectRole.GUEST:
         return action is Action.READ and repository.visibility is not Visibility.PRIVATE
     return action in ROLES[role]
+
+
+def _role_allows(standing: Standing, action: Action, repository: Repository, owners: Owners) -> bool:
+    if not standing.roles:
+        return False
+    roles = (standing.roles.get(project.id) for project in owners())
+    return any(role is not None and role_allows(role, action, repository) for role in roles)
 
 
 def make_placeholder(repository_id: int, storage: str, name: str, format: str = "") -> Repository:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from pkgrepo.errors import Invalid
-from pkgrepo.model import Action, RepositoryScope, TokenLimits
+from pkgrepo.model import Action, Extent, RepositoryScope, TokenLimits
 
 SERVER_SCOPES = frozenset({"api:read", "api:write", "users", "system", "metrics", "audit"})
 
@@ -25,17 +25,28 @@ NAMED_LATER = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})
 NOWHERE = RepositoryScope(repository="", actions=frozenset())  # matches no repository
 
 
+def packages_of(limits: TokenLimits | None, path: str) -> tuple[str, ...]:
+    """The globs for packages to which limits narrow what is allowed in the repository ``storage/name``; empty: none."""
+    if limits is None:
+        return ()
+    there = [each for each in limits.repositories if _glob(each.repository.casefold())(path.casefold())]
+    if limits.packages or not there or not all(each.packages for each in there):
+        return tuple(limits.packages)
+    return tuple(dict.fromkeys(glob for each in there for glob in each.packages))
+
+
 def in_force(limits: TokenLimits, now: datetime) -> bool:
     """Whether the limits have not expired at ``now``."""
     return limits.expires_at is None or now < limits.expires_at
 
 
-def allows(limits: TokenLimits, action: Action, path: str, package: str | None) -> bool:
+def allows(limits: TokenLimits, action: Action, path: str, package: str | Extent | None) -> bool:
     """
     Whether the limits allow an action in the repository ``storage/name``.
 
     Without a package, limits to certain packages allow only actions that are checked again with the name. Actions on
-    the whole repository, including the list of names, need limits without package globs.
+    the whole repository, including the list of names, need limits without package globs. For ``Extent.SOME`` any glob
+    suffices.
     """
     if not covers(limits.packages, action, package):
         return False
@@ -46,14 +57,6 @@ def allows(limits: TokenLimits, action: Action, path: str, package: str | None) 
         action in scope.actions and _glob(scope.repository.casefold())(path) and covers(scope.packages, action, package)
         for scope in limits.repositories
     )
-
-
-def reaches(limits: TokenLimits | None, path: str) -> bool:
-    """Whether the limits allow any action on any package of the repository ``storage/name``."""
-    if limits is None or not limits.repositories:
-        return True
-    path = path.casefold()
-    return any(scope.actions and _glob(scope.repository.casefold())(path) for scope in limits.repositories)
 
 
 def address_allowed(limits: TokenLimits, address: str) -> bool:
@@ -91,9 +94,9 @@ def literal(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
-def covers(globs: Sequence[str], action: Action, package: str | None) -> bool:
+def covers(globs: Sequence[str], action: Action, package: str | Extent | None) -> bool:
     """Whether an action on a package is within globs for packages, of which none at all stand for every package."""
-    if not globs:
+    if not globs or package is Extent.SOME:
         return True
     if package is None:
         return action in NAMED_LATER

@@ -105,7 +105,7 @@ async def publish_sent(registry: RegistryContext, addressed: Repository, request
     if tag:
         parse_tag(tag)
     if addressed.type is not RepositoryType.HOSTED:
-        await services.access.admit(request, Action.READ, addressed)
+        await services.access.admit(request, Action.READ, addressed, name)
     repository = publish_target(services.registry, addressed)
     identity = await services.access.admit(request, Action.WRITE, repository, name)
     target = Target(repository, name, name, f"/repositories/{addressed.path}/v2", name)

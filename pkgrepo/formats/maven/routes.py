@@ -40,7 +40,7 @@ from pkgrepo.gateway.publishing.virtual import member_context, publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
-from pkgrepo.model import Action, RepositoryType
+from pkgrepo.model import Action, Extent, RepositoryType
 from pkgrepo.proxy.virtual import check_publishes, publish_target, publish_targets
 from pkgrepo.storage.catalog.packages import packages
 
@@ -150,7 +150,7 @@ async def _targets(context: Context[MavenCaches], request: Request, path: Path) 
     services, repository = context.services, context.repository
     if repository.type is RepositoryType.HOSTED:
         return [context]
-    await context.admit(request, Action.READ)
+    await context.admit(request, Action.READ, Extent.SOME)
     target = path.of if isinstance(path, Checksum) else path
     snapshot = _is_snapshot(target)
     if snapshot is not None:

@@ -10,7 +10,7 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Actor, Identity, Repository
+from pkgrepo.model import Action, Actor, Extent, Identity, Repository
 from pkgrepo.model.admission import Admitted
 
 UNPUBLISH: Final = "unpublish"
@@ -30,9 +30,9 @@ _VERBS: Final = {
 }
 
 
-async def authorize_read(context: Context[object], request: Request, name: str | None) -> Identity:
+async def authorize_read(context: Context[object], request: Request, name: str | Extent | None) -> Identity:
     """
-    The identity of a caller who may read a package, or the repository when ``name`` is None.
+    The identity of a caller who may read a package, some package, or the whole repository when ``name`` is None.
 
     :raises NotFound: the caller is logged in and may not read; whether the package exists stays secret
     :raises AuthenticationRequired: the caller is anonymous and may not read
@@ -40,7 +40,7 @@ async def authorize_read(context: Context[object], request: Request, name: str |
     try:
         return await context.admit(request, Action.READ, name)
     except Forbidden:
-        raise NotFound("package", name or context.repository.path) from None
+        raise NotFound("package", name if name and name is not Extent.SOME else context.repository.path) from None
 
 
 async def authorize_change(context: Context[object], request: Request, action: Action, name: str, verb: str) -> Actor:

@@ -48,7 +48,7 @@ from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
-from pkgrepo.model import RepositoryType
+from pkgrepo.model import Extent, RepositoryType
 
 from .authorization import authorize_read
 from .document_requests import put_document
@@ -115,7 +115,7 @@ def _changes(request: Request, path: Path) -> bool:
 
 async def _target(context: Context[Caches], request: Request, _path: Path) -> Context[Caches]:
     if context.repository.type is not RepositoryType.HOSTED:
-        await authorize_read(context, request, None)
+        await authorize_read(context, request, Extent.SOME)
     return await publish_context(context, request)
 
 

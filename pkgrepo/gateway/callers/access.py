@@ -19,7 +19,7 @@ from pkgrepo.gateway.callers.browsers import SAFE_METHODS, session_secret
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import IAuthenticator, IAuthorizer
-from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Repository, User, Visibility
+from pkgrepo.model import ANONYMOUS, Action, Actor, Extent, Identity, Repository, User, Visibility
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes
 
@@ -164,7 +164,7 @@ class Access:
         )
 
     async def require(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
     ) -> None:
         """
         Check that a client's request may do this. Nothing is published to, or changed in, a proxy repository.
@@ -175,10 +175,11 @@ class Access:
         await self.require_permission(identity, action, repository, package)
         if action in CHANGES:
             check_publishes(repository)
-            await self.authorizer.check_push_rules(identity, action, repository, package)
+            named = package if isinstance(package, str) else None
+            await self.authorizer.check_push_rules(identity, action, repository, named)
 
     async def require_permission(
-        self, identity: Identity, action: Action, repository: Repository, package: str | None = None
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
     ) -> None:
         """
         Check that the caller may do this, whatever the type of the repository.
@@ -195,7 +196,7 @@ class Access:
             raise RepositoryInactive(repository.path)
 
     async def admit(
-        self, request: Request, action: Action, repository: Repository, package: str | None = None
+        self, request: Request, action: Action, repository: Repository, package: str | Extent | None = None
     ) -> Identity:
         """The caller, after L{require}."""
         request.repository = repository.path

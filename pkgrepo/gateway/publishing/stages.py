@@ -27,7 +27,7 @@ from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, Actor, Identity, Repository, RepositoryType, Visibility
+from pkgrepo.model import Action, Actor, Extent, Identity, Repository, RepositoryType, Visibility
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes, publish_target, publishes
 from pkgrepo.repositories.format import StoredFormat
@@ -103,7 +103,7 @@ async def prepare_stage(
     """
     if base.parent is not None:
         raise Conflict(f"{base.path} belongs to {base.parent.path}: open a stage of that one")
-    await services.access.require(identity, Action.READ, base, package)
+    await services.access.require(identity, Action.READ, base, Extent.SOME if package is None else package)
     target = publish_target(services.registry, base)
     await services.access.require(identity, Action.WRITE, as_staged(target), package)
     if len(description) > LONGEST:

@@ -17,7 +17,7 @@ from attrs import evolve
 from pkgrepo.errors import Forbidden, NotFound, UpstreamFailed
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.model import Action, Extent, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
@@ -62,7 +62,7 @@ async def publish_context(context: Context[C], request: Request, folders: Folder
     """
     if context.repository.type is RepositoryType.HOSTED and context.repository.view is None:
         return context
-    await context.admit(request, Action.READ)
+    await context.admit(request, Action.READ, Extent.SOME)
     return member_context(context, request, publish_target(context.services.registry, context.repository), folders)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import unbound
@@ -13,7 +13,7 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Extent, Identity, Repository
 
 Scope = Literal["", "api", "users", "system", "metrics", "audit"]
 
@@ -39,6 +39,7 @@ class AccessRule:
     part of the server (``api``: the caller's own account). With neither, the route admits everybody. ``content``: the
     route is about the content of a repository, and is refused while the repository is inactive. ``extra_scope``: a
     server scope that a token needs here in addition. ``or_scope``: one that opens the route as ``scope`` does.
+    ``some``: who has the action for some packages of the repository is admitted, and the handler shows no others.
 
     A bearer token that was requested with a scope opens only routes that are ``public`` (their answer is the same for
     everybody) and, in container repositories, ``container_scoped`` ones.
@@ -52,6 +53,7 @@ class AccessRule:
     container_scoped: bool = False
     extra_scope: str = ""
     or_scope: str = ""
+    some: bool = False
 
     async def effective_identity(self, identity: Identity, catalog: ICatalog) -> Identity:
         """
@@ -79,7 +81,8 @@ class AccessRule:
         Raise an error unless the caller may use the route.
 
         ``package`` is the key of the package that the route is about. ``asked`` is the repository's name as the caller
-        wrote it: an error message must not reveal another spelling or the id.
+        wrote it: an error message must not reveal another spelling or the id. Who may read some packages of the
+        repository may know of it.
 
         :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller lacks the permission
         :raises NotFound: the caller may not know that the repository exists
@@ -90,11 +93,12 @@ class AccessRule:
         if self.action is not None:
             if repository is None:
                 raise unknown(identity, asked)
-            if not await authorizer.may(identity, Action.READ, repository, package):
+            extent = Extent.SOME if package is None else package
+            if not await authorizer.may(identity, Action.READ, repository, extent):
                 raise unknown(identity, asked)
             if identity.scoped and repository.format != FORMAT:
                 raise Forbidden(SCOPED)
-            await self._check_action(identity, self.action, authorizer, repository, package)
+            await self._check_action(identity, self.action, authorizer, repository, extent if self.some else package)
         elif self.scope:
             await self._check_scope(identity, method, authorizer)
 
@@ -117,7 +121,7 @@ class AccessRule:
         action: Action,
         authorizer: Authorizer,
         repository: Repository,
-        package: str | None,
+        package: str | Extent | None,
     ) -> None:
         if not await authorizer.may(identity, action, repository, package):
             if identity.anonymous:
@@ -126,7 +130,8 @@ class AccessRule:
         if self.content and not repository.active:
             raise RepositoryInactive(repository.path)
         if self.content and action is not Action.READ:
-            await authorizer.check_push_rules(identity, action, repository, package)
+            named = package if isinstance(package, str) else None
+            await authorizer.check_push_rules(identity, action, repository, named)
 
 
 def is_full_admin(identity: Identity) -> bool:
@@ -161,6 +166,12 @@ METRICS_READERS = AccessRule("system manager or admin", scope="metrics")
 READERS = AccessRule("the action read in the repository", action=Action.READ)
 EDITORS = AccessRule("the action edit in the repository", action=Action.EDIT)
 CONTENT_READERS = AccessRule("the action read in the repository", action=Action.READ, content=True)
+READERS_OF_SOME = AccessRule(
+    "the action read in the repository, or for packages of it; the answer contains only these",
+    action=Action.READ,
+    some=True,
+)
+CONTENT_READERS_OF_SOME = evolve(READERS_OF_SOME, content=True)
 CONTENT_PUBLISHERS = AccessRule("the action write in the repository", action=Action.WRITE, content=True)
 CONTENT_DELETERS = AccessRule("the action delete in the repository", action=Action.DELETE, content=True)
 ADMINS = AccessRule("the action admin in the repository", action=Action.ADMIN, container_scoped=True)

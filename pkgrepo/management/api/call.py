@@ -13,7 +13,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.management.api.schema import check_unchanged
-from pkgrepo.model import ANONYMOUS, Action, Actor, Identity, Package, Repository, Version
+from pkgrepo.model import ANONYMOUS, Action, Actor, Extent, Identity, Package, Repository, Version
 from pkgrepo.repositories.past import view_of
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.orders import Order
@@ -148,8 +148,8 @@ class Call:
         self.object = f"{self.repository.path}/{package.key}@{version.text}"
         return package, version
 
-    async def may(self, action: Action, repository: Repository, package: str | None = None) -> bool:
-        """Whether the caller may take this action in the repository, or on a package in it."""
+    async def may(self, action: Action, repository: Repository, package: str | Extent | None = None) -> bool:
+        """Whether the caller may take this action in the repository, or on a package, or some package, in it."""
         return await self.shared.access.authorizer.may(self.identity, action, repository, package)
 
     async def knows(self, repository: Repository) -> bool:

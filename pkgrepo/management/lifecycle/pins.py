@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from msgspec import Meta
 
 from pkgrepo.errors import Conflict, NotFound
-from pkgrepo.management.api.access_rules import CONTENT_DELETERS, CONTENT_READERS, PROJECT_VIEWERS, READERS
+from pkgrepo.management.api.access_rules import CONTENT_DELETERS, CONTENT_READERS, PROJECT_VIEWERS, READERS_OF_SOME
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
@@ -96,7 +96,7 @@ async def list_pins_of_package(call: Call) -> list[PinRecord]:
     return [PinRecord.of(call.repository, each) for each in found]
 
 
-@table.get("/repository/<repository>/pins", READERS, "List the pinned versions of a repository")
+@table.get("/repository/<repository>/pins", READERS_OF_SOME, "List the pinned versions of a repository")
 async def list_pins(call: Call) -> list[PinRecord]:
     """Ordered by package and version."""
     return await _readable(call, await call.catalog.scan(pins.list_pins, call.repository.id))

@@ -10,7 +10,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.gateway.publishing import stages as gateway
 from pkgrepo.gateway.publishing.stages import Staged, address_of, find_stage, may_approve
 from pkgrepo.interfaces import Reader
-from pkgrepo.management.api.access_rules import READERS, VIEWERS
+from pkgrepo.management.api.access_rules import READERS_OF_SOME, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.pages import Page
@@ -120,13 +120,13 @@ async def list_stages(call: Call) -> Page[StageRecord]:
     return await _list(call, _target_id(call, repository.uid))
 
 
-@table.get("/repository/<repository>/stages", READERS, "List the stages of a repository", query=[STATE])
+@table.get("/repository/<repository>/stages", READERS_OF_SOME, "List the stages of a repository", query=[STATE])
 async def list_stages_of_repository(call: Call) -> Page[StageRecord]:
     """As in the list of all; of a virtual repository those of the one to which it publishes."""
     return await _list(call, _target_id(call, call.repository.uid))
 
 
-@table.post("/repository/<repository>/stages", READERS, "Open a stage", audit="stage.create", status=201)
+@table.post("/repository/<repository>/stages", READERS_OF_SOME, "Open a stage", audit="stage.create", status=201)
 async def create_stage(call: Call, body: NewStage) -> Created[StageRecord]:
     """
     What is published to the address of the stage waits there for an approval.

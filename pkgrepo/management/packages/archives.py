@@ -21,7 +21,7 @@ from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, Invalid, NotFound, existing
 from pkgrepo.http.responses import NO_STORE, Refusal, Response
-from pkgrepo.management.api.access_rules import CONTENT_READERS
+from pkgrepo.management.api.access_rules import CONTENT_READERS, CONTENT_READERS_OF_SOME
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
@@ -34,8 +34,9 @@ from pkgrepo.management.packages.difference import (
     neutral_name,
     unified_difference,
 )
-from pkgrepo.model import File, Package, Version
+from pkgrepo.model import Action, File, Package, Version
 from pkgrepo.storage.catalog.packages.files import count_files_of_version, find_file, list_files_of_version
+from pkgrepo.storage.catalog.packages.packages import find_package_by_id
 from pkgrepo.storage.catalog.packages.text_index import license_of
 from pkgrepo.storage.catalog.packages.versions import find_by_keys
 from pkgrepo.untrusted.networks import networks_of
@@ -91,7 +92,7 @@ class Contents:
 
     @table.get(
         "/repository/<repository>/contents/<path:path>",
-        CONTENT_READERS,
+        CONTENT_READERS_OF_SOME,
         "List what is inside an archive",
         query=[Parameter("digests", "Whether to return the SHA-256 digests of files of up to 32 MiB.", "boolean")],
     )
@@ -197,7 +198,7 @@ class Contents:
 
     @table.get(
         "/repository/<repository>/text/<path:path>",
-        CONTENT_READERS,
+        CONTENT_READERS_OF_SOME,
         "Show a small text file in an archive",
         media_type="text/plain",
         query=[Parameter("entry", "The name of the file, as the list of the archive has it.")],
@@ -268,6 +269,9 @@ class Contents:
     async def _find(self, call: Call, path: str) -> File:
         file: File | None = await call.catalog.look(find_file, call.repository.id, path)
         if file is None:
+            raise NotFound("file", path)
+        named = None if file.package_id is None else await call.catalog.look(find_package_by_id, file.package_id)
+        if not await call.may(Action.READ, call.repository, None if named is None else named.key):
             raise NotFound("file", path)
         return file
 

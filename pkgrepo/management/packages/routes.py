@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import Final
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
-from pkgrepo.interfaces import Reader
-from pkgrepo.management.api.access_rules import CONTENT_READERS
+from pkgrepo.interfaces import Reader, Value
+from pkgrepo.management.api.access_rules import CONTENT_READERS, CONTENT_READERS_OF_SOME
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import MAX_LIMIT, Page, PageRequest, cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
@@ -39,6 +40,7 @@ from pkgrepo.storage.catalog.packages.files import FILE_ORDERS, count_files_of_v
 from pkgrepo.storage.catalog.packages.summaries import (
     PACKAGE_ORDERS,
     VERSION_ORDERS,
+    PackageSummary,
     VersionSummary,
     count_packages,
     count_versions,
@@ -65,6 +67,7 @@ EPOCH = date(1970, 1, 1)
 
 table = Table("packages")
 MOST_PAGES: Final = 10_000
+AT_ONCE: Final = 500  # packages of a repository whose permissions are asked together
 
 
 @table.get("/package/<repository>/<package>", CONTENT_READERS, "Show a package")
@@ -184,7 +187,7 @@ PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests
 
 @table.get(
     "/repository/<repository>/packages",
-    CONTENT_READERS,
+    CONTENT_READERS_OF_SOME,
     "List packages",
     query=(
         Parameter("q", "Only packages whose name contains this text."),
@@ -194,24 +197,53 @@ PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests
     ),
 )
 async def list_packages(call: Call) -> Page[PackageRecord]:
-    """Pages are selected by cursor, or by page and per_page."""
+    """
+    Pages are selected by cursor, or by page and per_page.
+
+    Who may read some packages of the repository, as a member of a project or with a token, gets these.
+    """
     repository_id, search, order = call.repository.id, call.query("q"), call.order(PACKAGE_ORDERS, "name")
     page_request, skip = call.page_request, 0
     if call.query("page") or call.query("per_page"):
         number, size = call.integer("page", 1, 1, MOST_PAGES), call.integer("per_page", 50, 1, MAX_LIMIT)
         page_request, skip = PageRequest(limit=size, cursor=None, count=True), (number - 1) * size
-    found = await call.catalog.scan(
-        list_package_summaries,
-        repository_id,
-        after=page_request.after_position(order),
-        skip=skip,
-        limit=page_request.limit + 1,
-        search=search,
-        order=order.name,
-    )
-    total = await call.catalog.scan(count_packages, repository_id, search) if page_request.count else None
+    after, total = page_request.after_position(order), None
+    if await call.may(Action.READ, call.repository):
+        found = await call.catalog.scan(
+            list_package_summaries,
+            repository_id,
+            after=after,
+            skip=skip,
+            limit=page_request.limit + 1,
+            search=search,
+            order=order.name,
+        )
+        if page_request.count:
+            total = await call.catalog.scan(count_packages, repository_id, search)
+    else:
+        found = (await _readable(call, search, order, after, skip + page_request.limit + 1))[skip:]
+        if page_request.count:
+            total = len(await _readable(call, search, order, (), sys.maxsize))
     known = await worst_of_packages(call, [each.key for each in found])
     return page_request.page(found, order.place, lambda each: PackageRecord.of(each, known=known.get(each.key)), total)
+
+
+async def _readable(
+    call: Call, search: str, order: Order[PackageSummary], after: Sequence[Value], limit: int
+) -> list[PackageSummary]:
+    """The packages that the caller may read, one by one, ``limit`` at most, beginning after a position."""
+    found: list[PackageSummary] = []
+    while len(found) < limit:
+        some = await call.catalog.scan(
+            list_package_summaries, call.repository.id, after=after, limit=AT_ONCE, search=search, order=order.name
+        )
+        keys = [each.key for each in some]
+        may = {*await call.shared.access.allowed(call.identity, Action.READ, call.repository, keys)}
+        found += [each for each in some if each.key in may]
+        if len(some) < AT_ONCE:
+            break
+        after = order.position(some[-1])
+    return found[:limit]
 
 
 @table.get(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from attrs import frozen
@@ -15,7 +16,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
-from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
+from pkgrepo.management.api.access_rules import CONTENT_READERS, CONTENT_READERS_OF_SOME, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT, Page
@@ -27,7 +28,7 @@ from pkgrepo.storage.catalog.packages import dependencies
 from pkgrepo.storage.catalog.packages.dependencies import spelling_of
 from pkgrepo.storage.catalog.packages.events import Event, last_published
 from pkgrepo.storage.catalog.packages.facts import NONE, Facts, facts_of
-from pkgrepo.storage.catalog.packages.search.words import find_hits, search_packages
+from pkgrepo.storage.catalog.packages.search.words import find_hits
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, summaries_of
 
 from .advisories import KnownPlace, known_places, said
@@ -46,10 +47,12 @@ WHERE = (
 SOURCES: Final = ("hosted", "cached")
 MOST_COUNTED: Final = 200  # hits; 1000 took up to 50 ms in a repository of 100,000 packages
 MOST_VALUES: Final = 30
+MOST_LOOKED_AT: Final = 2000  # hits, where the caller may read some packages of a repository and not others
 MOST_SEARCHED: Final = 20_000  # packages with known vulnerabilities
 VULNERABLE: Final = "is:vulnerable"  # as a word
 
 Found = list[tuple[int, PackageSummary]]
+Hitlist = list[tuple[int, str]]  # the repository and the key of each
 Visible = Mapping[int, Repository]  # by catalog key
 Places = Mapping[int, KnownPlace]
 
@@ -138,11 +141,15 @@ async def find_packages(call: Call) -> Hits:
     repositories, derived = await _searched(call)
     limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     counts = call.flag("facets") or chosen != Chosen()
-    find = _find_counted if counts else _find
     places = await known_places(call, repositories.values())
     if chosen.vulnerable and not places:
         raise Refusal(503, "nothing is known of vulnerabilities of these packages: see the advisories of the server")
-    result = await call.catalog.scan(find, repositories, places, words, limit, chosen, derived=derived)
+    find = partial(_find_vulnerable, places, words) if chosen.vulnerable else partial(_find_named, words, derived)
+    hits, more = await _hits(call, repositories, find, MOST_COUNTED if counts else limit)
+    if counts:
+        result = await call.catalog.scan(_count, repositories, places, hits, more, limit, chosen)
+    else:
+        result = await call.catalog.scan(_show, places, hits, more)
     return _record(result, repositories, facets=call.flag("facets"))
 
 
@@ -152,7 +159,8 @@ async def list_activity(call: Call) -> Hits:
     repositories, derived = await _searched(call)
     limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     places = await known_places(call, repositories.values())
-    result = await call.catalog.scan(_find_changed, repositories, places, limit, derived=derived)
+    hits, more = await _hits(call, repositories, partial(_find_changed, derived), limit)
+    result = await call.catalog.scan(_show, places, hits, more)
     return _record(result, repositories, facets=False)
 
 
@@ -161,47 +169,52 @@ def source_of(repository: Repository) -> str:
     return SOURCES[repository.type is RepositoryType.PROXY]
 
 
-def _find_changed(r: Reader, repositories: Visible, places: Places, limit: int, *, derived: bool) -> Result:
-    return _cut(r, last_changed_packages(r, sorted(repositories), limit + 1, derived=derived), places, limit)
+async def _hits(
+    call: Call, repositories: Visible, find: Callable[[Reader, Sequence[int], int], Hitlist], most: int
+) -> tuple[Hitlist, bool]:
+    """
+    The first hits whose packages the caller may read, ``most`` at most, and whether there may be more.
+
+    ``find`` finds hits in repositories by their ids, up to a limit. Of repositories that the caller may read as a whole
+    no package is asked about.
+    """
+    every = [*repositories.values()]
+    authorizer = call.services.authorizer
+    may = await authorizer.may_each(call.identity, [(Action.READ, each, None) for each in every])
+    narrowed = {each.id for each, whole in zip(every, may, strict=True) if not whole}
+    limit = max(most + 1, MOST_LOOKED_AT) if narrowed else most + 1
+    found: Hitlist = await call.catalog.scan(find, sorted(repositories), limit)
+    asked = [each for each in found if each[0] in narrowed]
+    may = await authorizer.may_each(call.identity, [(Action.READ, repositories[owner], key) for owner, key in asked])
+    hidden = {each for each, readable in zip(asked, may, strict=True) if not readable}
+    kept = [each for each in found if each not in hidden]
+    return kept[:most], len(kept) > most or len(found) >= limit
 
 
-def _find(
-    r: Reader,
-    repositories: Visible,
-    places: Places,
-    words: Sequence[str],
-    limit: int,
-    _chosen: Chosen,
-    *,
-    derived: bool,
-) -> Result:
-    found = search_packages(r, sorted(repositories), words, limit + 1, derived=derived)
-    return _cut(r, found, places, limit)
+def _find_changed(derived: bool, r: Reader, owners: Sequence[int], limit: int) -> Hitlist:
+    return last_changed_packages(r, owners, limit, derived=derived)
 
 
-def _cut(r: Reader, found: Found, places: Places, limit: int) -> Result:
-    shown = found[:limit]
-    keys = [(owner, each.key) for owner, each in shown]
-    return Result(shown, len(found) > limit, facts_of(r, keys), _known_of(r, places, keys))
+def _find_named(words: Sequence[str], derived: bool, r: Reader, owners: Sequence[int], limit: int) -> Hitlist:
+    return find_hits(r, owners, words, limit, derived=derived)
 
 
-def _find_counted(
-    r: Reader, repositories: Visible, places: Places, words: Sequence[str], limit: int, chosen: Chosen, *, derived: bool
+def _show(r: Reader, places: Places, hits: Hitlist, more: bool) -> Result:
+    return Result(summaries_of(r, hits), more, facts_of(r, hits), _known_of(r, places, hits))
+
+
+def _count(
+    r: Reader, repositories: Visible, places: Places, hits: Hitlist, more: bool, limit: int, chosen: Chosen
 ) -> Result:
     """The hits that are as chosen, and the counts of their values."""
-    if chosen.vulnerable:
-        hits = _find_vulnerable(r, repositories, places, words)
-    else:
-        hits = find_hits(r, sorted(repositories), words, MOST_COUNTED + 1, derived=derived)
-    facts = facts_of(r, hits[:MOST_COUNTED])
+    facts = facts_of(r, hits)
     known = _known_of(r, places, list(facts))
     kept = [each for each in hits if each in facts and chosen.fits(repositories[each[0]], facts[each], known.get(each))]
-    complete = len(hits) <= MOST_COUNTED
     owners = [repositories[owner] for owner, _ in kept]
     severities = [known[each][1] for each in kept if each in known]
     facets = Facets(
         hits=len(kept),
-        complete=complete,
+        complete=not more,
         formats=_facet(each.format for each in owners),
         repositories=_facet(each.path for each in owners),
         licenses=_facet(facts[each].license for each in kept),
@@ -211,22 +224,22 @@ def _find_counted(
         severities=_facet(each or "" for each in severities),
         unchecked=_unchecked(repositories, places),
     )
-    return Result(summaries_of(r, kept[:limit]), len(kept) > limit or not complete, facts, known, facets)
+    return Result(summaries_of(r, kept[:limit]), len(kept) > limit or more, facts, known, facets)
 
 
-def _find_vulnerable(r: Reader, repositories: Visible, places: Places, words: Sequence[str]) -> list[tuple[int, str]]:
-    """The packages with known vulnerabilities whose name or summary has all words, ``MOST_COUNTED`` and one at most."""
+def _find_vulnerable(places: Places, words: Sequence[str], r: Reader, owners: Sequence[int], limit: int) -> Hitlist:
+    """The packages with known vulnerabilities whose name or summary has all words."""
     every = vulnerable_packages(
-        r, [(owner, places[owner].ecosystem) for owner in repositories if owner in places], MOST_SEARCHED
+        r, [(owner, places[owner].ecosystem) for owner in owners if owner in places], MOST_SEARCHED
     )
     if not words:
-        return every[: MOST_COUNTED + 1]
+        return every[:limit]
     facts = facts_of(r, every)
     texts = {each: f"{each[1]} {facts.get(each, NONE).summary}".lower() for each in every}
-    return [each for each in every if all(word in texts[each] for word in words)][: MOST_COUNTED + 1]
+    return [each for each in every if all(word in texts[each] for word in words)][:limit]
 
 
-def _known_of(r: Reader, places: Places, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Worst]:
+def _known_of(r: Reader, places: Places, keys: Hitlist) -> dict[tuple[int, str], Worst]:
     """The vulnerabilities of packages in repositories of which something is known."""
     found: dict[tuple[int, str], Worst] = {}
     for owner in {owner for owner, _ in keys if owner in places}:
@@ -277,12 +290,15 @@ async def list_dependents(call: Call) -> Page[DependentRecord]:
         show=lambda each: each,
         count=(dependencies.count_dependents, *place),
     )
+    may = await call.services.authorizer.may_each(
+        call.identity, [(Action.READ, visible[each.repository_id], each.key) for each in found.items]
+    )
     version = call.query("version")
     accepts = call.format.accepts
     items = [
         _dependent(each, visible[each.repository_id], _verdict(accepts, each.needed.text, version))
-        for each in found.items
-        if _is_meant(call, each, package.key)
+        for each, readable in zip(found.items, may, strict=True)
+        if readable and _is_meant(call, each, package.key)
     ]
     return Page(items=items, next=found.next, total=found.total)
 
@@ -314,7 +330,7 @@ def _dependent(found: dependencies.Dependent, repository: Repository, accepts: b
 
 @table.get(
     "/repository/<repository>/releases",
-    CONTENT_READERS,
+    CONTENT_READERS_OF_SOME,
     "List the versions that were published last",
     query=(WHERE[-1],),
 )

@@ -47,7 +47,8 @@ class Findings(Record):
     """
     The vulnerabilities of stored packages: a page of them, next is the cursor of the following page.
 
-    severities counts all of them by severity, packages is the number of packages that have any. checked is false if
+    severities counts all of them by severity, packages is the number of packages that have any, both without
+    repositories of which the caller may read some packages only. checked is false if
     those of some repositories are not known, or of all; problems says why, by format. unsupported are the formats of
     repositories whose packages no database has, which is a problem only for a repository that was asked for.
     """
@@ -119,7 +120,9 @@ async def list_findings(call: Call) -> Findings:
         severity=severity,
     )
     shown = found[: page_request.limit]
-    counts, packages = await call.catalog.scan(advisories.count_findings, places, package)
+    counted = await _counted(call, repositories, package)
+    mine = [each for each in places if each[0] in counted]
+    counts, packages = await call.catalog.scan(advisories.count_findings, mine, package)
     supported = {each.format for each in repositories.values() if ecosystem_of(call, each)}
     problems = {
         name: state.problem
@@ -198,6 +201,13 @@ async def _searched(call: Call) -> tuple[dict[int, Repository], str | None]:
         members = {each.id for each in call.shared.proxy.resolver.flat_members(found)}
         chosen = [each for each in visible if each.id in members]
     return {each.id: each for each in chosen}, call.services.formats[found.format].package_key(name) if name else None
+
+
+async def _counted(call: Call, repositories: Mapping[int, Repository], package: str | None) -> set[int]:
+    """Those of the repositories that the caller may read as a whole, or whose package they may: counts say no more."""
+    every = [*repositories.values()]
+    may = await call.services.authorizer.may_each(call.identity, [(Action.READ, each, package) for each in every])
+    return {each.id for each, whole in zip(every, may, strict=True) if whole}
 
 
 async def _records(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.format import Format
-from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, READERS
+from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, READERS_OF_SOME
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.route import Parameter, Table, Value
@@ -92,7 +92,7 @@ async def validate(call: Call, body: Any, key: str) -> Validation:
 
 @table.get(
     "/repository/<repository>/setup",
-    READERS,
+    READERS_OF_SOME,
     "Get client configuration for the repository",
     query=[
         Parameter("client", "Only snippets for this client, such as pip or uv."),

@@ -11,7 +11,7 @@ from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.http.responses import Response
-from pkgrepo.management.api.access_rules import EDITORS, READERS, SYSTEM_MANAGERS, VIEWERS
+from pkgrepo.management.api.access_rules import EDITORS, READERS_OF_SOME, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import check_independent, get_format, parse_visibility
 from pkgrepo.management.api.pages import Page
@@ -35,7 +35,7 @@ from pkgrepo.management.repositories.stored import (
     warnings_of,
 )
 from pkgrepo.management.repositories.uploads import takes_files
-from pkgrepo.model import Action, Repository, RepositoryType, Storage, UpstreamState
+from pkgrepo.model import Action, Extent, Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import add_repository, remove_repository
 from pkgrepo.proxy.virtual import check_no_member
@@ -99,7 +99,11 @@ async def list_repositories(call: Call) -> Page[RepositoryRecord]:
     page = call.page_request.page_of_all(found, lambda repository: repository.path, lambda each: each)
     counts = await _downloads(call, page.items) if usage else {}
     down = await call.catalog.look(down_routes)
-    items = [_record(call, each, down, usage=usage, downloads=counts.get(each.id)) for each in page.items]
+    whole = await _wholly_readable(call, page.items) if usage else set()
+    items = [
+        _record(call, each, down, usage=each.id in whole, downloads=counts[each.id] if each.id in whole else None)
+        for each in page.items
+    ]
     return Page(items=items, next=page.next, total=page.total)
 
 
@@ -152,18 +156,18 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
 async def find_id(call: Call, storage: str, name: str) -> FoundRepository:
     """Callers who may not read the repository are answered as if it did not exist."""
     repository = call.registry.find(storage, name)
-    if repository is None or not await call.may(Action.READ, repository):
+    if repository is None or not await call.may(Action.READ, repository, Extent.SOME):
         raise unknown(call.identity, f"{storage}/{name}")
     return FoundRepository(id=repository.uid, repository_id=repository.uid)
 
 
-@table.get("/repository/<repository>", READERS, "Show a repository")
+@table.get("/repository/<repository>", READERS_OF_SOME, "Show a repository")
 async def show_repository(call: Call) -> RepositoryRecord:
     """The repository is found by id, or by its path as storage%2Fname."""
     return await _shown(call, await call.fresh_repository())
 
 
-@table.get("/repository/<repository>/names", READERS, "Show the name and the path of a repository")
+@table.get("/repository/<repository>/names", READERS_OF_SOME, "Show the name and the path of a repository")
 async def show_names(call: Call) -> RepositoryNames:
     """In the answer, name and repository_name have the same value."""
     repository = call.repository
@@ -176,7 +180,7 @@ async def show_names(call: Call) -> RepositoryNames:
     )
 
 
-@table.get("/repository/<repository>/page", READERS, "Get the page of a repository", media_type="text/plain")
+@table.get("/repository/<repository>/page", READERS_OF_SOME, "Get the page of a repository", media_type="text/plain")
 async def show_page(call: Call) -> Response:
     """
     The text in Markdown that its configuration has as page, not rendered.
@@ -273,14 +277,22 @@ async def _storage(call: Call, body: NewRepository) -> Storage:
 
 async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
     """The record of one repository, with what the caller may do in it."""
-    counts = await _downloads(call, [repository])
+    whole = await _wholly_readable(call, [repository])
+    counts = await _downloads(call, [repository]) if whole else {}
     down = await call.catalog.look(down_routes)
-    record = _record(call, repository, down, downloads=counts[repository.id])
+    record = _record(call, repository, down, usage=bool(whole), downloads=counts.get(repository.id))
     record.takes_files = await takes_files(call, repository)
-    record.quota = (await call.catalog.look(quotas.limits_of, QuotaKind.REPOSITORY, repository.id)).bytes
+    if whole:
+        record.quota = (await call.catalog.look(quotas.limits_of, QuotaKind.REPOSITORY, repository.id)).bytes
     record.actions = [each.value for each in Action if await call.may(each, repository)]
     record.warnings = warnings_of(call, repository, names_rules=Action.EDIT.value in record.actions)
     return record
+
+
+async def _wholly_readable(call: Call, some: Sequence[Repository]) -> set[int]:
+    """The catalog keys of those repositories that the caller may read as a whole; figures of others say too much."""
+    may = await call.services.authorizer.may_each(call.identity, [(Action.READ, each, None) for each in some])
+    return {each.id for each, whole in zip(some, may, strict=True) if whole}
 
 
 async def _downloads(call: Call, shown: Sequence[Repository]) -> dict[int, list[int]]:

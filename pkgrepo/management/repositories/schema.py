@@ -55,7 +55,8 @@ class RepositoryRecord(Record):
     A repository.
 
     warnings are sentences about consequences of its configuration. actions are those that the caller may take in it,
-    and takes_files whether they may upload files to it in a form; both are null in lists. quota is the limit of its
+    and takes_files whether they may upload files to it in a form; both are null in lists. Without read among them the
+    caller may read some of its packages, and quota and what is said of usage is null. quota is the limit of its
     bytes (others are at /quota), null in lists. usage_bytes, package_count, version_count and downloads are null in
     lists unless the request has include_usage; downloads are those of each of the last 30
     days (UTC), the oldest first. upstream_state is that of the worst route of a proxy: open while one fails and is not

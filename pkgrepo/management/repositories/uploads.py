@@ -8,7 +8,7 @@ from pkgrepo.errors import AuthenticationRequired, NotFound, ReadOnly
 from pkgrepo.gateway.publishing.uploads import FILE, Uploads, read_sent_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import Part
-from pkgrepo.management.api.access_rules import CONTENT_READERS
+from pkgrepo.management.api.access_rules import CONTENT_READERS_OF_SOME
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
@@ -54,7 +54,7 @@ class UploadedRecord(Record):
     notes: list[str]
 
 
-@table.get("/repository/<repository>/upload", CONTENT_READERS, "Show which files can be uploaded in a form")
+@table.get("/repository/<repository>/upload", CONTENT_READERS_OF_SOME, "Show which files can be uploaded in a form")
 async def show_form(call: Call) -> UploadFormRecord:
     """It is for callers who may publish here; for others, and where no files are taken, it does not exist."""
     if not await takes_files(call, call.repository):
@@ -70,7 +70,7 @@ async def show_form(call: Call) -> UploadFormRecord:
 
 @table.post(
     "/repository/<repository>/upload",
-    CONTENT_READERS,
+    CONTENT_READERS_OF_SOME,
     "Publish a file that is sent in a form",
     audit="package.upload",
 )

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import frozen
 from msgspec import UNSET
 
+from pkgrepo.auth.permissions.ownership import read_owned
 from pkgrepo.errors import Forbidden, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import USER_MANAGERS, is_full_admin
@@ -16,10 +17,18 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import action_names, get_repository, parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.users.schema import ActionSet, GrantSet, Permissions, PermissionsSet, UserPermissionsRecord
+from pkgrepo.management.users.schema import (
+    ActionSet,
+    GrantSet,
+    Permissions,
+    PermissionsSet,
+    ProjectRoleRecord,
+    UserPermissionsRecord,
+)
 from pkgrepo.model import Action, Grant, Owner, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.people.grants import permissions_of_user, replace_grants, set_permission
+from pkgrepo.storage.catalog.people.projects import roles_of_user
 
 FLAGS = ("admin", "user_manager", "system_manager")
 
@@ -96,6 +105,7 @@ async def list_permissions(call: Call) -> Page[UserPermissionsRecord]:
     listed = call.registry.listed()
     return await call.page(
         _users_with_grants,
+        listed,
         search=call.query("q"),
         by=lambda each: each[0].key,
         show=lambda each: UserPermissionsRecord.with_user(*each, listed),
@@ -246,9 +256,17 @@ async def _wanted(call: Call, present: Sequence[Grant], given: Sequence[GrantSet
     return wanted
 
 
-def _users_with_grants(r: Reader, *, after: str, limit: int, search: str) -> list[tuple[User, list[Grant]]]:
+def _users_with_grants(
+    r: Reader, listed: Sequence[Repository], *, after: str, limit: int, search: str
+) -> list[tuple[User, list[Grant], list[ProjectRoleRecord]]]:
     found = users.list_users(r, after=(after,) if after else (), limit=limit, search=search)
-    return [(user, permissions_of_user(r, user.id)) for user in found]
+    return [(user, permissions_of_user(r, user.id), _roles(r, user, listed)) for user in found]
+
+
+def _roles(r: Reader, user: User, listed: Sequence[Repository]) -> list[ProjectRoleRecord]:
+    roles = roles_of_user(r, user.id)
+    records = [ProjectRoleRecord.of(each, roles[each.project.id]) for each in read_owned(r, sorted(roles), listed)]
+    return [each for each in records if each.actions]
 
 
 def _set_permissions(

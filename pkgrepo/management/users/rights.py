@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pkgrepo.auth.login.identities import identity_of
-from pkgrepo.auth.permissions.rules import Decision
+from pkgrepo.auth.permissions.decisions import Question
+from pkgrepo.auth.permissions.ownership import Owned, read_owned
+from pkgrepo.auth.permissions.rules import PROJECT_ROLE, Decision, Standing, role_allows
+from pkgrepo.auth.tokens.limits import packages_of
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, USER_MANAGERS, is_full_admin
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import action_names
@@ -13,30 +17,39 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.users.permissions import find_user
-from pkgrepo.model import Action, Identity, Repository
+from pkgrepo.model import Action, Extent, Identity, Repository
 from pkgrepo.storage.catalog.people.grants import permissions_of_user
 
 table = Table("users")
+BY_ROLE: Final = Decision(allowed=True, reason=PROJECT_ROLE)
 
 
 class SourceRecord(Record):
     """
     Where actions come from.
 
-    source is admin, system manager, the user's grant, the grant of groups, project role (in the packages of the
-    projects alone), default actions, visibility, or the publisher that a pipeline is.
+    source is admin, system manager, the user's grant, the grant of groups, default actions, visibility, the publisher
+    that a pipeline is, or the role in a project; packages are the patterns of names which that owns there, and null for
+    sources that hold for all packages.
     """
 
     source: str
     actions: list[str]
+    packages: list[str] | None = None
 
 
 class RightsRecord(Record):
-    """The actions that are allowed in a repository, and their sources; denied: why nothing is, where nothing is."""
+    """
+    The actions that are allowed in a repository, if only with some packages, and their sources.
+
+    packages are the patterns to which a token limits them, and empty without such limits. denied: why nothing is
+    allowed, where nothing is.
+    """
 
     repository_id: str
     repository: str
     actions: list[str]
+    packages: list[str]
     sources: list[SourceRecord]
     denied: str | None
 
@@ -64,35 +77,58 @@ async def list_rights(call: Call, id: str) -> Page[RightsRecord]:
 
 
 async def _rights(call: Call, identity: Identity, every: Iterable[Repository]) -> Page[RightsRecord]:
-    """The rights in repositories that are in lists for the identity, or in which its user has a grant."""
+    """
+    The rights in repositories that are in lists for the identity, or in which its user has a grant.
+
+    Hidden ones, too, in which a role in a project lets the user publish.
+    """
     authorizer, user_id = call.services.authorizer, identity.user_id
     grants = [] if user_id is None else await call.catalog.look(permissions_of_user, user_id)
-    granted = {each.repository_id for each in grants}
     every = list(every)
-    shown = {each.id for each in await authorizer.visible(identity, every)} | granted
+    shown = {each.id for each in await authorizer.visible(identity, every)} | {each.repository_id for each in grants}
+    hidden = [each for each in every if each.id not in shown]
+    publishes = await authorizer.decide_each(identity, [(Action.WRITE, each, Extent.SOME) for each in hidden])
+    shown |= {each.id for each, found in zip(hidden, publishes, strict=True) if found == BY_ROLE}
     found = [each for each in every if each.id in shown]
     page = call.page_request.page_of_all(found, lambda each: each.path, lambda each: each)
-    questions = [(action, each, None) for each in page.items for action in Action]
+    questions: list[Question] = [(action, each, Extent.SOME) for each in page.items for action in Action]
     decisions = await authorizer.decide_each(identity, questions)
     rows = [decisions[at : at + len(Action)] for at in range(0, len(decisions), len(Action))]
-    items = [_record(repository, row) for repository, row in zip(page.items, rows, strict=True)]
+    standing = await authorizer.standing(identity)
+    by_role = [each for each, row in zip(page.items, rows, strict=True) if BY_ROLE in row]
+    owned: list[Owned] = await call.catalog.look(read_owned, sorted(standing.roles), by_role)
+    items = [
+        _record(repository, row, packages_of(identity.limits, repository.path), standing, owned)
+        for repository, row in zip(page.items, rows, strict=True)
+    ]
     return Page(items=items, next=page.next, total=page.total)
 
 
-def _record(repository: Repository, decisions: Iterable[Decision]) -> RightsRecord:
+def _record(
+    repository: Repository,
+    decisions: Sequence[Decision],
+    packages: Sequence[str],
+    standing: Standing,
+    owned: Sequence[Owned],
+) -> RightsRecord:
+    allowed = [(action, each.reason) for action, each in zip(Action, decisions, strict=True) if each.allowed]
     sources: dict[str, list[Action]] = {}
-    denied = None
-    for action, decision in zip(Action, decisions, strict=True):
-        if decision.allowed:
-            source = decision.reason.partition(" in this repository is for ")[0]
-            sources.setdefault(source, []).append(action)
-        elif denied is None:
-            denied = decision.reason
-    actions = [action for each in sources.values() for action in each]
+    for action, reason in allowed:
+        if reason != PROJECT_ROLE:
+            sources.setdefault(reason.partition(" in this repository is for ")[0], []).append(action)
+    found = [SourceRecord(source=name, actions=action_names(each)) for name, each in sources.items()]
+    by_role = [action for action, reason in allowed if reason == PROJECT_ROLE]
+    for each in owned if by_role else ():
+        role = standing.roles[each.project.id]
+        actions = [action for action in by_role if role_allows(role, action, repository)]
+        if actions and each.repository is repository:
+            source = f"the role {role} in project {each.project.key}"
+            found.append(SourceRecord(source=source, actions=action_names(actions), packages=list(each.patterns)))
     return RightsRecord(
         repository_id=repository.uid,
         repository=repository.path,
-        actions=action_names(actions),
-        sources=[SourceRecord(source=name, actions=action_names(each)) for name, each in sources.items()],
-        denied=None if actions else denied,
+        actions=action_names(action for action, _ in allowed),
+        packages=list(packages),
+        sources=found,
+        denied=None if allowed else decisions[0].reason,
     )

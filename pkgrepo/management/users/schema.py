@@ -8,9 +8,11 @@ from typing import Annotated, Self
 
 from msgspec import UNSET, Meta, UnsetType
 
+from pkgrepo.auth.permissions.ownership import Owned
+from pkgrepo.auth.permissions.rules import role_allows
 from pkgrepo.management.api.names import action_names
 from pkgrepo.management.api.schema import Body, Line, Name, Record, Text, Word
-from pkgrepo.model import Grant, Group, Owner, ProjectRole, Repository, SubjectKind, User, UserKind
+from pkgrepo.model import Action, Grant, Group, Owner, ProjectRole, Repository, SubjectKind, User, UserKind
 from pkgrepo.untrusted.text import END
 
 Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
@@ -208,19 +210,48 @@ class Permissions(Record):
         )
 
 
+class ProjectRoleRecord(Record):
+    """The role of a user in a project, and its actions with the packages of a repository that have these patterns."""
+
+    repository_id: str
+    repository: str
+    project: str
+    role: str
+    actions: list[str]
+    packages: list[str]
+
+    @classmethod
+    def of(cls, owned: Owned, role: ProjectRole) -> Self:
+        """The record of a role in a project that owns names in a repository."""
+        place = owned.repository
+        return cls(
+            repository_id=place.uid,
+            repository=place.path,
+            project=owned.project.key,
+            role=str(role),
+            actions=action_names(each for each in Action if role_allows(role, each, place)),
+            packages=list(owned.patterns),
+        )
+
+
 class UserPermissionsRecord(Permissions):
-    """A user with the permissions."""
+    """A user with the permissions; roles are those in projects, which count in repositories without a grant."""
 
     id: str
     username: str
     name: str
     active: bool
+    roles: list[ProjectRoleRecord]
 
     @classmethod
-    def with_user(cls, user: User, grants: Iterable[Grant], repositories: Iterable[Repository]) -> Self:
+    def with_user(
+        cls, user: User, grants: Iterable[Grant], roles: list[ProjectRoleRecord], repositories: Iterable[Repository]
+    ) -> Self:
         """The record of a user and the permissions; see L{Permissions.of}."""
         permissions = Permissions.of(user, grants, repositories)
-        return cls.from_attributes(permissions, id=user.uid, username=user.username, name=user.name, active=user.active)
+        return cls.from_attributes(
+            permissions, id=user.uid, username=user.username, name=user.name, active=user.active, roles=roles
+        )
 
 
 class Whoami(Record):

@@ -17,16 +17,15 @@ from twisted.internet.task import deferLater
 
 from pkgrepo.concurrency.time_limits import TimedOut, within
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, Invalid
-from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.http.responses import NO_STORE, Response
-from pkgrepo.management.api.access_rules import VIEWERS
+from pkgrepo.management.api.access_rules import READERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import NDJSON, Parameter, Table
 from pkgrepo.management.api.schema import LARGEST
 from pkgrepo.management.api.streams import PAUSE_S, STEP_S, event_stream, rounds, wants_stream
-from pkgrepo.model import Action, Repository
+from pkgrepo.model import Repository
 from pkgrepo.webhooks.envelopes import Announcement
 from pkgrepo.webhooks.event_types import EVENT_TYPES, QUIET, check_patterns, matches
 from pkgrepo.webhooks.feed import Found
@@ -107,13 +106,18 @@ async def list_events(call: Call) -> Response:
 
 
 async def _named(call: Call) -> Repository | None:
-    """The repository in the query, None without one. :raises NotFound: the caller may not know that it exists"""
+    """
+    The repository in the query, None without one. The caller may read all of it, so that a replica misses nothing.
+
+    :raises NotFound: the caller may not know that it exists
+    :raises Forbidden: the caller may read only some packages of it
+    """
     name = call.query("repository")
     if not name:
         return None
     found = find_repository(call.registry, name)
-    if found is None or not await call.may(Action.READ, found):
-        raise unknown(call.identity, name)
+    await READERS.check(call.identity, call.route.method, call.services.authorizer, repository=found, asked=name)
+    assert found is not None, "the check refuses what does not exist"
     return found
 
 

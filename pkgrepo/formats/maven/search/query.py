@@ -21,7 +21,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.listing import active_members
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Identity, Repository, RepositoryType
+from pkgrepo.model import Action, Extent, Identity, Repository, RepositoryType
 from pkgrepo.storage.catalog.packages.search.matching import Match
 from pkgrepo.storage.catalog.rows import dump, like
 from pkgrepo.untrusted.text import quoted
@@ -155,8 +155,8 @@ async def scope_of(services: Services, request: Request, repository: Repository)
     """
     identity = await services.access.identify(request)
     whole = await services.access.authorizer.may(identity, Action.READ, repository)
-    if not whole and identity.limits is None:
-        await services.access.require(identity, Action.READ, repository)
+    if not whole:
+        await services.access.require(identity, Action.READ, repository, Extent.SOME)
     return SearchScope(_hosted_first(active_members(services, repository)), identity, repository, whole)
 
 

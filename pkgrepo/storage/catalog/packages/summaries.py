@@ -218,9 +218,9 @@ def count_versions(r: Reader, package_id: int, search: str = "") -> int:
 
 def last_changed_packages(
     r: Reader, repository_ids: Sequence[int], limit: int, *, derived: bool = True
-) -> list[tuple[int, PackageSummary]]:
+) -> list[tuple[int, str]]:
     """
-    The packages of some repositories that changed last, as pairs (repository id, summary), the latest first.
+    The packages of some repositories that changed last, as pairs (repository id, key), the latest first.
 
     Without ``derived`` as in a search.
     """
@@ -233,7 +233,7 @@ def last_changed_packages(
             """,
             (repository_id, limit),
         )
-    return summaries_of(r, [(owner, key) for _, key, owner in sorted(found, reverse=True)[:limit]])
+    return [(owner, key) for _, key, owner in sorted(found, reverse=True)[:limit]]
 
 
 def own(derived: bool) -> str:

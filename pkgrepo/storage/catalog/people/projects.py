@@ -248,6 +248,12 @@ def list_bindings(
     return every(r, _binding, sql, non_null(values))
 
 
+def projects_bound_in(r: Reader, repository_id: int) -> list[Project]:
+    """The projects to which patterns of a repository are bound, by their keys."""
+    bound = "SELECT project_id FROM project_binding WHERE repository_id = ?"
+    return every(r, _project, f"{_PROJECT} WHERE id IN ({bound}) ORDER BY key", (repository_id,))
+
+
 def owning_project(
     r: Reader, repository_id: int, candidates: Sequence[str], project_key: str | None = None
 ) -> Project | None:

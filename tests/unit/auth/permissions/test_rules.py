@@ -10,6 +10,7 @@ from pkgrepo.auth.permissions.rules import ROLES, Decision, Standing, decide
 from pkgrepo.model import (
     ANONYMOUS,
     Action,
+    Extent,
     Identity,
     Pipeline,
     ProjectRole,
@@ -66,7 +67,7 @@ def outcome(
         action,
         make_repository(visibility=Visibility(visibility), settings={"auth": {"enabled": auth}}),
         package,
-        owner=lambda: OWNER if package == "x" else None,
+        owners=lambda: (OWNER,) if package in ("x", None, Extent.SOME) else (),
         anonymous=anonymous,
     )
 
@@ -164,7 +165,7 @@ def test_a_bearer_token_that_was_asked_for_without_a_scope_opens_no_images_and_n
     def allowed(format, scoped):
         repository = make_repository(format=format, visibility=Visibility.PUBLIC)
         identity = evolve(who, scoped=scoped)
-        return decide(Standing(user=USER), identity, R, repository, "x", owner=lambda: None, anonymous=True).allowed
+        return decide(Standing(user=USER), identity, R, repository, "x", owners=lambda: (), anonymous=True).allowed
 
     assert [allowed("docker", scoped) for scoped in (None, True, False)] == [True, True, False]
     assert [allowed("python", scoped) for scoped in (None, True, False)] == [True, True, True]
@@ -216,7 +217,7 @@ def test_a_pipeline_has_what_one_of_the_publishers_that_recognised_it_gives(reco
         action,
         make_repository(settings={"publishers": ours}),
         package,
-        owner=lambda: project if package == "x" else None,
+        owners=lambda: (project,) if package != "y" else (),
         anonymous=True,
     )
     assert decision.allowed is allowed

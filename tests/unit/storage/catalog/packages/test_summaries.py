@@ -115,7 +115,7 @@ def test_the_packages_that_changed_last_come_first(catalog: Any) -> None:
     for number, key in enumerate(("b", "c", "a")):
         catalog.do(packages.ensure_package, repository_id, key=key, name=key, serial=1, now_ms=NOW + 1 + number)
     found = catalog.peek(summaries.last_changed_packages, [repository_id, 99], 2)
-    assert [each.key for _, each in found] == ["a", "c"]
+    assert found == [(repository_id, "a"), (repository_id, "c")]
 
 
 def test_versions_are_paged_from_the_highest_down(catalog: Any) -> None:
