@@ -165,6 +165,18 @@ async def test_a_wheel_is_judged_by_its_metadata_at_its_first_request(
     assert await mirrors.explain(place, package="demo", version="1.0") == "blocked"
 
 
+async def test_metadata_that_are_kept_alone_are_judged_as_their_wheel(mirrors: Mirrors, place: str) -> None:
+    up = mirrors.start(PythonUpstream())
+    name, data = up.add("demo", "1.0", metadata=True)
+    await mirrors.add(up, "python")
+    path = f"{PYPI}{name}.metadata"
+    assert (await mirrors.get(path, repository=place)).status == 200
+    digest = hashlib.sha256(data).hexdigest()
+    await mirrors.rules({"name": "no such bytes", "match": {"digests": [f"sha256:{digest}"]}}, repository=place)
+    assert (await mirrors.get(path, repository=place)).status == 403
+    assert up.count(up.file_path(name)) == 0
+
+
 @pytest.mark.parametrize("digests", [True, False])
 async def test_a_source_distribution_is_judged_by_its_metadata(mirrors: Mirrors, place: str, digests: bool) -> None:
     up = mirrors.start(PythonUpstream(digests=digests))
