@@ -8,6 +8,7 @@ import pytest
 import pytest_twisted
 
 from tests.support.matrix.incoming import ROADS, Road
+from tests.support.matrix.specimens import SPECIMENS, Specimen
 from tests.support.matrix.world import MatrixWorld, matrix_world
 
 ACTIONS = ("read", "write", "overwrite", "delete")
@@ -63,3 +64,18 @@ async def test_a_rule_holds_on_every_road_in(world: MatrixWorld, road: Road, rul
     assert await shown(world, road, name) == before
     reply = await road.ask(world, name, "admin")
     assert reply.status in (200, 201, 202, 204), (reply.status, reply.body)
+
+
+@pytest.mark.parametrize("how", ["approve", "reject"])
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.id)
+async def test_a_token_for_other_packages_ends_no_stage(world: MatrixWorld, specimen: Specimen, how: str) -> None:
+    stack, name = world.stack, await world.repository(specimen, "hosted", empty=True)
+    stage = await stack.ok("POST", f"/repository/main%2F{name}/stages", {"description": ""})
+    staged = stage["url"].rpartition("/")[2].replace(".stage-", "+stage-")  # addresses of images have no plus
+    await specimen.publish(world.sender(staged))
+    limits = [{"repository": "main/*", "actions": [*ACTIONS], "packages": ["something-else"]}]
+    token = await stack.token(scopes=["api:read", "api:write"], repositories=limits)
+    reply = await stack.api("POST", f"/stages/{stage['id']}/{how}", {}, who=token)
+    assert reply.status in (403, 404), reply.body
+    assert specimen.name.encode() not in reply.body
+    assert (await stack.ok("GET", f"/stages/{stage['id']}"))["state"] == "open"
