@@ -38,7 +38,15 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.facts import declared, digests_of
 from pkgrepo.repositories.policy.judge import Judge
-from pkgrepo.storage.catalog.file_facts import STRONG, FileFacts, name_of, note_facts, place_of
+from pkgrepo.storage.catalog.file_facts import (
+    STRONG,
+    FileFacts,
+    described_name,
+    name_of,
+    names_of,
+    note_facts,
+    place_of,
+)
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.pools import Pool
 
@@ -77,6 +85,7 @@ class OwnFactsOfFiles:
     _addressed: AddressedFiles
     _inspect: Inspect
     _in_flight: SingleFlight[tuple[int, str, Wanted], FileFacts] = field(factory=SingleFlight)
+    _listed_in_flight: SingleFlight[tuple[int, str, Wanted], tuple[str, FileFacts]] = field(factory=SingleFlight)
     _failures: FailureLog = field(
         factory=lambda: FailureLog(Logger(), "a file of an upstream is refused, as its metadata cannot be read")
     )
@@ -104,14 +113,13 @@ class OwnFactsOfFiles:
             wanted = Wanted(frozenset(self.asked(judge) if each is main else ()), frozenset(missing))
             if not wanted:
                 continue
-            proxy, name = each.repository, _name_of(each)
-            known = judge.facts.get(name)
+            proxy, names = each.repository, names_of(each.source.digests, each.repository.id, each.source.path)
+            known = any(wanted.is_in(judge.facts.get(name)) for name in names)
             # What has no digest may be another file by now: that is found out where it is kept.
-            if not wanted.is_in(known) or name not in _strong_names(each.source.digests):
-                read = partial(self._read_listed, judge, each, wanted, known)
-                known = await self._in_flight.run((proxy.id, name, wanted), read)
-            assert known is not None, "it was read"
-            judge = evolve(judge, facts={**judge.facts, name: known})
+            if not known or not _strong_names(each.source.digests):
+                read = partial(self._read_listed, judge, each, wanted)
+                name, facts = await self._listed_in_flight.run((proxy.id, names[1], wanted), read)
+                judge = evolve(judge, facts={**judge.facts, name: facts})
         return judge
 
     async def of_kept(self, judge: Judge, file: File) -> Judge:
@@ -182,19 +190,21 @@ class OwnFactsOfFiles:
         path = self._own(remote.repository.format).main_of(remote.source.path)
         return _beside(remote, path) or remote
 
-    async def _read_listed(
-        self, judge: Judge, remote: RemoteFile, wanted: Wanted, known: FileFacts | None
-    ) -> FileFacts:
-        facts = known or FileFacts()
+    async def _read_listed(self, judge: Judge, remote: RemoteFile, wanted: Wanted) -> tuple[str, FileFacts]:
+        """What is known then, and by which name: what another file says is known in this repository alone."""
+        name = _name_of(remote)
+        facts = judge.facts.get(name, FileFacts())
         kept = await (self._fetching.finish if wanted.algorithms else self._fetching.find)(remote)
         if kept is not None:
             facts = msgspec.structs.replace(facts, digests=tuple(sorted(digests_of(kept.digests, kept.sha256))))
         if wanted.data:
             described = kept or await self._description_of(remote)
             facts = await self._read(judge, described, facts)
-        if facts != known:
-            await self._note(judge, _name_of(remote), facts, shown=self._shows(judge, remote, facts))
-        return facts
+            if described.path != remote.source.path:
+                name = described_name(name, remote.repository.id)
+        if facts != judge.facts.get(name):
+            await self._note(judge, name, facts, shown=self._shows(judge, remote, facts))
+        return name, facts
 
     async def _description_of(self, remote: RemoteFile) -> File:
         """The first that the upstream has of the files that describe a file, kept."""

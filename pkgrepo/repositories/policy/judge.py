@@ -21,7 +21,7 @@ from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
-from pkgrepo.storage.catalog.file_facts import Known, name_of, place_of
+from pkgrepo.storage.catalog.file_facts import Known, names_of, place_of
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
@@ -262,7 +262,7 @@ class Judge:
             unreadable=unreadable,
             **declared(self.format, meta, paths),
         )
-        names = [name_of(each.digests, place_of(self.member.id, each.path)) for each in entry.files]
+        names = [name for each in entry.files for name in names_of(each.digests, self.member.id, each.path)]
         return self._with_advisories(self._with_own(facts, entry.version, names, digests=True))
 
     def _with_own(self, facts: Facts, version: str, names: Sequence[str], *, digests: bool = False) -> Facts:

@@ -2,9 +2,10 @@
 What files of upstreams say of themselves, for rules that ask for what the documents of upstreams do not tell.
 
 It is read once out of a file, or out of its metadata, and then known in all repositories: a file is named by its digest
-as the upstream announces it. One of which none is announced that could stand for it is named by the place where it was
-found, and so is a version all of whose files are described by one of them. What is known of few packages is removed by
-housekeeping when it is old; it can be read again.
+as the upstream announces it. One of which none is announced that could stand for it is named by the place where it
+was found, and so is a version all of whose files are described by one of them. What only another file says of a file
+is known in that repository alone: an upstream may say it of a file that it does not have. What is known of few
+packages is removed by housekeeping when it is old; it can be read again.
 """
 
 from __future__ import annotations
@@ -48,6 +49,18 @@ def name_of(digests: Mapping[str, str], place: str) -> str:
 def place_of(repository_id: int, path: str) -> str:
     """The name of a file, or of a version, that is known by its place in a repository alone."""
     return f"{repository_id}:{path}"
+
+
+def names_of(digests: Mapping[str, str], repository_id: int, path: str) -> tuple[str, str]:
+    """The names of a listed file: for what another file says of it, and for what its bytes say, which counts more."""
+    name = name_of(digests, place_of(repository_id, path))
+    return described_name(name, repository_id), name
+
+
+def described_name(name: str, repository_id: int) -> str:
+    """The name of a file for what another file of the upstream of a repository says of it."""
+    place = place_of(repository_id, "")
+    return name if name.startswith(place) else f"{place}{name}"
 
 
 def note_facts(

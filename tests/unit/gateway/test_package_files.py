@@ -177,6 +177,24 @@ async def test_metadata_that_are_kept_alone_are_judged_as_their_wheel(mirrors: M
     assert up.count(up.file_path(name)) == 0
 
 
+async def test_what_an_upstream_says_of_bytes_that_it_does_not_have_is_believed_of_nobody_else(
+    mirrors: Mirrors, place: str
+) -> None:
+    honest, hostile = mirrors.start(PythonUpstream()), mirrors.start(PythonUpstream())
+    name, data = honest.add("demo", "1.0", license="GPL-3.0-only")
+    hashes = {"sha256": hashlib.sha256(data).hexdigest()}
+    hostile.add("demo", "1.0", license="MIT", hashes=hashes, size=len(data))
+    await mirrors.add(honest, "python")
+    config = {"type": "Proxy", "proxy": {"routes": [{"url": hostile.url, "name": "up"}]}}
+    await mirrors.stack.add_repository("other", format="python", config=config)
+    for each in ("other", place):
+        await mirrors.rules(GPL, repository=each)
+    said = await mirrors.get(f"{PYPI}{name}.metadata", repository="other")
+    assert (said.status, b"MIT" in said.body) == (200, True)
+    assert (await mirrors.get(f"{PYPI}{name}", repository=place)).status == 403
+    assert name.encode() not in (await mirrors.get("simple/demo/", repository=place)).body
+
+
 @pytest.mark.parametrize("digests", [True, False])
 async def test_a_source_distribution_is_judged_by_its_metadata(mirrors: Mirrors, place: str, digests: bool) -> None:
     up = mirrors.start(PythonUpstream(digests=digests))
