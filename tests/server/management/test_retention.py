@@ -170,9 +170,9 @@ async def test_wrong_rules_are_refused(stack: Stack) -> None:
 
 
 async def test_a_range_of_what_is_no_version_is_refused(npm: Repository) -> None:
-    await set_rules(npm.stack, {"name": "rule", "match": {"versions": ">=one"}})
-    refused = await npm.stack.api("POST", f"{PLACE}?dry_run=true", {})
-    assert (refused.status, refused.pointer) == (422, "/retention/rules/0/match/versions")
+    rules = {"rules": [{"name": "rule", "match": {"versions": ">=one"}}]}
+    refused = await npm.stack.api("PUT", "/repository/main%2Fall/config/retention", rules)
+    assert (refused.status, refused.pointer) == (422, "/rules/0/match/versions")
 
 
 async def test_builds_of_a_java_snapshot_are_counted_within_their_version(stack: Stack) -> None:

@@ -125,7 +125,7 @@ def test_young_versions_are_hidden_and_latest_is_the_highest_of_the_others(at, u
         assert "1.2.0" not in document["time"]
     assert aged.get("/aging").json["description"] == "1.1.0"
     assert aged.get("/aging/latest").json["version"] == "1.1.0"
-    assert aged.get("/aging/1.2.0").status == 404
+    assert aged.get("/aging/1.2.0").status == 403
     refused = aged.get("/aging/-/aging-1.2.0.tgz")
     assert refused.status == 403
     assert "minimum_release_age" in refused.json["error"]
