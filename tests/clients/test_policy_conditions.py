@@ -227,6 +227,9 @@ def test_a_rule_holds_for_a_program(
     rule = rule_for(api, fetcher.format, kind)
     path = f"/repository/main%2F{where}/config/policy"
     set_ = api.post_json(path, {"rules": [rule]}, "PATCH")
+    if "missing" in rule and set_.status == 422:  # the format has no such thing
+        assert "can never" in set_.text
+        return
     assert set_.status == 200, set_.text
     try:
         served = kind in SERVED

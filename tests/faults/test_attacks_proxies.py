@@ -136,6 +136,8 @@ def test_a_token_for_other_packages_makes_the_server_ask_for_nothing(make, serve
     proxied = make()
     scope = {"repository": f"main/{proxied.name}", "actions": ["read"]}
     body = {"name": proxied.name, "packages": ["allowed*"], "repositories": [scope]}
+    private = proxied.client.post_json(f"/api/repository/main%2F{proxied.name}", {"visibility": "private"}, "PATCH")
+    assert private.status == 200  # what everybody may read, such a token may, too
     token = proxied.client.post_json("/api/user/token", body).json["token"]
     limited = HttpClient(server.url, ("admin", token))
 

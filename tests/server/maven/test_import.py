@@ -112,7 +112,7 @@ def test_bad_files_are_reported_and_the_others_are_taken_in(server, source) -> N
     (source / "com/example/bad/1.0/bad-1.0-link.jar").symlink_to("/etc/passwd")
     done = take(folder, source)
     assert done.returncode == 1
-    assert "5 problems were found" in done.stderr
+    assert "6 problems were found" in done.stderr
     told = done.stderr
     for sentence in (
         "com/example/app/1.0/app-1.0.jar: ", "app-1.0.jar.asc", "bad-1.0.jar: this is no md5 checksum",
