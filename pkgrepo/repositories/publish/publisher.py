@@ -250,8 +250,10 @@ class Publisher:
     def _announce(
         self, repository: Repository, releases: Sequence[Release], results: Sequence[Published], actor: Actor
     ) -> None:
-        changed = [each for each, of in zip(releases, results, strict=True) if of.changed]
-        if changed:
+        pairs = list(zip(releases, results, strict=True))
+        changed = [each for each, of in pairs if of.changed]
+        # A copy that was needed although nothing changed replaces a damaged one: the layout is told of it.
+        if changed or any(len(of.surplus) < len(each.files) for each, of in pairs):
             self._on_change(repository)
         for release in changed:
             log_published(repository, release.package_key, release.version_text, actor, release.kind)
