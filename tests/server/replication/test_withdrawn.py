@@ -109,7 +109,6 @@ def test_names_of_what_was_never_here_are_taken_after_a_promotion(sites: Sites) 
     for name in (*kinds, *(f"late-{each}" for each in kinds)):
         sites.settled(name)
         wait_for(partial(same_names, sites, name, name.removeprefix("late-")))
-    check_layout(sites)
     for name, kind in kinds.items():
         for each in (name, f"late-{name}"):
             assert promote(sites, each, f"confirm={each}")[0] == 200
