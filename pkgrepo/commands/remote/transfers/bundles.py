@@ -44,6 +44,7 @@ from pkgrepo.importing.bundle_file import (
     read_whole,
 )
 from pkgrepo.mirroring.locks.choosing import Chosen
+from pkgrepo.mirroring.locks.others import RUBY
 from pkgrepo.mirroring.locks.reading import read_lock
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 from pkgrepo.web.rendering.filters import plural, size
@@ -52,7 +53,6 @@ PARALLEL: Final = 8  # files that are fetched at once
 IN_MEMORY: Final = 4 * 1024 * 1024  # bytes of a file that is fetched; the rest is in a temporary file
 BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
-RUBY: Final = "ruby"
 SYSTEM: Final = "system"  # the publisher of what a proxy keeps
 INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
 
