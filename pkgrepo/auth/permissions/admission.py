@@ -25,7 +25,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import AuthenticationRequired, Forbidden
 from pkgrepo.interfaces import IAuthorizer
-from pkgrepo.model import SYSTEM, Action, Actor, Identity, Repository
+from pkgrepo.model import SYSTEM, Action, Actor, Extent, Identity, Repository
 from pkgrepo.model.admission import Admitted, path_name
 
 NO_APPROVER: Final = (
@@ -56,6 +56,25 @@ class _Admitted(Admitted):
         return self.road
 
 
+async def require_permission(
+    authorizer: IAuthorizer,
+    identity: Identity,
+    action: Action,
+    repository: Repository,
+    package: str | Extent | None,
+) -> None:
+    """
+    Check that a caller may do this.
+
+    :raises AuthenticationRequired: the caller is anonymous; credentials may help
+    :raises Forbidden: the caller is known; the sentence says which rule decided
+    """
+    if not await authorizer.may(identity, action, repository, package):
+        if identity.anonymous:
+            raise AuthenticationRequired
+        raise Forbidden(await authorizer.explain(identity, action, repository, package))
+
+
 async def admit(
     authorizer: IAuthorizer,
     identity: Identity,
@@ -75,10 +94,7 @@ async def admit(
 
     :raises AuthenticationRequired, Forbidden: the caller may not, or a push rule forbids it
     """
-    if not await authorizer.may(identity, action, repository, package):
-        if identity.anonymous:
-            raise AuthenticationRequired
-        raise Forbidden(await authorizer.explain(identity, action, repository, package))
+    await require_permission(authorizer, identity, action, repository, package)
     await authorizer.check_push_rules(identity, Action.WRITE, repository, package, folder=folder)
     return _make(repository, actor, [*([package] if folder is None else []), *map(path_name, paths)])
 

@@ -10,7 +10,6 @@ from pkgrepo.auth.permissions import admission
 from pkgrepo.errors import (
     AuthenticationFailed,
     AuthenticationRequired,
-    Forbidden,
     NotFound,
     PkgrepoError,
     RepositoryInactive,
@@ -188,10 +187,7 @@ class Access:
         :raises AuthenticationRequired: the caller is anonymous; credentials may help
         :raises Forbidden: the caller is known; the sentence says which rule decided
         """
-        if not await self.authorizer.may(identity, action, repository, package):
-            if identity.anonymous:
-                raise AuthenticationRequired
-            raise Forbidden(await self.authorizer.explain(identity, action, repository, package))
+        await admission.require_permission(self.authorizer, identity, action, repository, package)
         if not repository.active:
             raise RepositoryInactive(repository.path)
 
