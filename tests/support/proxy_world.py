@@ -104,9 +104,11 @@ class ProxyWorld:
         ]
         return await self._add(name, "Proxy", {"proxy": {"routes": routes}}, settings, format=format)
 
-    async def virtual(self, name: str, *members: Repository, resolution: str = "first", **settings: Any) -> Repository:
+    async def virtual(
+        self, name: str, *members: Repository, resolution: str = "first", format: str = "npm", **settings: Any
+    ) -> Repository:
         config = {"members": [each.uid for each in members], "publish_to": None, "resolution": resolution}
-        return await self._add(name, "Virtual", config, settings)
+        return await self._add(name, "Virtual", config, settings, format=format)
 
     async def change(self, repository: Repository, **changes: Any) -> Repository:
         """Change columns of a repository, such as C{active} or C{settings}, and return it as it is now."""

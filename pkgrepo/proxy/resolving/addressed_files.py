@@ -63,6 +63,7 @@ class AddressedMembers:
         :raises RuleRefused: a rule refuses it; :raises RepositoryInactive: see L{Resolver.state}
         """
         owners = await self._resolver.owners(repository, request.package_key, trace)
+        owners.check_active()  # a retired name may have files beside its versions: that is asked after these
         places = _Places(owners)
         for each in places.hosted:
             kept: File | None = await self._catalog.look(files.find_file, each.id, request.path)

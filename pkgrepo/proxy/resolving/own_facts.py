@@ -72,6 +72,9 @@ class Wanted:
         return read and digests.issuperset(self.algorithms)
 
 
+_Place = tuple[int, str, str, Wanted]  # repository, package, name: versions of two packages may have one text
+
+
 @define(eq=False, kw_only=True)
 class OwnFactsOfFiles:
     """Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file."""
@@ -84,8 +87,8 @@ class OwnFactsOfFiles:
     _fetching: Fetching
     _addressed: AddressedFiles
     _inspect: Inspect
-    _in_flight: SingleFlight[tuple[int, str, Wanted], FileFacts] = field(factory=SingleFlight)
-    _listed_in_flight: SingleFlight[tuple[int, str, Wanted], tuple[str, FileFacts]] = field(factory=SingleFlight)
+    _in_flight: SingleFlight[_Place, FileFacts] = field(factory=SingleFlight)
+    _listed_in_flight: SingleFlight[_Place, tuple[str, FileFacts]] = field(factory=SingleFlight)
     _failures: FailureLog = field(
         factory=lambda: FailureLog(Logger(), "a file of an upstream is refused, as its metadata cannot be read")
     )
@@ -118,7 +121,7 @@ class OwnFactsOfFiles:
             # What has no digest may be another file by now: that is found out where it is kept.
             if not known or not _strong_names(each.source.digests):
                 read = partial(self._read_listed, judge, each, wanted)
-                name, facts = await self._listed_in_flight.run((proxy.id, names[1], wanted), read)
+                name, facts = await self._listed_in_flight.run((proxy.id, judge.rules.package, names[1], wanted), read)
                 judge = evolve(judge, facts={**judge.facts, name: facts})
         return judge
 
@@ -137,7 +140,7 @@ class OwnFactsOfFiles:
         known = judge.facts.get(name)
         if known is None or not wanted.is_in(known):
             read = partial(self._read_kept, judge, main, known)
-            known = await self._in_flight.run((file.repository_id, name, wanted), read)
+            known = await self._in_flight.run((file.repository_id, judge.rules.package, name, wanted), read)
         return evolve(judge, facts={**judge.facts, name: known, f"sha256:{file.sha256}": known})
 
     async def of_version(self, judge: Judge, request: FileRequest) -> Judge:
@@ -151,7 +154,7 @@ class OwnFactsOfFiles:
             return judge
         name, data = place_of(judge.member.id, request.version_text), frozenset(self.asked(judge))
         read = partial(self._read_described, judge, ask(request.package_key, path), name)
-        known = await self._in_flight.run((judge.member.id, name, Wanted(data)), read)
+        known = await self._in_flight.run((judge.member.id, judge.rules.package, name, Wanted(data)), read)
         return evolve(judge, facts={**judge.facts, name: known})
 
     async def note_undescribed(self, judge: Judge, request: FileRequest) -> None:

@@ -93,13 +93,17 @@ class Owners:
         """
         Check that the name is served by members as they are; ``same``: whoever has it has the same.
 
-        :raises MemberInactive: one that has the name is off, or all are; :raises NameRetired: one had it, and none has
+        :raises MemberInactive: see L{check_active}; :raises NameRetired: one had it, and none has
         """
+        self.check_active(same=same)
+        if self.is_taken and not self.owning and not self.merges:
+            raise NameRetired(self.what, self.name)
+
+    def check_active(self, *, same: bool = False) -> None:
+        """Check that nobody would stand in for a member. :raises MemberInactive: one that has the name is off, or all"""
         active = [each.repository.active for each in self.owning]
         if active and not (any if same or self.skips else all)(active):
             raise self.inactive()
-        if self.is_taken and not active and not self.merges:
-            raise NameRetired(self.what, self.name)
 
     def inactive(self) -> MemberInactive:
         """The error for what only members that are off may have."""

@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred
 from pkgrepo.errors import NotFound, RepositoryInactive
 from pkgrepo.proxy.trace import NameRetired, Trace
 from pkgrepo.storage.catalog.packages import packages
+from tests.support.catalogs import publish
 from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld, kinds
 from tests.support.upstreams.messages import HEAD, Fault
@@ -125,3 +126,16 @@ async def test_nobody_stands_in_for_an_owner_that_is_switched_off_unless_that_is
     await world.change(everything, settings={"policy": {"skip_inactive": True}})
     members = await world.resolver.members(world.now(everything), "shared", Trace())
     assert [each.repository.name for each in members.serving] == ["second"]
+
+
+async def test_nor_for_a_file_that_is_asked_for_by_its_path(world: ProxyWorld) -> None:
+    path, key = "com/acme/lib/1.0/lib-1.0.jar", "com.acme:lib"
+    first, second = [await world.hosted(each, format="maven") for each in ("first", "second")]
+    everything = await world.virtual("all", first, second, format="maven")
+    for each in (first, second):
+        await world.core.catalog.write(publish, each, path, package=key, version="1.0")
+    await world.change(first, active=False)
+    with pytest.raises(RepositoryInactive):
+        await world.files.find(world.now(everything), key, path)
+    await world.change(everything, settings={"policy": {"skip_inactive": True}})
+    assert (await world.files.find(world.now(everything), key, path)).file.repository_id == second.id

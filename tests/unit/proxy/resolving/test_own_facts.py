@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound
 from pkgrepo.model import Repository
 from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.storage.catalog.file_facts import Known, facts_of_package
+from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld
-from tests.support.upstreams.maven import MavenUpstream
+from tests.support.upstreams.maven import MavenUpstream, pom
+from tests.support.upstreams.messages import HEAD, Fault
 
 KEY = "com.acme:lib"
 RULE = {"name": "no GPL", "match": {"licences": ["GPL*"]}, "missing": "block"}
@@ -49,3 +54,31 @@ async def test_a_version_without_a_file_that_describes_it_is_noted_when_it_is_re
         with pytest.raises(RuleRefused, match="the licence is not known"):
             await world.files.find(mirror, KEY, jar("1.0"), want=want)
         assert [each.licences for each in (await known(world)).values()] == [()]
+
+
+@pytest.mark.parametrize("missing", ["allow", "block"])
+async def test_versions_with_one_text_of_two_packages_are_each_read(world: ProxyWorld, missing: str) -> None:
+    up = world.started(MavenUpstream())
+    mirror = await world.proxy("mirror", up, format="maven", policy={"rules": [{**RULE, "missing": missing}]})
+    licence = b"<licenses><license><name>%s</name></license></licenses></project>"
+    for name, its in (("free", b"MIT"), ("bound", b"GPL-3.0-only")):
+        for ending, data in (
+            ("pom", pom("com.acme", name, "1.0").replace(b"</project>", licence % its)),
+            ("jar", b"PK a jar"),
+        ):
+            up.add(f"com/acme/{name}/1.0/{name}-1.0.{ending}", data)
+    described = "/com/acme/free/1.0/free-1.0.pom"
+    up.misbehave(described, Fault(pause_at=HEAD))
+
+    def ask(name: str) -> Deferred[Any]:
+        path = f"com/acme/{name}/1.0/{name}-1.0.jar"
+        return Deferred.fromCoroutine(world.files.find(mirror, f"com.acme:{name}", path, want=Want.DIGESTS))
+
+    free = ask("free")
+    await until(lambda: any(each.paused for each in up.exchanges_of(described)))
+    bound = ask("bound")
+    await until(lambda: up.count("/com/acme/bound/1.0/bound-1.0.pom") or bound.called)
+    up.release(described)
+    with pytest.raises(RuleRefused, match="no GPL"):
+        await bound
+    assert await free
