@@ -19,11 +19,11 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from attrs import frozen
 
-from pkgrepo.archives.source import Source
+from pkgrepo.archives.source import LIMITS, Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
@@ -42,10 +42,21 @@ _TARS: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz"
 _PACKED: Final[Mapping[bytes, Callable[[IO[bytes]], Any]]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
+    b"\xfd7zXZ": lambda file: io.BufferedReader(_Unxz(file)),
 }
 PIECE: Final = 256 * 1024
-_DAMAGED: Final = (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+XZ_MEMORY: Final = 128 * 1024 * 1024  # bytes; the highest preset needs 65 MiB
+HEADERS: Final = 1024 * 1024  # bytes before a member of a tar file: its header, and those that extend it
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    EOFError,
+    OSError,
+    zlib.error,
+    lzma.LZMAError,
+    ValueError,
+    RecursionError,  # by extended headers of extended headers
+)
 ODD: Final = "odd"  # the attribute with the reason why an upload would have been refused
 
 
@@ -129,9 +140,12 @@ def _check_readable(content: int | bytes, filename: str) -> None:
     """
     Check that an archive can be unpacked, as the tools of its time did, which took what is refused today.
 
+    Memory is bounded, whatever the archive says.
+
     :raises Invalid: it is none, or damaged
     """
-    with io.BytesIO(content) if isinstance(content, bytes) else os.fdopen(os.dup(content), "rb") as file:
+    raw = io.BytesIO(content) if isinstance(content, bytes) else os.fdopen(os.dup(content), "rb", buffering=0)
+    with _Bounded(raw) as file:
         file.seek(0)
         try:
             if filename.lower().endswith(_ZIPS):
@@ -142,20 +156,86 @@ def _check_readable(content: int | bytes, filename: str) -> None:
             raise Invalid(f"{filename} cannot be unpacked: {str(error) or 'it ends too early'}") from None
 
 
+class _Bounded(io.BufferedReader):
+    """A file of which only so much is read at once as a zip file's directory may have."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """What ``BufferedReader.read`` returns. :raises OSError: that would be too much"""
+        most = LIMITS.extended
+        found = super().read(most + 1 if size is None or size < 0 else min(size, most + 1))
+        if len(found) > most:
+            raise OSError(f"it has a directory of more than {most} bytes")
+        return found
+
+
+class _Unxz(io.RawIOBase):
+    """The content of an xz file, with bounded memory, which ``lzma.open`` has not."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._unpack = self._new()
+
+    def _new(self) -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(memlimit=XZ_MEMORY)
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer. Returns the number of bytes. :raises EOFError, LZMAError: the file is damaged"""
+        while True:
+            packed = b""
+            if self._unpack.eof:
+                packed = (self._unpack.unused_data or self._file.read(PIECE)).lstrip(b"\0")  # streams are padded
+                if not packed:
+                    return 0
+                self._unpack = self._new()
+            elif self._unpack.needs_input:
+                packed = self._file.read(PIECE)
+                if not packed:
+                    raise EOFError("it ends too early")
+            data = self._unpack.decompress(packed, len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+
+
+class _Metered:
+    """A stream of which no more than the first ``most`` bytes are read; ``used`` are read already."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self._stream = stream
+        self.most = most
+        self.used = 0
+
+    def read(self, size: int) -> bytes:
+        """Some bytes. :raises ReadError: it would be more"""
+        found = self._stream.read(size)
+        self.used += len(found)
+        if self.used > self.most:
+            raise tarfile.ReadError(f"a member has headers of more than {HEADERS} bytes")
+        return found
+
+
 def _walk_tar(file: IO[bytes]) -> None:
     """Read a tar file to its end, of a very large one the beginning. :raises ReadError: it has no members"""
-    head, left, members = file.read(6), MOST_UNPACKED, 0
+    head, members = file.read(6), 0
     file.seek(0)
     opened = next((opener for magic, opener in _PACKED.items() if head.startswith(magic)), None)
     with file if opened is None else opened(file) as stream:
-        with tarfile.open(fileobj=stream, mode="r|") as archive:
+        metered = _Metered(stream, HEADERS)
+        with tarfile.open(fileobj=cast("IO[bytes]", metered), mode="r|") as archive:
             for member in archive:
                 members += 1
-                left -= member.size
-                if left < 0:
+                metered.most = metered.used + member.size + HEADERS
+                if metered.most > MOST_UNPACKED:
                     return
+                archive.members.clear()  # type: ignore[attr-defined]  # else it keeps all of them
+                archive.pax_headers = {}
         if not members:
             raise tarfile.ReadError("it has no files")
+        left = MOST_UNPACKED - metered.used
         with suppress(OSError):  # such as bytes behind the end; but not an end that comes too early
             while left > 0 and (piece := stream.read(PIECE)):
                 left -= len(piece)
