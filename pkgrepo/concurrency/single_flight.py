@@ -96,6 +96,15 @@ class StampCache(Generic[K, T]):
         kept = self._kept.get(key)
         return None if kept is None else kept[1]
 
+    def find(self, key: K, stamp: Hashable) -> T | None:
+        """The value of a key if it was made for this stamp, or None."""
+        kept = self._kept.get(key)
+        return kept[1] if kept is not None and kept[0] == stamp else None
+
+    def forget(self, key: K) -> None:
+        """Remove the value of a key."""
+        self._kept.pop(key)
+
     async def get(self, key: K, stamp: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """The value of a key for this stamp, which ``make`` makes if it is not there."""
         kept = self._kept.get(key)

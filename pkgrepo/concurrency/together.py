@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, DeferredList
 
+T = TypeVar("T")
 
-async def together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do some works at a time, and wait for all of them. :raises Exception: the first error, in their order"""
+
+async def together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of some works, after all of them. :raises Exception: the first error, in their order"""
     found: list[Any] = await DeferredList([Deferred.fromCoroutine(each) for each in works], consumeErrors=True)
     for succeeded, result in found:
         if not succeeded:
             result.raiseException()
+    return [result for _, result in found]

@@ -100,7 +100,11 @@ class Owners:
             raise NameRetired(self.what, self.name)
 
     def check_active(self, *, same: bool = False) -> None:
-        """Check that nobody would stand in for a member. :raises MemberInactive: one that has the name is off, or all"""
+        """
+        Check that nobody would stand in for a member; ``same`` is as above.
+
+        :raises MemberInactive: one that has the name is off, or all are
+        """
         active = [each.repository.active for each in self.owning]
         if active and not (any if same or self.skips else all)(active):
             raise self.inactive()

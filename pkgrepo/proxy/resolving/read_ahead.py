@@ -7,19 +7,21 @@ the newest version is read; if a rule refuses it, the other files of that versio
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from attrs import define, field
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as LateError
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.single_flight import StampCache
-from pkgrepo.errors import NotFound, StorageFailed, StorageFull
-from pkgrepo.proxy.caching.states import FAILURES
+from pkgrepo.concurrency.together import together
+from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.proxy.caching.states import STALE_RETRY_MS
 from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry
@@ -37,7 +39,7 @@ MOST_FILES: Final = 40  # of one version
 AT_ONCE: Final = 8
 LONGEST_S: Final = 10  # that a document waits; after that no more are read, but for those that are under way
 MOST_KEPT: Final = 2048  # packages of which is known that they were read
-_LOST: Final = (StorageFull, StorageFailed, *FAILURES)  # then files are shown, and judged when asked for
+READ: Final = sys.maxsize  # the time (ms) of the next reading of what was read whole
 
 Newest = list[tuple[str, list[Entry]]]  # versions, the newest first, with the entries of each
 
@@ -53,34 +55,43 @@ class ReadAhead:
     _formats: Mapping[str, StoredFormat]
     _versions: int
     _reactor: IReactorTime
-    _done: StampCache[tuple[int, str], None] = field(factory=lambda: StampCache(MOST_KEPT))
+    _done: StampCache[tuple[int, str], int] = field(factory=lambda: StampCache(MOST_KEPT))
 
     async def read(self, flat: FlatMember, member: UpstreamMember, judge: Judge) -> Judge:
         """
         The judge of a member, with what is known of its newest files then.
 
-        That is less while an upstream fails, or takes long: what is being read of it then is known the next time.
+        That is less while an upstream fails, or takes long: what is being read of it then is known the next time, and
+        the rest is read some time later.
         """
         if not self._versions or not self._own.asked(judge) or judge.rules.at_ms is not None:
             return judge
         stamp = (member.serial, judge.rules.stamp)
         place = member.repository.id, member.request.key
+        due_ms = self._done.find(place, stamp)
+        if due_ms is not None:
+            if self._clock.now_ms() < due_ms:
+                return judge
+            self._done.forget(place)
         work = self._done.get(place, stamp, partial(self._read_newest, member, judge))
         with suppress(LateError):
             await Deferred.fromCoroutine(work).addTimeout(LONGEST_S, self._reactor)
         return await self._judges.of(flat, judge.rules.package) or judge
 
-    async def _read_newest(self, member: UpstreamMember, judge: Judge) -> None:
+    async def _read_newest(self, member: UpstreamMember, judge: Judge) -> int:
+        """Read them. Returns when it is to be tried again (ms), as far as it could not be done now."""
         route, until_ms = member.held.document.route, self._clock.now_ms() + round(LONGEST_S * 1000)
         find = partial(self._newest, judge=judge, section=member.request.section, route=route)
         newest: Newest = await self._documents.read(member.repository, member.request, member.held, find)
         for _, entries in newest:
             for number in (0, *range(1, len(entries), AT_ONCE)):
                 some = entries[number : number + (AT_ONCE if number else 1)]
-                reads = [Deferred.fromCoroutine(self._is_served(member, judge, each)) for each in some]
-                served = await gatherResults(reads, consumeErrors=True)
-                if None in served or (not number and served[0]) or self._clock.now_ms() > until_ms:
-                    return
+                served = await together(self._is_served(member, judge, each) for each in some)
+                if None in served or self._clock.now_ms() > until_ms:
+                    return self._clock.now_ms() + STALE_RETRY_MS
+                if not number and served[0]:
+                    return READ
+        return READ
 
     async def _is_served(self, member: UpstreamMember, judge: Judge, entry: Entry) -> bool | None:
         """Whether a file is there, and no rule refuses it; None if that cannot be found out now."""
@@ -92,7 +103,7 @@ class ReadAhead:
             judge = await self._own.of_listed(judge, remote, digests=False)
         except NotFound:
             return False
-        except _LOST:
+        except PkgrepoError:  # the file is shown, and judged when it is asked for
             return None
         return judge.of_entry(entry, document.route).served
 

@@ -25,6 +25,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from pkgrepo.concurrency.single_flight import StampCache
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
@@ -195,7 +196,7 @@ class Resolver:
 
     async def _with_rules(self, repository: Repository, found: Found, *, ahead: bool) -> list[UpstreamMember]:
         flat = self._flat.of(repository)
-        return [await self._with_judge(flat[each.repository.id], each, ahead=ahead) for each in found.serving]
+        return await together(self._with_judge(flat[each.repository.id], each, ahead=ahead) for each in found.serving)
 
     @property
     def config_serial(self) -> int:

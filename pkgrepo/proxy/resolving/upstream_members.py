@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import Factory, define, frozen
-from twisted.internet.defer import Deferred, FirstError, gatherResults
 
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.caching.search_order import SearchOrder
@@ -202,14 +202,7 @@ class UpstreamMembers:
             for number, each in enumerate(requests)
             if replicas or await self._has(proxy, each, await self._documents.find(proxy, each.key))
         ]
-        asking = [
-            Deferred.fromCoroutine(self._ask_for(search, proxy, requests[each], traces[each])) for each in at_once
-        ]
-        try:
-            responses: list[Outcome] = await gatherResults(asking, consumeErrors=True)
-        except FirstError as error:
-            error.subFailure.raiseException()
-            raise
+        responses = await together(self._ask_for(search, proxy, requests[each], traces[each]) for each in at_once)
         known = dict(zip(at_once, responses, strict=True))
         found: list[Outcome] = []
         for number, request in enumerate(requests):

@@ -357,6 +357,21 @@ async def test_so_many_versions_are_read_ahead_as_the_setting_says(tmp_path: Pat
             up.stop()
 
 
+async def test_a_document_is_answered_though_a_kept_file_is_lost(mirrors: Mirrors) -> None:
+    up = mirrors.start(PythonUpstream())
+    name, _ = up.add("demo", "1.0", license="GPL-3.0", sdist=True)
+    await mirrors.add(up, "python")
+    body = (await mirrors.get(f"packages/demo/1.0/{name}")).body
+    await mirrors.stack.assembly.core.wait_idle()
+    blobs = mirrors.stack.assembly.core.config.data.dir / "storages" / "main" / "blobs"
+    [copy] = [each for each in blobs.rglob("*") if each.is_file() and each.read_bytes() == body]
+    copy.unlink()
+    await mirrors.rules(GPL)
+    page = await mirrors.get("simple/demo/")
+    assert (page.status, f">{name}<".encode() in page.body) == (200, True)
+    assert (await mirrors.get(f"packages/demo/1.0/{name}")).status >= 400
+
+
 @pytest.mark.parametrize("status", [404, 503])
 async def test_a_document_is_answered_though_some_of_its_newest_files_cannot_be_had(
     mirrors: Mirrors, status: int
