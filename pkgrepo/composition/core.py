@@ -138,8 +138,8 @@ class Core:
         )
         self.retention = RetentionWork(self.context, self.publisher)
         self.collector = GarbageCollector(self.context, on_change=self.on_change)
-        leases = KeyLeases(self.lease_folder / "jobs")
-        self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor, leases=leases)
+        self._leases = KeyLeases(self.lease_folder / "jobs")
+        self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor, leases=self._leases)
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting of a format is invalid"""
@@ -189,6 +189,7 @@ class Core:
             await bucket.stop()
         await self.catalog.stop()
         await self.pools.stop()
+        self._leases.close()
         for lock in self._process_locks.values():
             lock.release()
 

@@ -207,6 +207,11 @@ UNBOUNDED: Final = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\})")  # quantifiers withou
 MOST_UNBOUNDED: Final = 3  # of a regular expression, and none after a group: others may take forever
 
 
+def is_expression(text: str) -> bool:
+    """Whether versions are written as a regular expression, between slashes."""
+    return len(text) > 1 and text[0] == text[-1] == "/"
+
+
 def check_retention(retention: Retention, type_: RepositoryType | None) -> None:
     """
     Check rules for a repository of this type, or for the server (None).
@@ -219,7 +224,7 @@ def check_retention(retention: Retention, type_: RepositoryType | None) -> None:
         raise Invalid(error.message, "/retention/schedule") from None
     for index, rule in enumerate(retention.rules):
         text = rule.match.versions
-        if len(text) > 1 and text[0] == text[-1] == "/":
+        if is_expression(text):
             _check_expression(text[1:-1], f"/retention/rules/{index}/match/versions")
         cached = type_ is RepositoryType.PROXY
         if type_ is not None and rule.match.cached is not None and rule.match.cached is not cached:

@@ -323,7 +323,8 @@ class Trial:
         judge = Judge(
             self.format, rules, self.repository, self.now_ms, known=known, complete=complete, origins=self.origins
         )
-        trials, gil = Trials(rules, judge.decide), GilReleaser()
+        # what a file is made of has rules and times of its own
+        trials, gil = Trials(rules, judge.decide, each=self.origins is not None), GilReleaser()
         by_digest: dict[str, tuple[Facts, str]] = {}
         by_version: dict[str, Facts] = {}
         for stored in judge.stored(r, package_id):

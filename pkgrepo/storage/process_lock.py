@@ -208,8 +208,9 @@ class KeyLeases:
         return f"{BOOT.read_text().strip()}-{status.st_dev:x}-{status.st_ino:x}"
 
     def close(self) -> None:
-        """Release all leases; also twice."""
+        """Release all leases, and the names of this process; also twice."""
         self._held.clear()
+        self._marks.clear()
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -22,7 +22,7 @@ from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.model import Action, RepositoryType
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.configuration import Retention, check_retention
+from pkgrepo.repositories.configuration import Retention, check_retention, is_expression
 from pkgrepo.repositories.retention.rules import together
 from pkgrepo.repositories.retention.run import KIND, retention_of
 from pkgrepo.repositories.upkeep.jobs import NoProgress
@@ -127,7 +127,7 @@ async def set_server_retention(call: Call, body: ServerRetention) -> ServerReten
         check_retention(body.retention, None)
         for index, rule in enumerate(body.retention.rules):
             text = rule.match.versions
-            if text and text[0] != "/" and not is_plain(text):
+            if text and not is_expression(text) and not is_plain(text):
                 pointer = f"/retention/rules/{index}/match/versions"
                 raise Invalid("a range means something else in each format: write it in a repository", pointer)
     value = None if body.retention is None else msgspec.to_builtins(body.retention)

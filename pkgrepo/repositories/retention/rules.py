@@ -29,7 +29,7 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.repositories.configuration import Retention, RetentionKeep, RetentionRule
+from pkgrepo.repositories.configuration import Retention, RetentionKeep, RetentionRule, is_expression
 from pkgrepo.repositories.format import VersionKinds
 from pkgrepo.repositories.version_ranges import Ranges, is_plain
 
@@ -249,15 +249,11 @@ def _patterns(globs: Sequence[str]) -> Callable[[str], object] | None:
     return re.compile("|".join(map(translate, globs))).match if globs else None
 
 
-def _is_expression(text: str) -> bool:
-    return len(text) > 1 and text[0] == text[-1] == "/"
-
-
 def _version_test(text: str, ranges: Ranges, pointer: str) -> Callable[[Unit], object] | None:
     """A test of the version of a unit: by a regular expression, or as a rule of policy. :raises Invalid: it is none"""
     if not text:
         return None
-    if _is_expression(text):
+    if is_expression(text):
         search = re.compile(text[1:-1]).search
         return lambda unit: search(unit.text)
     try:
@@ -278,5 +274,5 @@ def check_versions(settings: Mapping[str, Any], ranges: Ranges, stored: Mapping[
     before = (stored.get("retention") or {}).get("rules") or []
     for index, rule in enumerate((settings.get("retention") or {}).get("rules") or []):
         text = (rule.get("match") or {}).get("versions") or ""
-        if rule not in before and text and not _is_expression(text):
+        if rule not in before and text and not is_expression(text):
             ranges.test(text, f"/retention/rules/{index}/match/versions")

@@ -51,8 +51,9 @@ async def test_rules_of_the_server_hold_for_every_repository_and_its_own_keep_wi
 
 
 async def test_rules_of_the_server_are_checked_and_set_by_system_managers(stack: Stack) -> None:
-    refused = await stack.api("PUT", SERVER, {"retention": rules("range", match={"versions": ">=1"})})
-    assert (refused.status, refused.pointer) == (422, "/retention/rules/0/match/versions")
+    for versions in (">=1", "/>=1"):
+        refused = await stack.api("PUT", SERVER, {"retention": rules("range", match={"versions": versions})})
+        assert (refused.status, refused.pointer) == (422, "/retention/rules/0/match/versions")
     assert (await stack.api("PUT", SERVER, {"retention": {"schedule": "now"}})).status == 422
     await stack.add_user("ada")
     assert (await stack.api("PUT", SERVER, {"retention": None}, who="ada")).status == 403

@@ -10,6 +10,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.formats.conda.wheels import following
+from pkgrepo.storage.catalog.usage_counts import DAY_MS
 from tests.support.dated import now_exactly
 from tests.support.memory_server import Stack, running_stacks
 from tests.support.osv_records import write_folder
@@ -205,3 +206,19 @@ async def test_a_rehearsal_tries_rules_on_what_a_copy_is_made_of(server: Stack) 
         assert (await file(server, "evil-tool-1.0")).status == 403, rule
         assert (await file(server, "other-1.0")).status == 200
         await server.ok("PUT", "/policy/rules", {"rules": []})
+
+
+async def test_a_rehearsal_tries_a_copy_as_old_as_it_was_when_it_was_fetched(server: Stack) -> None:
+    await wheel(server, "torch", "2.0")  # of which the copy has another name
+    assert (await file(server, "pytorch-2.0")).status == 200
+
+    def move(tx: Any) -> None:
+        tx.execute("UPDATE version SET published_at = published_at - ?", (20 * DAY_MS,))
+        tx.execute("UPDATE download_log SET day = day - 20, first_at = first_at - ?", (20 * DAY_MS,))
+
+    await server.assembly.core.downloads.flush()
+    await server.assembly.core.catalog.write(move)
+    rules = [{"name": "young", "match": {"packages": ["torch"], "age_days": 7}}]
+    found = await server.ok("POST", "/policy/rehearse?wait=true", {"rules": rules})
+    assert [(each["package"], each["version"]) for each in found["refused"]] == [("pytorch", "2.0")]
+    assert found["stored"] == []
