@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
@@ -26,18 +26,24 @@ from pkgrepo.storage.catalog.packages.files import filename
 AT_ONCE: Final = 32  # files of a package that are fetched, and then published in one transaction
 FETCHES: Final = 8  # of these at a time
 LONGEST_NAME: Final = 200  # characters of a publisher
+LARGEST_WHOLE: Final = 512  # files of a version that is taken in whole; of snapshots there may be thousands
 BATCH_SIZE: Final = 64 * 1024 * 1024  # bytes after which no more files are waited for
 ALGORITHMS: Final = ("md5", "sha1", "sha512")  # beside sha256; others that a source names are not compared
 
 
 @frozen(kw_only=True)
 class FileTaker:
-    """Takes in what is missing of packages that consist of files; see ``pkgrepo.importing.engine``."""
+    """
+    Takes in what is missing of packages that consist of files; see ``pkgrepo.importing.engine``.
+
+    ``broken`` are versions that are left out whole, each with the file for which, as the source knows it already.
+    """
 
     tools: Tools
     order: Order
     taking: Taking
     indexer: Indexer
+    broken: Mapping[str, str] = Factory(dict)
 
     async def __call__(self, bundle: Bundle, taken: Taken) -> None:
         """Take in the missing files of a package, a batch at a time, and then its yanks, deprecations and tags."""
@@ -58,10 +64,11 @@ class FileTaker:
         if self.order.dry_run:
             taken.count(len(missing), sum(each.size or 0 for each in missing))
             return
-        broken: dict[str, str] = {}
+        broken = dict(self.broken)
         while missing:
-            some = _batch(missing)
-            missing = missing[len(some) :]
+            some = _batch(missing, whole=self.taking.join is not None)
+            taken_now = {each.path for each in some}
+            missing = [each for each in missing if each.path not in taken_now]
             await self._take(settled, some, taken, broken)
         if settled.states or settled.tags or settled.meta:
             changed, kept = await self.tools.publisher.change(
@@ -99,10 +106,12 @@ class FileTaker:
         publisher, order = self.tools.publisher, self.order
         async with publisher.stage(order.repository, bundle.key, user_id=order.actor.user_id) as staged:
             releases: list[tuple[Item, Release]] = []
-            for at in range(0, len(some), FETCHES):
-                releases += await self._fetch_some(bundle, some[at : at + FETCHES], staged, taken, broken)
-            for item, _ in releases:
-                if item.version in broken:
+            wanted = [each for each in some if each.version not in broken]
+            for at in range(0, len(wanted), FETCHES):
+                releases += await self._fetch_some(bundle, wanted[at : at + FETCHES], staged, taken, broken)
+            refused = {item.path for item in wanted} - {item.path for item, _ in releases}
+            for item in some:
+                if item.version in broken and item.path not in refused:
                     taken.leave_out(item.name, f"its version is left out: {broken[item.version]} is")
             releases = [(item, release) for item, release in releases if item.version not in broken]
             if not releases:
@@ -191,8 +200,11 @@ def _person(name: str | None) -> str | None:
     return None if name is None else "".join(each for each in name if each.isprintable())[:LONGEST_NAME] or None
 
 
-def _batch(items: Sequence[Item]) -> Sequence[Item]:
-    """The first files, as many as are taken in together; at least one."""
+def _batch(items: Sequence[Item], *, whole: bool) -> Sequence[Item]:
+    """The first files, as many as are taken in together; at least one. ``whole``: all of the version of the first."""
+    if whole:
+        version = items[0].version
+        return [each for each in items if each.version == version][:LARGEST_WHOLE]
     size = 0
     for number, each in enumerate(items[:AT_ONCE]):
         size += each.size or 0

@@ -17,6 +17,7 @@ from pkgrepo.formats.maven.paths import (
     ArtifactFile,
     Metadata,
     media_type,
+    parse_text,
 )
 from pkgrepo.formats.maven.push_rules import check_push_policy
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
@@ -58,9 +59,9 @@ class MavenTaker:
             else:
                 (artifacts if isinstance(item.about, ArtifactFile) else others).append(item)
         taking = Taking(take=self._release, algorithms=ALGORITHMS, join=_join, needed=_is_no_signature)
-        await FileTaker(tools=self.tools, order=self.order, taking=taking, indexer=self.indexer)(
-            evolve(bundle, items=artifacts), taken
-        )
+        broken = {version: path for path, _ in bundle.left_out if (version := _version_of(path))}
+        take = FileTaker(tools=self.tools, order=self.order, taking=taking, indexer=self.indexer, broken=broken)
+        await take(evolve(bundle, items=artifacts), taken)
         for item in others:
             try:
                 await self._take_other(item, taken)
@@ -130,6 +131,15 @@ class MavenTaker:
 
 def _is_no_signature(item: Item) -> bool:
     return item.about.role is None
+
+
+def _version_of(path: str) -> str:
+    """The version that lacks a file which the source could not give; empty if it has all that is needed without."""
+    try:
+        target = parse_text(path)
+    except Invalid:
+        return ""
+    return target.coordinates.version if isinstance(target, ArtifactFile) and target.role is None else ""
 
 
 def _join(releases: Sequence[Release]) -> Release:

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from pkgrepo.errors import DigestMismatch, NotFound
 from pkgrepo.importing.engine import Report, Taken
-from pkgrepo.importing.files import FileTaker
+from pkgrepo.importing.files import AT_ONCE, BATCH_SIZE, FileTaker
 from pkgrepo.importing.items import Bundle, Item, Taking
 from pkgrepo.importing.sources.places import Folder
 from pkgrepo.importing.sources.python import PythonFolder
@@ -19,6 +20,7 @@ from pkgrepo.importing.sources.ruby import GemFolder
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 
 BAD = DigestMismatch("sha1", "a", "b")
+NONE: dict[str, str] = {}
 
 
 def item(version: str, name: str) -> Item:
@@ -26,8 +28,17 @@ def item(version: str, name: str) -> Item:
     return Item(name=name, path=name, place=place, version=version)
 
 
-async def take(monkeypatch: pytest.MonkeyPatch, failing: dict[str, Exception], taking: Any) -> tuple[list[str], Taken]:
-    """The files that are published of two versions, and what became of the others."""
+TWO = [item("1", each) for each in ("1.pom", "1.jar", "1.jar.asc")] + [item("2", "2.pom")]
+
+
+async def take(
+    monkeypatch: pytest.MonkeyPatch,
+    failing: dict[str, Exception],
+    taking: Any,
+    items: list[Item] = TWO,
+    broken: Any = NONE,
+) -> tuple[list[str], Taken]:
+    """The files that are published of some versions, and what became of the others."""
     published: list[str] = []
 
     @asynccontextmanager
@@ -53,11 +64,10 @@ async def take(monkeypatch: pytest.MonkeyPatch, failing: dict[str, Exception], t
     )
     repository = SimpleNamespace(id=1, policy={})
     order: Any = SimpleNamespace(repository=repository, actor=SimpleNamespace(user_id=None), dry_run=False)
-    items = [item("1", each) for each in ("1.pom", "1.jar", "1.jar.asc")] + [item("2", "2.pom")]
     taken = Taken("demo", Report(), NoProgress())
     index: Any = None
     bundle = Bundle(name="demo", key="demo", fingerprint="", items=items)
-    await FileTaker(tools=tools, order=order, taking=taking, indexer=index)(bundle, taken)
+    await FileTaker(tools=tools, order=order, taking=taking, indexer=index, broken=broken)(bundle, taken)
     return published, taken
 
 
@@ -78,6 +88,19 @@ async def test_a_version_that_is_joined_is_left_out_whole(monkeypatch: pytest.Mo
     assert [each.item for each in taken.left_out] == ["1.jar", "1.pom", "1.jar.asc"]
     assert taken.left_out[1].reason == "its version is left out: 1.jar is"
     assert taken.passing
+
+
+async def test_a_version_of_many_large_files_is_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [evolve(item("1", f"1-{each}.jar"), size=BATCH_SIZE) for each in range(2 * AT_ONCE)]
+    published, taken = await take(monkeypatch, {many[-1].name: BAD}, JOINED, [*many, item("2", "2.pom")])
+    assert published == ["2.pom"]
+    assert len(taken.left_out) == len(many)
+
+
+async def test_a_version_of_which_the_source_has_not_all_is_left_out_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    published, taken = await take(monkeypatch, {"1.pom": BAD}, JOINED, broken={"1": "1-all.jar"})
+    assert published == ["2.pom"]
+    assert {each.reason for each in taken.left_out} == {"its version is left out: 1-all.jar is"}
 
 
 async def test_a_signature_that_is_missing_leaves_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
