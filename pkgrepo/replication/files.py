@@ -98,11 +98,13 @@ class FileCopies:
         back = [each for each in kept.burned if public(each) in listed and listed[public(each)].path == public(each)]
         if back:
             await self._publisher.change(_take_back, repository, package, back)
-        await self._fetch_all(repository, package, served, kept.bytes)
+        held = await self._fetch_all(repository, package, served, kept.bytes)
         await self._publisher.change(adopt_facts, repository, package, key, version, format_.index)
         withdrawn = [each for path, each in missing.items() if each.path != path]  # nobody gets its bytes
         if withdrawn:
             await self._publisher.change(burn, repository, package, withdrawn)
+        if held is not None:
+            raise held
 
     async def drop(self, repository: Repository, package: str, version: str) -> None:
         """See there."""
@@ -143,9 +145,15 @@ class FileCopies:
         with suppress(NotFound):  # it went meanwhile
             await self._publisher.change(command, repository, package, key, paths, SYSTEM, indexer, burns)
 
-    async def _fetch_all(self, repository: Repository, package: str, missing: Sequence[RemotePath], size: int) -> None:
-        """Fetch those files that are wanted, as long as there is room; an error is raised when all were tried."""
-        room, failure = proxy_config_of(repository).max_bytes, None
+    async def _fetch_all(
+        self, repository: Repository, package: str, missing: Sequence[RemotePath], size: int
+    ) -> RuleRefused | None:
+        """
+        Fetch those files that are wanted, as long as there is room; an error is raised when all were tried.
+
+        Returns the refusal of one that a rule here lets in later.
+        """
+        room, failure, held = proxy_config_of(repository).max_bytes, None, None
         for each in missing:
             if not self._wants(repository, package, each.path):
                 continue
@@ -156,10 +164,13 @@ class FileCopies:
                 await self._get(repository, package, each.path, each.digests)
             except UpstreamFailed as error:
                 failure = failure or error
-            except (NotFound, RuleRefused):  # a rule hides it here, or it is gone again: another event says so
+            except RuleRefused as error:
+                held = held or (error if error.may_open else None)
+            except NotFound:  # it is gone again: another event says so
                 continue
         if failure is not None:
             raise failure
+        return held
 
     async def _get(self, repository: Repository, package: str, path: str, digests: Digests) -> None:
         file = await self._fetch(repository, package, path)

@@ -298,13 +298,19 @@ class Follower:
         id_ = self._repository.id
         try:
             await self._apply(task)
-        except (NotFound, RuleRefused):  # it is gone there by now, and an event says so; or a rule refuses it here
+        except NotFound:  # it is gone there by now, and an event says so
             await self._catalog.write(replicas.end_task, id_, task)
         except GENERAL:
             raise
         except PkgrepoError as error:
+            opens_ms = None
+            if isinstance(error, RuleRefused):
+                if not error.may_open:
+                    await self._catalog.write(replicas.end_task, id_, task)
+                    return
+                opens_ms = error.verdict.opens_ms
             pause_s = min(5.0 * 2.0 ** min(task.attempts, 12), LONGEST_RETRY_S) * (0.75 + 0.5 * self._jitter())
-            due_ms = self._clock.now_ms() + int(1000 * pause_s)
+            due_ms = self._clock.now_ms() + int(1000 * pause_s) if opens_ms is None else opens_ms
             log.info(
                 "{package} {version} of {repository} waits: {error}",
                 package=task.package_key,
@@ -348,12 +354,13 @@ class Follower:
         for each in sorted(kept | there if self._source.followed.files else kept):
             try:
                 await self._apply_version(package, each)
-            except (NotFound, RuleRefused):
+            except NotFound:
                 continue
             except GENERAL:
                 raise
             except PkgrepoError as error:  # of this version alone
-                failure = failure or error
+                if not isinstance(error, RuleRefused) or error.may_open:
+                    failure = failure or error
         await self._copies.renew(self._repository, package)
         if failure is not None:
             raise failure

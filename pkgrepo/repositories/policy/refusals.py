@@ -33,6 +33,11 @@ class RuleRefused(PkgrepoError):  # noqa: N818 - named for what happened
         return self.verdict.by
 
     @property
+    def may_open(self) -> bool:
+        """Whether it may be served later although nothing of it changes: by its age, or when somebody approves it."""
+        return self.verdict.opens_ms is not None or self.verdict.waits
+
+    @property
     def header_reason(self) -> str:
         """The reason for the header of a response."""
         return str(self)

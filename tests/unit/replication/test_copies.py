@@ -15,12 +15,13 @@ from pkgrepo.replication import files as room
 from pkgrepo.replication.files import FileCopies
 from pkgrepo.replication.source import RemotePath, RemoteVersion
 from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.repositories.policy.rules import Verdict
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
 from tests.unit.replication.test_files import kept
 
 GOOD, OTHER = "a" * 64, "d" * 64  # of which the first is that of what is kept
-RULE: Any = None
+REFUSED = Verdict()  # by a rule that does not matter here
 
 
 class Scene:
@@ -81,12 +82,22 @@ class Scene:
         await self.copies.keep(self.repository, "demo", RemoteVersion("1.0", files))
 
 
-@pytest.mark.parametrize("error", [NotFound("file", "b"), RuleRefused("b", "here", "somebody", RULE)])
+@pytest.mark.parametrize("error", [NotFound("file", "b"), RuleRefused("b", "here", "somebody", REFUSED)])
 async def test_a_file_that_is_not_given_keeps_no_other_from_being_fetched_and_is_no_failure(error: Exception) -> None:
     scene = Scene()
     scene.fails["b"] = error
     await scene.keep("a", "b", "c")
     assert scene.fetched == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("verdict", [evolve(REFUSED, opens_ms=9), evolve(REFUSED, waits=True)])
+async def test_a_file_that_a_rule_lets_in_later_is_fetched_later(verdict: Verdict) -> None:
+    scene = Scene()
+    scene.fails["b"] = RuleRefused("b", "here", "somebody", verdict)
+    with pytest.raises(RuleRefused):
+        await scene.keep("a", "b", "c", ".yanked/d")
+    assert scene.fetched == ["a", "b", "c"]
+    assert scene.done == [("burn", [".yanked/d"])]
 
 
 async def test_another_file_than_the_listed_one_keeps_no_other_from_being_fetched() -> None:

@@ -17,7 +17,10 @@ from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMisconfigured, Upst
 from pkgrepo.model import Repository
 from pkgrepo.replication.follower import FIRST_PAUSE_S, MOST_TASKS, REFUSED_PAUSE_S, Follower
 from pkgrepo.replication.source import Page, RemoteDeleted, RemoteVersion
+from pkgrepo.repositories.policy.conditions import Placed
 from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.repositories.policy.rules import Verdict
+from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.storage.catalog.packages.deleted_names import list_deleted
 from pkgrepo.storage.catalog.server import replicas
 from pkgrepo.storage.catalog.server.replicas import ALL, DELETED, DELETED_NAMES, FOLLOWING, LISTED
@@ -26,6 +29,7 @@ from tests.support.catalogs import add_repository
 from tests.support.upstreams.server import ScriptedUpstream
 from tests.unit.replication.test_source import make_source
 
+HELD = Placed(PolicyRule(name="held"), "main/a")
 HERE: Any = SimpleNamespace(id=1, path="main/a", format="npm")
 
 
@@ -223,7 +227,7 @@ async def test_a_version_that_is_gone_or_refused_keeps_no_other_of_its_package_f
             if version.version == "1.0":
                 raise NotFound("version", "1.0")
             if version.version == "1.1":
-                raise RuleRefused("demo", "here", "somebody", cast("Any", None))
+                raise RuleRefused("demo", "here", "somebody", Verdict())
             if version.version == "2.0":
                 raise UpstreamFailed("there", "another digest")
 
@@ -262,3 +266,33 @@ async def test_the_names_of_what_was_deleted_of_a_package_are_noted_to_the_last_
         ("demo", "demo-1"),
         ("demo", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "due_ms"),
+    [
+        (Verdict(by=HELD), []),
+        (Verdict(by=HELD, opens_ms=10**12), [10**12]),
+        (Verdict(by=HELD, waits=True), [5002]),
+    ],
+)
+async def test_what_a_rule_lets_in_later_is_tried_again_then(verdict: Verdict, due_ms: list[int]) -> None:
+    class Refusing(Noting):
+        async def keep(self, repository: Repository, package: str, version: RemoteVersion) -> None:
+            raise RuleRefused("demo", "here", "somebody", verdict)
+
+    class Listing:
+        name, followed = "there main/a", SimpleNamespace(files=("*",))
+
+        async def version(self, package: str, version: str) -> RemoteVersion:
+            return RemoteVersion(version, [])
+
+    catalog = MemoryCatalog()
+    repository = catalog.do(add_repository)
+    catalog.do(replicas.begin_comparison, repository.id, Listing.name, "evt_1_1", "", 1)
+    catalog.do(replicas.add_tasks, repository.id, [("demo", "1.0")], 1)
+    follower = make_follower(catalog, cast("Any", Listing()), Refusing(), Clock(), repository)
+    (task,) = catalog.peek(replicas.due_tasks, repository.id, 1, 1)
+    await follower._do(task)
+    due = catalog.tx.all("SELECT due_at FROM replica_task WHERE repository_id = ?", (repository.id,))
+    assert [each[0] for each in due] == due_ms
