@@ -358,7 +358,7 @@ JAVA = Specimen(
     ),
     publish=_publish_java,
     documents=(f"{JAVA_FOLDER}/maven-metadata.xml", f"{JAVA_FOLDER}/"),
-    abouts=(f"{JAVA_FOLDER}/{{}}/",),
+    abouts=(f"{JAVA_FOLDER}/{{}}/", f"{JAVA_FOLDER}/{{}}/maven-metadata.xml"),
     newest=("/solrsearch/select?q=evil-tool&wt=json",),
     only_hosted=("/solrsearch/select?q=evil-tool&wt=json", f"{JAVA_FOLDER}/"),
     ecosystem="Maven",

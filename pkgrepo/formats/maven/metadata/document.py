@@ -80,6 +80,15 @@ def artifact_document(
     return Spliced("".join(head).encode(), fragments, "".join(after).encode(), _BETWEEN_VERSIONS)
 
 
+def plugins_document(plugins: Sequence[Plugin], others: Sequence[Other]) -> Spliced | None:
+    """The metadata of a group that has no other ones; None if nothing is in them."""
+    if not plugins and not others:
+        return None
+    return artifact_document(
+        group="", artifact="", versions=(), fragments=(), last_updated="", plugins=plugins, others=others
+    )
+
+
 def version_document(*, group: str, artifact: str, version: str) -> Spliced:
     """The metadata of a version that is no snapshot."""
     elements = (_element("groupId", group, 2), _element("artifactId", artifact, 2), _element("version", version, 2))

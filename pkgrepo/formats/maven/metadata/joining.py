@@ -57,9 +57,9 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, par
 from pkgrepo.formats.maven.version_order import build_sort
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Actor, File, Fragment, Package, Version, VersionState
+from pkgrepo.model import Actor, File, Fragment, Package, Repository, Version, VersionState
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts
-from pkgrepo.repositories.past import package_past
+from pkgrepo.repositories.past import package_past, published_times
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.repositories.publish.splicing import Spliced
@@ -103,7 +103,11 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
 
     :raises NotFound: there was no build of a snapshot yet
     """
-    parts = evolve(parts, top={**parts.top, "last_updated_ms": min(parts.top["last_updated_ms"], at_ms)})
+    plugins = msgspec.convert(parts.top["plugins"], tuple[Plugin, ...])
+    repository = repositories.get_repository(reader, package.repository_id)
+    then = plugins_then(reader, repository, package.key.replace(":", "."), plugins, at_ms)
+    changed = {"last_updated_ms": min(parts.top["last_updated_ms"], at_ms), "plugins": msgspec.to_builtins(then)}
+    parts = evolve(parts, top={**parts.top, **changed})
     if form == SNAPSHOT_FORM:
         if not any(parts.fragments.values()):
             raise NotFound("snapshot", package.key)
@@ -120,6 +124,23 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
             listed[each.text] = Fragment(each.sort, each.text, version_fragment(each.text))
     found = sorted(listed.values())
     return evolve(parts, fragments={VERSION: found}, versions=[(each.sort, each.key) for each in found])
+
+
+def plugins_then(
+    reader: Reader, repository: Repository, group: str, plugins: Sequence[Plugin], at_ms: int
+) -> tuple[Plugin, ...]:
+    """
+    The plugins of a group of a hosted repository without those whose artifacts came after a time.
+
+    Of artifacts that are not here nothing is known.
+    """
+
+    def there(plugin: Plugin) -> bool:
+        package = packages.find_package(reader, repository.id, f"{group}:{plugin.artifact}")
+        times = [] if package is None else published_times(reader, repository, package.id).values()
+        return not times or min(times) <= at_ms
+
+    return tuple(each for each in plugins if there(each))
 
 
 def said_beside(reader: Reader, repository_id: int, key: str, form: str, said: Uploaded) -> tuple[Uploaded, bytes]:
