@@ -42,7 +42,7 @@ from pkgrepo.startup.host_checks import OK, PROBLEM, WARNING, Finding, host_find
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.advisories import AdvisoryLoad, find_load
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
-from pkgrepo.storage.catalog.engine.schema import find_damage, load_schema, schema_version
+from pkgrepo.storage.catalog.engine.schema import TAKE_OVER, UNRELEASED, find_damage, load_schema, schema_version
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.server.storages import list_storages
 from pkgrepo.storage.secret_box import KEY_BYTES, SecretBox
@@ -145,15 +145,26 @@ def _database(config: Config, stored: Stored) -> list[Finding]:
     except CatalogUnusable as error:
         advice = DAMAGED if "malformed" in str(error) else "check database.url, the password and the rights"
         return [Finding("database", PROBLEM, str(error), advice)]
-    if stored.schema is not None and stored.schema > known:
-        sentence = f"it was written by a newer version (schema {stored.schema}; this one knows {known})"
-        return [Finding("database", PROBLEM, sentence, "install that version, or restore a copy from before")]
-    if stored.schema is not None and stored.schema < known:
-        sentence = f"the next start upgrades it from schema {stored.schema} to {known}"
-        return [Finding("database", WARNING, sentence, "make a backup first")]
+    if (other := _other_schema(stored.schema, known)) is not None:
+        return [other]
     own = [each for each in stored.repositories if each.parent is None]  # without companions and stages
     counts = f"storages: {len(stored.storages)}, repositories: {len(own)}"
     return [Finding("database", OK, f"it answers, with schema {stored.schema}; {counts}")]
+
+
+def _other_schema(found: int | None, known: int) -> Finding | None:
+    """What is to be said of a catalog that does not have the schema of this version."""
+    if found is None or found == known:
+        return None
+    if found in UNRELEASED:
+        sentence = f"it was written by a version before the first release (schema {found})"
+        return Finding("database", PROBLEM, sentence, TAKE_OVER)
+    if found > known:
+        sentence = f"it was written by a newer version (schema {found}; this one knows {known})"
+        return Finding("database", PROBLEM, sentence, "install that version, or restore a copy from before")
+    return Finding(
+        "database", WARNING, f"the next start upgrades it from schema {found} to {known}", "make a backup first"
+    )
 
 
 def _advisories(config: Config, stored: Stored) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""A catalog of the oldest version keeps its rows and gets the schema of a new one, on both engines."""
+"""A catalog keeps its rows and gets the schema of the next version, which is made up here, on both engines."""
 
 from __future__ import annotations
 
@@ -12,22 +12,17 @@ import psycopg
 import pytest
 
 from pkgrepo.storage.catalog.engine.connections import open_writer as open_sqlite
-from pkgrepo.storage.catalog.engine.dialect import FUNCTIONS, schema_to_postgresql, schema_to_sqlite
-from pkgrepo.storage.catalog.engine.schema import APPLICATION_ID, load_schema, upgrade
-from pkgrepo.storage.catalog.postgresql.schema import STATE_TABLE
+from pkgrepo.storage.catalog.engine.dialect import schema_to_sqlite
+from pkgrepo.storage.catalog.engine.schema import APPLICATION_ID, upgrade
 from pkgrepo.storage.catalog.postgresql.schema import upgrade as upgrade_postgresql
 from pkgrepo.storage.catalog.postgresql.sessions import Address, Session, open_writer
+from tests.support.next_schema import LAST_STEP, NEXT, PRESENT
 from tests.support.postgresql_catalogs import Databases
+from tests.support.release_data import RELEASES, unpack
 
-OLDEST: Final = 34
-OLD_SCHEMA: Final = (Path(__file__).parents[1] / "data" / "catalog" / f"schema_{OLDEST}.sql").read_text()
-SCHEMA: Final = load_schema()
-UNUSED: Final = {"blob_ref", "outbox", "lease", "idempotency"}  # tables that no version wrote to
-ANEW: Final = {"package_about"}  # what it has is made of the rest, and is made anew while the server runs
-RENAMED: Final = {"promise": "push_lease"}
-SUMMED: Final = {"download"}  # its rows are in the download log, see below
-GROWN: Final = {"layout_pending"}  # see below
-UNUSED_COLUMNS: Final = {("repository", "quota"), ("project", "quota")}
+REMOVED: Final = {"login_unlock"}  # by the made-up steps, like the column
+REMOVED_COLUMNS: Final = {("project", "description")}
+SHADES: Final = "SELECT colour FROM shade ORDER BY id"
 
 # What PostgreSQL has, apart from the order of columns.
 POSTGRESQL: Final = (
@@ -43,13 +38,20 @@ POSTGRESQL: Final = (
 
 @pytest.fixture
 def old(tmp_path: Path) -> apsw.Connection:
-    """A catalog of the oldest version, with a row in each table."""
-    connection = open_sqlite(tmp_path / "pkgrepo.db")
-    connection.execute(schema_to_sqlite(OLD_SCHEMA))
-    connection.pragma("application_id", APPLICATION_ID)
-    connection.pragma("user_version", OLDEST)
+    """A catalog of the present version, with a row in each table."""
+    connection = catalog_of(PRESENT.version, PRESENT.sql, tmp_path / "pkgrepo.db")
     for table, row in rows_for(connection).items():
         connection.execute(insertion(table, row, "?"), tuple(row.values()))
+    return connection
+
+
+def catalog_of(version: int, schema: str, path: Path) -> apsw.Connection:
+    """A catalog as a version has made it."""
+    connection = open_sqlite(path)
+    connection.create_scalar_function("wait_within", lambda: None, 0)
+    connection.execute(schema_to_sqlite(schema))
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", version)
     return connection
 
 
@@ -78,51 +80,37 @@ def insertion(table: str, row: Mapping[str, Any], mark: str) -> str:
 def kept(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[str], tuple[Any, ...]]]:
     """The tables that the upgraded catalog has, with the columns and the row of each."""
     for table, row in rows.items():
-        columns = [name for name in row if (table, name) not in UNUSED_COLUMNS]
-        if table not in UNUSED | ANEW | SUMMED | GROWN:
-            yield RENAMED.get(table, table), columns, tuple(row[name] for name in columns)
-
-
-LOGGED: Final = """
-    SELECT i.kind, i.item_id, i.path, c.user_id, c.token_id, l.day, l.first_at, l.count
-    FROM download_log l JOIN download_item i ON i.id = l.item_id JOIN download_client c ON c.id = l.client_id
-"""
-# The row that was there, and a retired name, which is to be shown.
-PENDING: Final = "SELECT repository_id, package_key, version_key FROM layout_pending ORDER BY version_key"
-SHOWN: Final = [(1, "some package_key", each) for each in ("", "some version_key")]
+        columns = [name for name in row if (table, name) not in REMOVED_COLUMNS]
+        if table not in REMOVED:
+            yield table, columns, tuple(row[name] for name in columns)
 
 
 def drawn(connection: apsw.Connection) -> set[tuple[str, str]]:
     """Every table, index and trigger with its SQL, without comments, and with blanks and quotes only where needed."""
     found = set()
-    for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall():
+    own = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%'"
+    for name, sql in connection.execute(own).fetchall():
         text = re.sub(r"--[^\n]*|\"", " ", sql)
         found.add((name, re.sub(r"\s*([(),;])\s*", r"\1", " ".join(text.split()))))
     return found
 
 
-def test_migrations_are_numbered_one_after_the_other() -> None:
-    numbers = [each.number for each in SCHEMA.migrations]
-    assert numbers == list(range(OLDEST + 1, OLDEST + 1 + len(numbers)))
-
-
 def test_sqlite_keeps_all_rows(old: apsw.Connection, tmp_path: Path) -> None:
     rows = rows_for(old)
-    upgrade(old, tmp_path / "pkgrepo.db", SCHEMA)
+    upgrade(old, tmp_path / "pkgrepo.db", NEXT)
     assert len(rows) > 40
     for table, columns, row in kept(rows):
         assert old.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall() == [row], table
-    assert old.execute(LOGGED).fetchall() == [("some kind", 1, "some path", 1, 1, 0, len("at"), 1)]
-    assert old.execute(PENDING).fetchall() == SHOWN
+    assert old.execute(SHADES).fetchall() == [("green",), ("blue",), ("red",)]
     assert old.execute("SELECT rowid FROM package_text WHERE key LIKE '%ome k%'").fetchall() == [(1,)]
     assert old.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert old.execute("PRAGMA user_version").fetchall() == [(SCHEMA.version,)]
+    assert old.execute("PRAGMA user_version").fetchall() == [(LAST_STEP,)]
 
 
 def test_sqlite_gets_the_schema_of_a_new_catalog(old: apsw.Connection, tmp_path: Path) -> None:
-    upgrade(old, tmp_path / "pkgrepo.db", SCHEMA)
+    upgrade(old, tmp_path / "pkgrepo.db", NEXT)
     new = open_sqlite(tmp_path / "new.db")
-    upgrade(new, tmp_path / "new.db", SCHEMA)
+    upgrade(new, tmp_path / "new.db", NEXT)
     assert drawn(old) == drawn(new)
 
 
@@ -130,21 +118,44 @@ def test_postgresql_keeps_all_rows_and_gets_the_schema_of_a_new_catalog(
     databases: Databases, old: apsw.Connection
 ) -> None:
     rows = rows_for(old)
-    with databases.another(empty=True) as url, databases.another() as new_url:
+    with databases.another() as url, databases.another(empty=True) as new_url:
         with psycopg.connect(url) as connection:
-            connection.execute(FUNCTIONS + STATE_TABLE + schema_to_postgresql(OLD_SCHEMA))
-            connection.execute("UPDATE catalog_state SET version = %s", (OLDEST,))
             for table, row in rows.items():
                 connection.execute(insertion(table, row, "%s"), tuple(row.values()))
         with open_writer(Address(url)) as session, open_writer(Address(new_url)) as new:
-            upgrade_postgresql(session, SCHEMA)
-            assert session.execute("SELECT version FROM catalog_state").fetchall() == [(SCHEMA.version,)]
+            upgrade_postgresql(session, NEXT)
+            upgrade_postgresql(new, NEXT)
+            assert session.execute("SELECT version FROM catalog_state").fetchall() == [(LAST_STEP,)]
             for table, columns, row in kept(rows):
                 assert session.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall() == [row], table
-            assert session.execute(LOGGED).fetchall() == [("some kind", 1, "some path", 1, 1, 0, len("at"), 1)]
-            assert session.execute(PENDING).fetchall() == SHOWN
-            for query in POSTGRESQL:
-                assert found_by(session, query) == found_by(new, query)
+            assert session.execute(SHADES).fetchall() == [("green",), ("blue",), ("red",)]
+            assert_alike(session, new)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_catalog_of_each_release_gets_the_schema_of_a_new_one_in_sqlite(release: str, tmp_path: Path) -> None:
+    found = unpack(release, tmp_path)
+    stored = apsw.Connection(str(found.database))
+    upgrade(stored, found.database, PRESENT)
+    new = open_sqlite(tmp_path / "new.db")
+    upgrade(new, tmp_path / "new.db", PRESENT)
+    assert drawn(stored) == drawn(new)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_catalog_of_each_release_gets_the_schema_of_a_new_one_in_postgresql(
+    release: str, databases: Databases, tmp_path: Path
+) -> None:
+    with databases.another(empty=True) as url, databases.another() as new_url:
+        unpack(release, tmp_path).copy_to_postgresql(url)
+        with open_writer(Address(url)) as session, open_writer(Address(new_url)) as new:
+            upgrade_postgresql(session, PRESENT)
+            assert_alike(session, new)
+
+
+def assert_alike(one: Session, other: Session) -> None:
+    for query in POSTGRESQL:
+        assert found_by(one, query) == found_by(other, query)
 
 
 def found_by(session: Session, query: str) -> set[tuple[Any, ...]]:

@@ -84,6 +84,14 @@ def test_upstreams_storages_and_the_database_are_checked(run_twistd: Any, tmp_pa
     assert (done.returncode, found["database"]["state"]) == (1, "problem")
     assert "written by a newer version (schema 9999" in found["database"]["sentence"]
 
+    connection = apsw.Connection(str(database))
+    connection.pragma("user_version", 64)
+    connection.close()
+    done, found = run(tmp_path, "--offline")
+    assert (done.returncode, found["database"]["state"]) == (1, "problem")
+    assert "before the first release (schema 64" in found["database"]["sentence"]
+    assert "pkgrepo import pkgrepo" in found["database"]["advice"]
+
 
 def test_lines_for_people_say_what_to_do(tmp_path: Path) -> None:
     environ = environment_of(DataFolder(tmp_path / "data"), PKGREPO_SERVER__LISTEN="tpc:1")

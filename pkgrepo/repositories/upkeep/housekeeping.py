@@ -124,7 +124,7 @@ class Housekeeping(PeriodicTask):
         await self._catalog.write(announce_expiring, self._clock.now_ms())
         if await self._catalog.renew_statistics():
             log.info("renewed the statistics of the catalog's query planner")
-        await self._fill_about()  # last: after an upgrade it takes a minute for 100,000 packages
+        await self._fill_about()  # last: it takes a minute for 100,000 images
 
     async def _prune_logs(self) -> None:
         """Remove the old rows of the audit log and the download log."""

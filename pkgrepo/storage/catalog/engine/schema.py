@@ -1,9 +1,10 @@
 """
 Creates and upgrades the schema of the database.
 
-``schema.sql`` is the whole schema of the newest version; a new catalog gets it. ``migrations/`` has a numbered file for
-each step from an older version; they lead to the same schema. ``PRAGMA user_version`` is the version of a catalog. Each
-step runs in one transaction with the change of that number, so a crash leaves the old version or the new one.
+``schema.sql`` is the whole schema of the newest version; a new catalog gets it. Schema 1 is that of the first release.
+Each step from an older version is a file beside it with the number that it leads to, such as ``0002_colours.sql``; the
+steps lead to the same schema. ``PRAGMA user_version`` is the version of a catalog. Each step runs in one transaction
+with the change of that number, so a crash leaves the old version or the new one.
 
 =======================  =========================================================================
 database found           action
@@ -12,7 +13,7 @@ no file, or an empty one the whole schema
 an older version         a backup copy beside the file, then the missing migrations
 this version             none
 a newer version          refused: an older program must not write a schema that it does not know
-older than any migration refused: no release had it
+before the first release refused: no step leads from there
 another program's file   refused
 =======================  =========================================================================
 """
@@ -23,6 +24,7 @@ import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 import apsw
 from attrs import frozen
@@ -38,6 +40,13 @@ from .dialect import schema_to_sqlite
 log = Logger()
 
 APPLICATION_ID = 0x706B6772  # "pkgr", in the file's header
+FIRST: Final = 1  # the schema of the first release
+# Numbers that versions before it gave to their schemas: no migration has one of them.
+UNRELEASED: Final = range(34, 65)
+TAKE_OVER: Final = (
+    "start that one on it, and take repositories, groups and rights over from there into a new data folder"
+    " (pkgrepo import pkgrepo, pkgrepo import people)"
+)
 _NAME = re.compile(r"(\d{4})_\w+\.sql")
 
 
@@ -52,22 +61,27 @@ class Migration:
 
 @frozen
 class Schema:
-    """The whole schema of the newest version, and the migrations to it, ordered by number."""
+    """The whole schema of the newest version, and the migrations to it from the first one, ordered by number."""
 
     sql: str
-    migrations: tuple[Migration, ...]
+    migrations: tuple[Migration, ...] = ()
 
     @property
     def version(self) -> int:
         """The newest version."""
-        return self.migrations[-1].number
+        return self.migrations[-1].number if self.migrations else FIRST
 
     def steps_from(self, found: int, name: object) -> Sequence[Migration]:
         """
         Return what a catalog of the version ``found`` needs; 0: it is new. ``name`` says in errors which one it is.
 
-        :raises CatalogUnusable: the version is too old or too new
+        :raises CatalogUnusable: the version is from before the first release, or too new
         """
+        if found in UNRELEASED:
+            raise CatalogUnusable(
+                f"{name} was written by a pkgrepo before the first release (schema {found}), and stays as it is:"
+                f" {TAKE_OVER}"
+            )
         if found > self.version:
             raise CatalogUnusable(
                 f"{name} was written by a newer pkgrepo (schema {found}, this one knows {self.version});"
@@ -75,8 +89,6 @@ class Schema:
             )
         if not found:
             return [Migration(self.version, "schema.sql", self.sql)]
-        if found < self.migrations[0].number - 1:
-            raise CatalogUnusable(f"{name} was written by a pkgrepo before the first release (schema {found})")
         return [each for each in self.migrations if each.number > found]
 
 
@@ -85,7 +97,7 @@ def load_schema() -> Schema:
     folder = files(__package__)
     migrations = [
         Migration(int(match[1]), each.name, each.read_text("utf-8"))
-        for each in folder.joinpath("migrations").iterdir()
+        for each in folder.iterdir()
         if (match := _NAME.fullmatch(each.name))
     ]
     whole = folder.joinpath("schema.sql").read_text("utf-8")
@@ -149,7 +161,7 @@ def _run(connection: apsw.Connection, migration: Migration) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.execute(schema_to_sqlite(migration.sql))
+            connection.execute(schema_to_sqlite(migration.sql)).fetchall()  # else it would stop at the first row
             if connection.execute("PRAGMA foreign_key_check").fetchall():
                 raise CatalogUnusable(f"migration {migration.name} would leave rows that refer to nothing")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -1,4 +1,4 @@
--- The schema of a new catalog, whole. Catalogs of older versions come to the same by the files in migrations/.
+-- The schema of a catalog: every table, whole.
 --
 -- It is written for SQLite, and translated for PostgreSQL (dialect.py). The two sections at the end are for one engine.
 --
@@ -10,12 +10,13 @@
 -- AUTOINCREMENT: an id is never given out again, because events, audit records, download counts and tokens in memory
 -- may still refer to the row that had it. The columns of a primary key come first in tables WITHOUT ROWID: PRAGMA
 -- integrity_check of SQLite before 3.41, such as Debian 12's, reports missing values otherwise. A column that a
--- migration adds is the last one of its table.
+-- migration adds is the last one of its table here, too.
 
 ---------------------------------------------------------------------------------------------------------------------
--- The server: settings, storages, repositories, jobs, audit records
+-- The server
 ---------------------------------------------------------------------------------------------------------------------
 
+-- What all processes share by a name: serials, cursors, secrets; see settings.py.
 CREATE TABLE setting (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -27,11 +28,53 @@ CREATE TABLE storage (
     name TEXT NOT NULL,
     key TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL,                         -- Local, S3
-    settings TEXT NOT NULL DEFAULT '{}',
-    active INTEGER NOT NULL DEFAULT 1,
+    settings TEXT NOT NULL DEFAULT '{}',        -- JSON: the folder or bucket, and how it is used
+    active INTEGER NOT NULL DEFAULT 1,          -- 0: switched off, as of repositories
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 );
+
+-- Work that is done once, by some process; see jobs.py.
+CREATE TABLE job (
+    id INTEGER PRIMARY KEY,
+    uid TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,                          -- two jobs of one kind and key do not run at a time
+    state TEXT NOT NULL,                        -- queued, running, done, failed, cancelled
+    data TEXT NOT NULL DEFAULT '{}',            -- JSON: what it is to do
+    result TEXT NOT NULL DEFAULT '{}',          -- JSON: what it did, or the error
+    run_at INTEGER NOT NULL,
+    lease_by TEXT,                              -- the process that runs it
+    lease_until INTEGER,                        -- unless it renews that; another one takes it over then
+    attempts INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    finished_at INTEGER,
+    progress TEXT NOT NULL DEFAULT '[]',        -- JSON: what a running job has done so far
+    cancel_at INTEGER                           -- when its cancellation was requested
+);
+CREATE UNIQUE INDEX job_pending ON job (kind, key) WHERE state IN ('queued', 'running');
+CREATE INDEX job_due ON job (state, run_at);
+
+-- Who did what in the API, or was refused.
+CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    request_id TEXT NOT NULL DEFAULT '',
+    user_id INTEGER,
+    actor TEXT NOT NULL DEFAULT '',
+    token_id INTEGER,
+    address TEXT NOT NULL DEFAULT '',
+    action TEXT NOT NULL,
+    object TEXT NOT NULL DEFAULT '',            -- the path or name of what it was done to
+    outcome TEXT NOT NULL,                      -- ok, refused, failed
+    detail TEXT NOT NULL DEFAULT '{}'           -- JSON
+);
+CREATE INDEX audit_actor ON audit (actor, seq);
+CREATE INDEX audit_object ON audit (object, seq);
+
+---------------------------------------------------------------------------------------------------------------------
+-- Repositories
+---------------------------------------------------------------------------------------------------------------------
 
 CREATE TABLE repository (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -41,11 +84,11 @@ CREATE TABLE repository (
     key TEXT NOT NULL,
     format TEXT NOT NULL,
     type TEXT NOT NULL,                         -- Hosted, Proxy, Virtual
-    visibility TEXT NOT NULL,
+    visibility TEXT NOT NULL,                   -- public, private, hidden
     active INTEGER NOT NULL DEFAULT 1,
     description TEXT NOT NULL DEFAULT '',
-    config TEXT NOT NULL,
-    settings TEXT NOT NULL DEFAULT '{}',
+    config TEXT NOT NULL,                       -- JSON: type, and the fields that the class of it calls fixed
+    settings TEXT NOT NULL DEFAULT '{}',        -- JSON: the others that are set
     serial INTEGER NOT NULL DEFAULT 0,          -- grows with every change of content
     names_serial INTEGER NOT NULL DEFAULT 0,    -- grows when the set of package names changes
     bytes_used INTEGER NOT NULL DEFAULT 0,
@@ -103,42 +146,6 @@ CREATE TABLE quota_reservation (
 CREATE INDEX quota_reservation_subject ON quota_reservation (kind, subject_id);
 CREATE INDEX quota_reservation_expiry ON quota_reservation (expires_at);
 
-CREATE TABLE job (
-    id INTEGER PRIMARY KEY,
-    uid TEXT NOT NULL UNIQUE,
-    kind TEXT NOT NULL,
-    key TEXT NOT NULL,                          -- two jobs of one kind and key do not run at a time
-    state TEXT NOT NULL,                        -- queued, running, done, failed, cancelled
-    data TEXT NOT NULL DEFAULT '{}',
-    result TEXT NOT NULL DEFAULT '{}',
-    run_at INTEGER NOT NULL,
-    lease_by TEXT,
-    lease_until INTEGER,
-    attempts INTEGER NOT NULL DEFAULT 0,
-    created_at INTEGER NOT NULL,
-    finished_at INTEGER,
-    progress TEXT NOT NULL DEFAULT '[]',        -- JSON: what a running job has done so far
-    cancel_at INTEGER                           -- when its cancellation was requested
-);
-CREATE UNIQUE INDEX job_pending ON job (kind, key) WHERE state IN ('queued', 'running');
-CREATE INDEX job_due ON job (state, run_at);
-
-CREATE TABLE audit (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    at INTEGER NOT NULL,
-    request_id TEXT NOT NULL DEFAULT '',
-    user_id INTEGER,
-    actor TEXT NOT NULL DEFAULT '',
-    token_id INTEGER,
-    address TEXT NOT NULL DEFAULT '',
-    action TEXT NOT NULL,
-    object TEXT NOT NULL DEFAULT '',
-    outcome TEXT NOT NULL,
-    detail TEXT NOT NULL DEFAULT '{}'
-);
-CREATE INDEX audit_actor ON audit (actor, seq);
-CREATE INDEX audit_object ON audit (object, seq);
-
 -- What the readable layout has to show beside the events after its cursor: what could not be shown when its event was
 -- followed, and, with whole = 1, packages of which every version is to be compared.
 CREATE TABLE layout_pending (
@@ -152,7 +159,7 @@ CREATE TABLE layout_pending (
 ) WITHOUT ROWID;
 
 ---------------------------------------------------------------------------------------------------------------------
--- Packages, versions and files
+-- Packages, versions, files and tags; what is known of them
 ---------------------------------------------------------------------------------------------------------------------
 
 CREATE TABLE package (
@@ -206,14 +213,6 @@ CREATE TABLE dependency (
 ) WITHOUT ROWID;
 CREATE INDEX dependency_spelling ON dependency (spelling, package_id);
 
--- Names of packages that a hosted repository had: virtual repositories around it do not ask upstreams for them.
-CREATE TABLE retired_name (
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    package_key TEXT NOT NULL,
-    retired_at INTEGER NOT NULL,                -- when the package was removed
-    PRIMARY KEY (repository_id, package_key)
-) WITHOUT ROWID;
-
 CREATE TABLE version (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
@@ -237,7 +236,7 @@ CREATE TABLE file (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     repository_id INTEGER NOT NULL REFERENCES repository (id),
     storage_id INTEGER NOT NULL,                -- that of the repository, so that the blob is one look-up away
-    path TEXT NOT NULL,
+    path TEXT NOT NULL,                         -- below the address of the repository
     package_id INTEGER REFERENCES package (id) ON DELETE CASCADE,
     version_id INTEGER REFERENCES version (id) ON DELETE CASCADE,
     sha256 BLOB NOT NULL,
@@ -252,6 +251,134 @@ CREATE INDEX file_package ON file (package_id);
 CREATE INDEX file_blob ON file (sha256);
 -- Files that belong to no package, which would otherwise be found among all files of a repository.
 CREATE INDEX file_plain ON file (repository_id, path) WHERE package_id IS NULL;
+
+CREATE TABLE tag (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    version_id INTEGER REFERENCES version (id) ON DELETE CASCADE,
+    digest TEXT,                                -- of the manifest, for tags of images
+    served TEXT,                                -- digest that readers get until the other one is trusted
+    expires_at INTEGER,                         -- when the tag goes back to that one unless it is
+    updated_at INTEGER NOT NULL,
+    actor TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (package_id, name)
+) WITHOUT ROWID;
+CREATE INDEX tag_digest ON tag (package_id, digest);
+CREATE INDEX tag_version ON tag (version_id);
+CREATE INDEX tag_served ON tag (package_id, served) WHERE served IS NOT NULL;
+CREATE INDEX tag_expiry ON tag (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Changes of packages in order; written in the transaction of the change, and never changed.
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL,
+    package_id INTEGER,
+    package_key TEXT NOT NULL DEFAULT '',
+    version_key TEXT NOT NULL DEFAULT '',
+    kind TEXT NOT NULL,                         -- published, yanked, unyanked, tagged, untagged, deleted, cached...
+    data TEXT NOT NULL DEFAULT '{}',
+    user_id INTEGER,                            -- who did it; NULL: the server, or nobody who logged in
+    actor TEXT NOT NULL DEFAULT '',             -- the name of that user then
+    token_id INTEGER,
+    at INTEGER NOT NULL
+);
+CREATE INDEX event_repository ON event (repository_id, seq);
+CREATE INDEX event_package ON event (package_id, seq);
+-- For a check of all files of a storage, which would otherwise read all events.
+CREATE INDEX event_removed ON event (repository_id) WHERE kind = 'repository_removed';
+
+---------------------------------------------------------------------------------------------------------------------
+-- Blobs, and what is received but not published
+---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE blob (
+    storage_id INTEGER NOT NULL REFERENCES storage (id),
+    sha256 BLOB NOT NULL,
+    locator TEXT NOT NULL,                      -- names the bytes in the storage
+    size INTEGER NOT NULL,
+    digests TEXT NOT NULL DEFAULT '{}',         -- JSON: digests besides sha256, by algorithm
+    state TEXT NOT NULL DEFAULT 'live',         -- live, deleting, suspect
+    touched_at INTEGER NOT NULL,                -- the last time that a client was told that it need not upload it
+    created_at INTEGER NOT NULL,
+    verified_at INTEGER,
+    PRIMARY KEY (storage_id, sha256)
+) WITHOUT ROWID;
+CREATE INDEX blob_age ON blob (storage_id, state, touched_at);
+
+CREATE TABLE upload (
+    uid TEXT PRIMARY KEY,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    storage_id INTEGER NOT NULL,
+    package_key TEXT NOT NULL DEFAULT '',
+    user_id INTEGER,
+    algorithms TEXT NOT NULL DEFAULT '',        -- digests computed beside sha256, with blanks between
+    state BLOB NOT NULL,                        -- the blob store's own, to go on from there
+    position INTEGER NOT NULL DEFAULT 0,        -- how many bytes are durable
+    lease_by TEXT,                              -- the process that receives bytes for it
+    lease_until INTEGER,
+    created_at INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX upload_age ON upload (touched_at);
+-- The uploads of one user, whose number is bounded.
+CREATE INDEX upload_user ON upload (user_id, touched_at);
+
+-- Files that are received together, and published together or not at all.
+CREATE TABLE deployment (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    package_key TEXT NOT NULL DEFAULT '',       -- of a session, which gets the files of one package one by one
+    name TEXT NOT NULL DEFAULT '',
+    state TEXT NOT NULL,                        -- pending, validating, validated, publishing, published, failed
+    automatic INTEGER NOT NULL,                 -- 1: published as soon as it is validated
+    user_id INTEGER,
+    actor TEXT NOT NULL,
+    size INTEGER NOT NULL DEFAULT 0,            -- bytes that it takes or may take
+    errors TEXT NOT NULL DEFAULT '{}',          -- JSON: sentences by path; that of the empty path is about all
+    meta TEXT NOT NULL DEFAULT '{}',
+    lease_until INTEGER,                        -- a process works on it until then
+    created_at INTEGER NOT NULL,
+    touched_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0         -- times that a process took it over from one that was stopped
+);
+CREATE INDEX deployment_repository ON deployment (repository_id, package_key);
+CREATE INDEX deployment_age ON deployment (touched_at);
+CREATE INDEX deployment_lease ON deployment (lease_until) WHERE lease_until IS NOT NULL;
+
+-- The files of deployments that are not published yet.
+CREATE TABLE deployment_file (
+    deployment_id INTEGER NOT NULL REFERENCES deployment (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    storage_id INTEGER NOT NULL,                -- that of the repository, as for files
+    sha256 BLOB NOT NULL,
+    attrs TEXT NOT NULL DEFAULT '{}',
+    PRIMARY KEY (deployment_id, path)
+) WITHOUT ROWID;
+CREATE INDEX deployment_file_blob ON deployment_file (sha256);
+
+-- Checksums that clients sent ahead of their file: the file is checked against them when it arrives.
+CREATE TABLE checksum_claim (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,                         -- of the file
+    algorithm TEXT NOT NULL,
+    digest TEXT NOT NULL,                       -- lower-case hex
+    made_at INTEGER NOT NULL,
+    PRIMARY KEY (repository_id, path, algorithm)
+) WITHOUT ROWID;
+CREATE INDEX checksum_claim_age ON checksum_claim (made_at);
+
+---------------------------------------------------------------------------------------------------------------------
+-- What was removed, and what retention keeps
+---------------------------------------------------------------------------------------------------------------------
+
+-- Names of packages that a hosted repository had: virtual repositories around it do not ask upstreams for them.
+CREATE TABLE retired_name (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    retired_at INTEGER NOT NULL,                -- when the package was removed
+    PRIMARY KEY (repository_id, package_key)
+) WITHOUT ROWID;
 
 -- A path that was deleted: only a file with the same content may be published there again.
 CREATE TABLE tombstone (
@@ -317,182 +444,6 @@ CREATE TABLE pin (
     pinned_at INTEGER NOT NULL,
     PRIMARY KEY (repository_id, package_key, name)
 ) WITHOUT ROWID;
-
--- What was taken in from where, so that a run that was interrupted goes on, and another run finds nothing to do.
-CREATE TABLE import_source (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    kind TEXT NOT NULL,
-    source TEXT NOT NULL,                       -- an address without credentials, or a folder
-    UNIQUE (repository_id, kind, source)
-);
-
--- Packages of a source that were taken in, but for what is left out for good.
-CREATE TABLE import_package (
-    import_id INTEGER NOT NULL REFERENCES import_source (id) ON DELETE CASCADE,
-    name TEXT NOT NULL,                         -- as the source calls it
-    fingerprint TEXT NOT NULL,                  -- of what the source said about it
-    files INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    PRIMARY KEY (import_id, name)
-) WITHOUT ROWID;
-
-CREATE TABLE import_left_out (
-    import_id INTEGER NOT NULL REFERENCES import_source (id) ON DELETE CASCADE,
-    package TEXT NOT NULL,
-    item TEXT NOT NULL,                         -- name of a file; empty for the whole package
-    reason TEXT NOT NULL,
-    PRIMARY KEY (import_id, package, item)
-) WITHOUT ROWID;
-
--- How far proxy repositories have followed the events of the repositories of other servers.
-CREATE TABLE replica (
-    repository_id INTEGER PRIMARY KEY REFERENCES repository (id) ON DELETE CASCADE,
-    source TEXT NOT NULL,                       -- what is followed: address of the server, and repository there
-    position TEXT NOT NULL DEFAULT '',          -- the last event there whose effects are noted; empty before the first
-    walk TEXT NOT NULL,                         -- of a full comparison: kept, listed; empty when it has ended
-    walked TEXT NOT NULL DEFAULT '',            -- how far that has come: a key here, a cursor of a page there
-    events_left INTEGER NOT NULL DEFAULT 0,     -- behind the position, when it was asked the last time
-    compared_at INTEGER,                        -- when the last full comparison began
-    reason TEXT NOT NULL DEFAULT '',            -- why
-    checked_at INTEGER,                         -- the last response with events
-    current_at INTEGER,                         -- when nothing was left to do the last time
-    error TEXT NOT NULL DEFAULT '',
-    failing_since INTEGER,
-    announced INTEGER NOT NULL DEFAULT 0        -- 1: an event says that it fails
-);
-
--- What remains to be done for them: a version of a package, a tag or manifest of an image, or all of a package.
-CREATE TABLE replica_task (
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    package_key TEXT NOT NULL,
-    version TEXT NOT NULL,                      -- empty: documents only; *: all
-    serial INTEGER NOT NULL DEFAULT 0,          -- grows when it is to be done anew
-    compared INTEGER NOT NULL DEFAULT 0,        -- 1: of a full comparison, which waits for what is of events
-    attempts INTEGER NOT NULL DEFAULT 0,
-    due_at INTEGER NOT NULL,
-    error TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (repository_id, package_key, version)
-) WITHOUT ROWID;
-CREATE INDEX replica_task_due ON replica_task (repository_id, compared, due_at);
-
--- Changes of packages in order; written in the transaction of the change, and never changed.
-CREATE TABLE event (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    repository_id INTEGER NOT NULL,
-    package_id INTEGER,
-    package_key TEXT NOT NULL DEFAULT '',
-    version_key TEXT NOT NULL DEFAULT '',
-    kind TEXT NOT NULL,                         -- published, yanked, unyanked, tagged, untagged, deleted, cached...
-    data TEXT NOT NULL DEFAULT '{}',
-    user_id INTEGER,
-    actor TEXT NOT NULL DEFAULT '',
-    token_id INTEGER,
-    at INTEGER NOT NULL
-);
-CREATE INDEX event_repository ON event (repository_id, seq);
-CREATE INDEX event_package ON event (package_id, seq);
--- For a check of all files of a storage, which would otherwise read all events.
-CREATE INDEX event_removed ON event (repository_id) WHERE kind = 'repository_removed';
-
--- Files that are received together, and published together or not at all.
-CREATE TABLE deployment (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    uid TEXT NOT NULL UNIQUE,
-    repository_id INTEGER NOT NULL REFERENCES repository (id),
-    package_key TEXT NOT NULL DEFAULT '',       -- of a session, which gets the files of one package one by one
-    name TEXT NOT NULL DEFAULT '',
-    state TEXT NOT NULL,
-    automatic INTEGER NOT NULL,                 -- 1: published as soon as it is validated
-    user_id INTEGER,
-    actor TEXT NOT NULL,
-    size INTEGER NOT NULL DEFAULT 0,            -- bytes that it takes or may take
-    errors TEXT NOT NULL DEFAULT '{}',
-    meta TEXT NOT NULL DEFAULT '{}',
-    lease_until INTEGER,                        -- a process works on it until then
-    created_at INTEGER NOT NULL,
-    touched_at INTEGER NOT NULL,
-    attempts INTEGER NOT NULL DEFAULT 0         -- times that a process took it over from one that was stopped
-);
-CREATE INDEX deployment_repository ON deployment (repository_id, package_key);
-CREATE INDEX deployment_age ON deployment (touched_at);
-CREATE INDEX deployment_lease ON deployment (lease_until) WHERE lease_until IS NOT NULL;
-
--- The files of deployments that are not published yet.
-CREATE TABLE deployment_file (
-    deployment_id INTEGER NOT NULL REFERENCES deployment (id) ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    storage_id INTEGER NOT NULL,
-    sha256 BLOB NOT NULL,
-    attrs TEXT NOT NULL DEFAULT '{}',
-    PRIMARY KEY (deployment_id, path)
-) WITHOUT ROWID;
-CREATE INDEX deployment_file_blob ON deployment_file (sha256);
-
--- Checksums that clients sent ahead of their file: the file is checked against them when it arrives.
-CREATE TABLE checksum_claim (
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    path TEXT NOT NULL,                         -- of the file
-    algorithm TEXT NOT NULL,
-    digest TEXT NOT NULL,                       -- lower-case hex
-    made_at INTEGER NOT NULL,
-    PRIMARY KEY (repository_id, path, algorithm)
-) WITHOUT ROWID;
-CREATE INDEX checksum_claim_age ON checksum_claim (made_at);
-
--- How far each channel follows the wheels of its parent repository.
-CREATE TABLE followed_wheels (
-    repository_id INTEGER PRIMARY KEY REFERENCES repository (id),
-    seq INTEGER NOT NULL,                       -- the last event of the parent that was followed
-    converting INTEGER NOT NULL                 -- 1: its wheels were converted at that time
-);
-
--- The wheels that a channel could not convert.
-CREATE TABLE unconverted_wheel (
-    repository_id INTEGER NOT NULL REFERENCES repository (id),
-    path TEXT NOT NULL,                         -- of the wheel, in the parent
-    sha256 TEXT NOT NULL,
-    package_key TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    PRIMARY KEY (repository_id, path)
-) WITHOUT ROWID;
-CREATE INDEX unconverted_wheel_of_package ON unconverted_wheel (repository_id, package_key);
-
----------------------------------------------------------------------------------------------------------------------
--- Blobs and uploads
----------------------------------------------------------------------------------------------------------------------
-
-CREATE TABLE blob (
-    storage_id INTEGER NOT NULL REFERENCES storage (id),
-    sha256 BLOB NOT NULL,
-    locator TEXT NOT NULL,                      -- names the bytes in the storage
-    size INTEGER NOT NULL,
-    digests TEXT NOT NULL DEFAULT '{}',         -- JSON: digests besides sha256, by algorithm
-    state TEXT NOT NULL DEFAULT 'live',         -- live, deleting, suspect
-    touched_at INTEGER NOT NULL,                -- the last time that a client was told that it need not upload it
-    created_at INTEGER NOT NULL,
-    verified_at INTEGER,
-    PRIMARY KEY (storage_id, sha256)
-) WITHOUT ROWID;
-CREATE INDEX blob_age ON blob (storage_id, state, touched_at);
-
-CREATE TABLE upload (
-    uid TEXT PRIMARY KEY,
-    repository_id INTEGER NOT NULL REFERENCES repository (id),
-    storage_id INTEGER NOT NULL,
-    package_key TEXT NOT NULL DEFAULT '',
-    user_id INTEGER,
-    algorithms TEXT NOT NULL DEFAULT '',        -- digests computed beside sha256, with blanks between
-    state BLOB NOT NULL,
-    position INTEGER NOT NULL DEFAULT 0,
-    lease_by TEXT,
-    lease_until INTEGER,
-    created_at INTEGER NOT NULL,
-    touched_at INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX upload_age ON upload (touched_at);
--- The uploads of one user, whose number is bounded.
-CREATE INDEX upload_user ON upload (user_id, touched_at);
 
 ---------------------------------------------------------------------------------------------------------------------
 -- Images
@@ -571,22 +522,6 @@ CREATE TABLE image_trust (
     key_set TEXT NOT NULL
 );
 
-CREATE TABLE tag (
-    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    version_id INTEGER REFERENCES version (id) ON DELETE CASCADE,
-    digest TEXT,                                -- of the manifest, for tags of images
-    served TEXT,                                -- digest that readers get until the other one is trusted
-    expires_at INTEGER,                         -- when the tag goes back to that one unless it is
-    updated_at INTEGER NOT NULL,
-    actor TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (package_id, name)
-) WITHOUT ROWID;
-CREATE INDEX tag_digest ON tag (package_id, digest);
-CREATE INDEX tag_version ON tag (version_id);
-CREATE INDEX tag_served ON tag (package_id, served) WHERE served IS NOT NULL;
-CREATE INDEX tag_expiry ON tag (expires_at) WHERE expires_at IS NOT NULL;
-
 -- What a client was told is there, for a push that it has not completed: garbage collection leaves that alone.
 CREATE TABLE push_lease (
     package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
@@ -610,20 +545,8 @@ CREATE TABLE first_sight (
 CREATE INDEX first_sight_tag ON first_sight (repository_id, package_key, tag, moved_at);
 
 ---------------------------------------------------------------------------------------------------------------------
--- Documents of packages and repositories
+-- Documents of packages and repositories; their fragments are at the end
 ---------------------------------------------------------------------------------------------------------------------
-
--- The parts a package's documents are spliced from: one per version or file and kind, in the order they appear. See
--- fragment_place for the numbers of their rows. (As a table WITHOUT ROWID it gives each body of more than 2 KB a page of
--- its own beside those of the tree: npm packages took 10 KB for a version of 4.)
-CREATE TABLE fragment (
-    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
-    kind TEXT NOT NULL,
-    sort BLOB NOT NULL,
-    key TEXT NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (package_id, kind, sort, key)
-);
 
 -- Lists of a repository that clients read in pieces: lines are only appended. A list that is written anew, or loses
 -- lines, gets a new epoch and a later began_at.
@@ -631,7 +554,7 @@ CREATE TABLE appended_list (
     repository_id INTEGER PRIMARY KEY REFERENCES repository (id),
     epoch INTEGER NOT NULL,
     began_at INTEGER NOT NULL,
-    next_seq INTEGER NOT NULL,
+    next_seq INTEGER NOT NULL,                  -- of the next line
     removals INTEGER NOT NULL                   -- lines that say that something is gone
 );
 
@@ -679,7 +602,87 @@ CREATE INDEX upstream_document_blob ON upstream_document (sha256) WHERE sha256 I
 CREATE INDEX upstream_document_age ON upstream_document (repository_id, checked_at);
 
 ---------------------------------------------------------------------------------------------------------------------
--- Users, groups, tokens, projects
+-- What is taken in from elsewhere: imports, replicas, wheels of channels
+---------------------------------------------------------------------------------------------------------------------
+
+-- What was taken in from where, so that a run that was interrupted goes on, and another run finds nothing to do.
+CREATE TABLE import_source (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,                         -- of the source: python, nexus...
+    source TEXT NOT NULL,                       -- an address without credentials, or a folder
+    UNIQUE (repository_id, kind, source)
+);
+
+-- Packages of a source that were taken in, but for what is left out for good.
+CREATE TABLE import_package (
+    import_id INTEGER NOT NULL REFERENCES import_source (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,                         -- as the source calls it
+    fingerprint TEXT NOT NULL,                  -- of what the source said about it
+    files INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (import_id, name)
+) WITHOUT ROWID;
+
+CREATE TABLE import_left_out (
+    import_id INTEGER NOT NULL REFERENCES import_source (id) ON DELETE CASCADE,
+    package TEXT NOT NULL,
+    item TEXT NOT NULL,                         -- name of a file; empty for the whole package
+    reason TEXT NOT NULL,
+    PRIMARY KEY (import_id, package, item)
+) WITHOUT ROWID;
+
+-- How far proxy repositories have followed the events of the repositories of other servers.
+CREATE TABLE replica (
+    repository_id INTEGER PRIMARY KEY REFERENCES repository (id) ON DELETE CASCADE,
+    source TEXT NOT NULL,                       -- what is followed: address of the server, and repository there
+    position TEXT NOT NULL DEFAULT '',          -- the last event there whose effects are noted; empty before the first
+    walk TEXT NOT NULL,                         -- of a full comparison: kept, listed; empty when it has ended
+    walked TEXT NOT NULL DEFAULT '',            -- how far that has come: a key here, a cursor of a page there
+    events_left INTEGER NOT NULL DEFAULT 0,     -- behind the position, when it was asked the last time
+    compared_at INTEGER,                        -- when the last full comparison began
+    reason TEXT NOT NULL DEFAULT '',            -- why
+    checked_at INTEGER,                         -- the last response with events
+    current_at INTEGER,                         -- when nothing was left to do the last time
+    error TEXT NOT NULL DEFAULT '',
+    failing_since INTEGER,
+    announced INTEGER NOT NULL DEFAULT 0        -- 1: an event says that it fails
+);
+
+-- What remains to be done for them: a version of a package, a tag or manifest of an image, or all of a package.
+CREATE TABLE replica_task (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    version TEXT NOT NULL,                      -- empty: documents only; *: all
+    serial INTEGER NOT NULL DEFAULT 0,          -- grows when it is to be done anew
+    compared INTEGER NOT NULL DEFAULT 0,        -- 1: of a full comparison, which waits for what is of events
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL,
+    error TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (repository_id, package_key, version)
+) WITHOUT ROWID;
+CREATE INDEX replica_task_due ON replica_task (repository_id, compared, due_at);
+
+-- How far each channel follows the wheels of its parent repository.
+CREATE TABLE followed_wheels (
+    repository_id INTEGER PRIMARY KEY REFERENCES repository (id),
+    seq INTEGER NOT NULL,                       -- the last event of the parent that was followed
+    converting INTEGER NOT NULL                 -- 1: its wheels were converted at that time
+);
+
+-- The wheels that a channel could not convert.
+CREATE TABLE unconverted_wheel (
+    repository_id INTEGER NOT NULL REFERENCES repository (id),
+    path TEXT NOT NULL,                         -- of the wheel, in the parent
+    sha256 TEXT NOT NULL,
+    package_key TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (repository_id, path)
+) WITHOUT ROWID;
+CREATE INDEX unconverted_wheel_of_package ON unconverted_wheel (repository_id, package_key);
+
+---------------------------------------------------------------------------------------------------------------------
+-- Users, groups, permissions and projects
 ---------------------------------------------------------------------------------------------------------------------
 
 CREATE TABLE account (
@@ -687,7 +690,7 @@ CREATE TABLE account (
     uid TEXT NOT NULL UNIQUE,
     username TEXT NOT NULL,
     key TEXT NOT NULL UNIQUE,
-    name TEXT NOT NULL DEFAULT '',
+    name TEXT NOT NULL DEFAULT '',              -- of the person
     email TEXT NOT NULL DEFAULT '',
     password_hash TEXT NOT NULL DEFAULT '',     -- empty: cannot log in with a password
     kind TEXT NOT NULL DEFAULT 'person',        -- person, service
@@ -729,6 +732,40 @@ CREATE TABLE permission (
     PRIMARY KEY (repository_id, subject_kind, subject_id)
 ) WITHOUT ROWID;
 CREATE INDEX permission_subject ON permission (subject_kind, subject_id);
+
+CREATE TABLE project (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL DEFAULT '',
+    visibility TEXT NOT NULL DEFAULT 'private',
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    publishers TEXT NOT NULL DEFAULT '[]'       -- JSON: pipelines that publish the packages of the project
+);
+
+CREATE TABLE project_member (
+    project_id INTEGER NOT NULL REFERENCES project (id) ON DELETE CASCADE,
+    subject_kind TEXT NOT NULL,                 -- user, group
+    subject_id INTEGER NOT NULL,
+    role TEXT NOT NULL,                         -- guest, reporter, developer, maintainer, owner
+    PRIMARY KEY (project_id, subject_kind, subject_id)
+) WITHOUT ROWID;
+CREATE INDEX project_member_subject ON project_member (subject_kind, subject_id);
+
+-- Which package names of a repository a project owns.
+CREATE TABLE project_binding (
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    pattern TEXT NOT NULL,
+    project_id INTEGER NOT NULL REFERENCES project (id) ON DELETE CASCADE,
+    PRIMARY KEY (repository_id, pattern)
+) WITHOUT ROWID;
+CREATE INDEX project_binding_project ON project_binding (project_id);
+
+---------------------------------------------------------------------------------------------------------------------
+-- How people and programs log in
+---------------------------------------------------------------------------------------------------------------------
 
 CREATE TABLE token (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -852,39 +889,77 @@ CREATE TABLE login_unlock (
     created_at INTEGER NOT NULL
 );
 
-CREATE TABLE project (
+---------------------------------------------------------------------------------------------------------------------
+-- Rules and known vulnerabilities
+---------------------------------------------------------------------------------------------------------------------
+
+-- Blocks by rules: what is refused at once, in repositories whose path matches a pattern.
+CREATE TABLE policy_block (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL UNIQUE,
-    key TEXT NOT NULL UNIQUE,
-    name TEXT NOT NULL,
-    description TEXT NOT NULL DEFAULT '',
-    visibility TEXT NOT NULL DEFAULT 'private',
+    repository TEXT NOT NULL,                   -- a pattern of storage/name
+    package TEXT NOT NULL,                      -- a pattern of names
+    versions TEXT NOT NULL,                     -- a range, in the grammar of the formats; empty: all
+    digests TEXT NOT NULL DEFAULT '[]',         -- JSON: of files; empty: all
+    reason TEXT NOT NULL,
+    ends_at INTEGER,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    publishers TEXT NOT NULL DEFAULT '[]'       -- JSON: pipelines that publish the packages of the project
+    actor TEXT NOT NULL
 );
 
-CREATE TABLE project_member (
-    project_id INTEGER NOT NULL REFERENCES project (id) ON DELETE CASCADE,
-    subject_kind TEXT NOT NULL,                 -- user, group
-    subject_id INTEGER NOT NULL,
-    role TEXT NOT NULL,                         -- guest, reporter, developer, maintainer, owner
-    PRIMARY KEY (project_id, subject_kind, subject_id)
-) WITHOUT ROWID;
-CREATE INDEX project_member_subject ON project_member (subject_kind, subject_id);
-
--- Which package names of a repository a project owns.
-CREATE TABLE project_binding (
+-- Versions that a rule holds in quarantine, and the decisions about them: waiting, approved, denied.
+CREATE TABLE quarantined (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
     repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    pattern TEXT NOT NULL,
-    project_id INTEGER NOT NULL REFERENCES project (id) ON DELETE CASCADE,
-    PRIMARY KEY (repository_id, pattern)
-) WITHOUT ROWID;
-CREATE INDEX project_binding_project ON project_binding (project_id);
+    package_key TEXT NOT NULL,
+    version TEXT NOT NULL,
+    rule TEXT NOT NULL,                         -- the name of the rule that holds it
+    reason TEXT NOT NULL,
+    state TEXT NOT NULL,                        -- waiting, approved, denied
+    since INTEGER NOT NULL,
+    decided_at INTEGER,
+    decided_by TEXT NOT NULL DEFAULT '',
+    comment TEXT NOT NULL DEFAULT '',
+    UNIQUE (repository_id, package_key, version)
+);
+CREATE INDEX quarantined_state ON quarantined (state, id);
 
----------------------------------------------------------------------------------------------------------------------
--- Known vulnerabilities
----------------------------------------------------------------------------------------------------------------------
+-- What rules that need more than a name and a version were found to hide, for the lists over all packages. ``versions``
+-- is JSON: when each is shown again by itself (ms), or null, by its text. ``stamp`` is that of the rules that decided;
+-- those of changed rules count for nothing. A changed row gets a new number.
+CREATE TABLE judged (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    package_key TEXT NOT NULL,
+    stamp TEXT NOT NULL,
+    versions TEXT NOT NULL
+);
+CREATE UNIQUE INDEX judged_package ON judged (repository_id, package_key, stamp);
+CREATE INDEX judged_seq ON judged (repository_id, seq);
+
+-- How often a rule of an owner (the path of a repository, or the server) matched what was asked of a repository.
+CREATE TABLE rule_count (
+    owner TEXT NOT NULL,
+    rule TEXT NOT NULL,
+    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
+    day INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (owner, rule, repository_id, day)
+);
+
+-- What files of upstreams say of themselves, as far as rules have asked for it.
+CREATE TABLE file_fact (
+    format TEXT NOT NULL,
+    package_key TEXT NOT NULL,
+    file TEXT NOT NULL,                         -- a digest, or the repository and the path or version; see the module
+    facts TEXT NOT NULL,
+    serial INTEGER NOT NULL,                    -- greater with each one that is not what documents say; 0 for others
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (format, package_key, file)
+);
+CREATE INDEX file_fact_serial ON file_fact (format, serial);
+CREATE INDEX file_fact_noted ON file_fact (noted_at);
 
 -- What a record of an advisory database says of one package. It has no link to packages: most are in no repository.
 CREATE TABLE advisory (
@@ -1047,11 +1122,11 @@ CREATE TABLE download_log (
 CREATE TABLE cache_count (
     repository_id INTEGER NOT NULL,
     day INTEGER NOT NULL,
-    hits INTEGER NOT NULL DEFAULT 0,
-    misses INTEGER NOT NULL DEFAULT 0,
-    confirmed INTEGER NOT NULL DEFAULT 0,
-    stale INTEGER NOT NULL DEFAULT 0,
-    absent INTEGER NOT NULL DEFAULT 0,
+    hits INTEGER NOT NULL DEFAULT 0,            -- answered with what is kept
+    misses INTEGER NOT NULL DEFAULT 0,          -- with what an upstream sent
+    confirmed INTEGER NOT NULL DEFAULT 0,       -- with what is kept, after an upstream confirmed it
+    stale INTEGER NOT NULL DEFAULT 0,           -- with what is kept, because an upstream failed
+    absent INTEGER NOT NULL DEFAULT 0,          -- no upstream has what was asked for
     saved_bytes INTEGER NOT NULL DEFAULT 0,
     fetched_bytes INTEGER NOT NULL DEFAULT 0,
     upstream_ms INTEGER NOT NULL DEFAULT 0,
@@ -1067,78 +1142,21 @@ CREATE TABLE storage_size (
     PRIMARY KEY (storage_id, day)
 ) WITHOUT ROWID;
 
--- Blocks by rules: what is refused at once, in repositories whose path matches a pattern.
-CREATE TABLE policy_block (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    uid TEXT NOT NULL UNIQUE,
-    repository TEXT NOT NULL,
-    package TEXT NOT NULL,
-    versions TEXT NOT NULL,
-    digests TEXT NOT NULL DEFAULT '[]',
-    reason TEXT NOT NULL,
-    ends_at INTEGER,
-    created_at INTEGER NOT NULL,
-    actor TEXT NOT NULL
-);
-
--- Versions that a rule holds in quarantine, and the decisions about them: waiting, approved, denied.
-CREATE TABLE quarantined (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    uid TEXT NOT NULL UNIQUE,
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    package_key TEXT NOT NULL,
-    version TEXT NOT NULL,
-    rule TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    state TEXT NOT NULL,
-    since INTEGER NOT NULL,
-    decided_at INTEGER,
-    decided_by TEXT NOT NULL DEFAULT '',
-    comment TEXT NOT NULL DEFAULT '',
-    UNIQUE (repository_id, package_key, version)
-);
-CREATE INDEX quarantined_state ON quarantined (state, id);
-
--- What files of upstreams say of themselves, as far as rules have asked for it.
-CREATE TABLE file_fact (
-    format TEXT NOT NULL,
-    package_key TEXT NOT NULL,
-    file TEXT NOT NULL,                         -- a digest, or the repository and the path or version; see the module
-    facts TEXT NOT NULL,
-    serial INTEGER NOT NULL,                    -- greater with each one that is not what documents say; 0 for others
-    noted_at INTEGER NOT NULL,
-    PRIMARY KEY (format, package_key, file)
-);
-CREATE INDEX file_fact_serial ON file_fact (format, serial);
-CREATE INDEX file_fact_noted ON file_fact (noted_at);
-
--- How often a rule of an owner (the path of a repository, or the server) matched what was asked of a repository.
-CREATE TABLE rule_count (
-    owner TEXT NOT NULL,
-    rule TEXT NOT NULL,
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    day INTEGER NOT NULL,
-    count INTEGER NOT NULL,
-    PRIMARY KEY (owner, rule, repository_id, day)
-);
-
--- What rules that need more than a name and a version were found to hide, for the lists over all packages. ``versions``
--- is JSON: when each is shown again by itself (ms), or null, by its text. ``stamp`` is that of the rules that decided;
--- those of changed rules count for nothing. A changed row gets a new number.
-CREATE TABLE judged (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    repository_id INTEGER NOT NULL REFERENCES repository (id) ON DELETE CASCADE,
-    package_key TEXT NOT NULL,
-    stamp TEXT NOT NULL,
-    versions TEXT NOT NULL
-);
-CREATE UNIQUE INDEX judged_package ON judged (repository_id, package_key, stamp);
-CREATE INDEX judged_seq ON judged (repository_id, seq);
-
 -- Only SQLite:
+-- The parts a package's documents are spliced from: one per version or file and kind, in the order they appear. It is
+-- drawn for each engine, since only SQLite numbers its rows. (As a table WITHOUT ROWID it gives each body of more than
+-- 2 KB a page of its own beside those of the tree: npm packages took 10 KB for a version of 4.)
+CREATE TABLE fragment (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,                         -- the document that it is a part of, such as packument
+    sort BLOB NOT NULL,                         -- with the key: the order in it
+    key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (package_id, kind, sort, key)
+);
+
 -- The number of the last row of each package in the table fragment. Those of one package are numbered in a row, so that
 -- they lie side by side, however many others were written between them.
-
 CREATE VIEW fragment_place AS
 SELECT p.id AS package_id, COALESCE(
     (SELECT MAX(f.rowid) FROM fragment f WHERE f.rowid >= p.id << 32 AND f.rowid < (p.id + 1) << 32), p.id << 32
@@ -1146,7 +1164,6 @@ SELECT p.id AS package_id, COALESCE(
 
 -- The keys and texts of packages by the trigrams in them: a search for a part of a name reads the packages that have
 -- it, instead of all. The indexes have no copy of the texts; they take some 20 bytes for a key. Triggers keep them up.
-
 CREATE VIRTUAL TABLE package_text USING fts5 (
     key, content = 'package', content_rowid = 'id', detail = 'none', columnsize = 0, tokenize = 'trigram'
 );
@@ -1176,10 +1193,19 @@ CREATE TRIGGER about_text_changed AFTER UPDATE ON package_about BEGIN
 END;
 
 -- Only PostgreSQL:
--- Views with the names of the view and the indexes above, for the same queries. Rows have no numbers there, and a column
--- without values takes no room. The trigram indexes themselves need an extension: see postgresql/schema.py.
+-- Rows have no numbers there, and a column without values takes no room.
+CREATE TABLE fragment (
+    package_id INTEGER NOT NULL REFERENCES package (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    sort BLOB NOT NULL,
+    key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    rowid INTEGER,
+    PRIMARY KEY (package_id, kind, sort, key)
+);
 
-ALTER TABLE fragment ADD COLUMN rowid BIGINT;
+-- Views with the names of the view and the indexes above, for the same queries. The trigram indexes themselves need an
+-- extension: see postgresql/schema.py.
 CREATE VIEW fragment_place AS SELECT CAST(NULL AS BIGINT) AS package_id, CAST(NULL AS BIGINT) AS last WHERE FALSE;
 
 CREATE VIEW package_text AS SELECT id AS rowid, key FROM package;

@@ -8,8 +8,7 @@ for at least the texts of the pattern that it is made from: queries test that on
 
 The text about a package is its name, and the summary, the keywords and the authors of its highest live version; its
 length is bounded. It is written in the transaction that changes the package, together with what that version needs (see
-L{dependencies}). Packages that have none yet, since they are from an
-earlier release or have no versions (images), get theirs from L{fill_abouts}.
+L{dependencies}). Packages that have none yet, since they have no versions (images), get theirs from L{fill_abouts}.
 """
 
 from __future__ import annotations

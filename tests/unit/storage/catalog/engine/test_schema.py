@@ -1,5 +1,6 @@
 import errno
 import os
+from itertools import count, islice
 
 import apsw
 import pytest
@@ -7,7 +8,14 @@ from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred, gatherResults
 
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
-from pkgrepo.storage.catalog.engine.schema import APPLICATION_ID, Migration, Schema, load_schema
+from pkgrepo.storage.catalog.engine.schema import (
+    APPLICATION_ID,
+    FIRST,
+    UNRELEASED,
+    Migration,
+    Schema,
+    load_schema,
+)
 from pkgrepo.storage.catalog.engine.sqlite import SqliteCatalog
 from pkgrepo.storage.catalog.server import settings
 
@@ -54,9 +62,9 @@ def readable_by_others(folder):
     return [each.name for each in folder.iterdir() if each.stat().st_mode & 0o077]
 
 
-def test_migrations_are_numbered_without_gap():
-    numbers = [migration.number for migration in PRESENT.migrations]
-    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+def test_migrations_are_numbered_from_the_first_release_on_without_gap():
+    free = (number for number in count(FIRST + 1) if number not in UNRELEASED)
+    assert [migration.number for migration in PRESENT.migrations] == list(islice(free, len(PRESENT.migrations)))
 
 
 async def test_a_new_catalog_has_the_newest_version_and_no_copy(path):
@@ -139,14 +147,17 @@ async def test_a_newer_catalog_is_refused_and_left_alone(path):
     assert path.read_bytes() == before
 
 
-async def test_a_catalog_from_before_the_first_release_is_refused_and_left_alone(path):
-    await run(path, PRESENT)
+@pytest.mark.parametrize("number", [34, 35, 64])
+async def test_a_catalog_from_before_the_first_release_is_refused_and_left_alone(path, number):
+    await run(path, PRESENT, (settings.put, "a", "b"))
     connection = apsw.Connection(str(path))
-    connection.execute("PRAGMA user_version = 33")
+    connection.execute(f"PRAGMA user_version = {number}")
     connection.close()
-    with pytest.raises(CatalogUnusable, match="before the first release"):
+    with pytest.raises(CatalogUnusable, match=rf"before the first release \(schema {number}\).*pkgrepo import pkgrepo"):
         await run(path, PRESENT)
-    assert inspect(path, "PRAGMA user_version") == 33
+    assert inspect(path, "PRAGMA user_version") == number
+    assert inspect(path, "SELECT value FROM setting WHERE key = 'a'") == "b"
+    assert not list(path.parent.glob("*.v*"))
 
 
 async def test_a_database_of_another_program_is_refused(path):

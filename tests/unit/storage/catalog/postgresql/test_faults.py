@@ -250,6 +250,14 @@ async def test_a_newer_database_is_refused_and_an_older_one_is_upgraded(case, ur
         await case.another()
 
 
+async def test_a_database_from_before_the_first_release_is_refused_and_left_alone(case, url):
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute("UPDATE catalog_state SET version = 64")
+        with pytest.raises(CatalogUnusable, match=r"before the first release \(schema 64\).*pkgrepo import pkgrepo"):
+            await case.another()
+        assert session.execute("SELECT version FROM catalog_state").fetchall() == [(64,)]
+
+
 async def test_the_catalog_is_read_without_a_start(catalog, url, databases):
     await catalog.write(settings.put, "key", "value")
     with reading_once(Address(url)) as reader:
