@@ -173,8 +173,10 @@ class AddressedMembers:
         return FoundFile(found.content, same, found.ends_s, mutable=True, stale=found.stale)
 
     async def _check(self, search: _Search, flat: FlatMember, remote: RemoteFile) -> None:
-        key = search.request.package_key
-        await self._rules.check_listed(search.repository, flat, key, remote, search.trace)
+        request = search.request
+        await self._rules.check_listed(
+            search.repository, flat, request.package_key, remote, search.trace, lasting=request.lasting
+        )
 
     async def _check_mutable(self, search: _Search, flat: FlatMember, file: File, row: UpstreamDocument) -> None:
         request = search.request

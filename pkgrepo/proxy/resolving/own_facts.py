@@ -174,19 +174,27 @@ class OwnFactsOfFiles:
         asks = self.asked(judge) and own.of_versions and request.lasting
         return own.described_by(request.path)[0] if asks else ""
 
-    async def note_digests(self, judge: Judge, path: str, digests: Mapping[str, str], version: str = "") -> None:
+    async def note_digests(
+        self, judge: Judge, path: str, digests: Mapping[str, str], version: str = "", *, lasting: bool = True
+    ) -> None:
         """
         Note the digests (hex) of a file that may be refused by them, so that documents do not show it any more.
 
-        The ``version`` is that of one of which documents list no files.
+        The ``version`` is that of one of which documents list no files; it has the digests of all of these. What was
+        noted of a path is replaced: a file that is not ``lasting`` has others by now, and its version, too.
         """
-        found = digests_of(digests)
-        names = [*_strong_names(digests), place_of(judge.member.id, path)]
-        for name in [place_of(judge.member.id, version)] if version else names:
+        found, place = digests_of(digests), place_of(judge.member.id, path)
+        former = _digests_in(judge, place)
+        if not version or not lasting:
+            await self._note_digests(judge, place, found, found)
+        names = [place_of(judge.member.id, version)] if version else _strong_names(digests)
+        for name in names:
+            await self._note_digests(judge, name, found, found | (_digests_in(judge, name) - former))
+
+    async def _note_digests(self, judge: Judge, name: str, found: frozenset[str], every: frozenset[str]) -> None:
+        if not found <= _digests_in(judge, name):
             known = judge.facts.get(name, FileFacts())
-            if not found <= {*known.digests}:
-                every = tuple(sorted(found.union(known.digests)))
-                await self._note(judge, name, msgspec.structs.replace(known, digests=every))
+            await self._note(judge, name, msgspec.structs.replace(known, digests=tuple(sorted(every))))
 
     def _main_of(self, remote: RemoteFile) -> RemoteFile:
         """The file that a file is beside, which is judged in its place."""
@@ -283,6 +291,23 @@ def _name_of(remote: RemoteFile) -> str:
 
 def _strong_names(digests: Mapping[str, str]) -> Sequence[str]:
     return [f"{each}:{digests[each].lower()}" for each in STRONG if each in digests]
+
+
+def of_former(judge: Judge, path: str, digests: Mapping[str, str]) -> bool:
+    """Whether digests (hex) that are noted of a path are not those of the file that is there now."""
+    known = _digests_in(judge, place_of(judge.member.id, path))
+    return bool(known and digests) and known.isdisjoint(digests_of(digests))
+
+
+def without_former(judge: Judge, path: str) -> Judge:
+    """The judge, which does not know what is noted of a path."""
+    place = place_of(judge.member.id, path)
+    return evolve(judge, facts={name: each for name, each in judge.facts.items() if name != place})
+
+
+def _digests_in(judge: Judge, name: str) -> frozenset[str]:
+    """The digests that are noted by a name."""
+    return frozenset(judge.facts.get(name, FileFacts()).digests)
 
 
 def _unnamed(file: File) -> bool:

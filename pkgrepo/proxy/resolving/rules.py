@@ -31,7 +31,7 @@ from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
+from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles, of_former, without_former
 from pkgrepo.proxy.resolving.owners import check_reserved
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
@@ -295,19 +295,32 @@ class FileRules:
         await self._conclude(repository, flat, judge, path, verdict, trace)
 
     async def check_listed(
-        self, repository: Repository, flat: FlatMember, key: str, remote: RemoteFile, trace: Trace
+        self,
+        repository: Repository,
+        flat: FlatMember,
+        key: str,
+        remote: RemoteFile,
+        trace: Trace,
+        *,
+        lasting: bool = True,
     ) -> None:
-        """Check a file that an upstream has. :raises RuleRefused: a rule refuses it"""
+        """
+        Check a file that an upstream has. One that is not ``lasting`` may be another one under its path by now.
+
+        :raises RuleRefused: a rule refuses it
+        """
         judge = await self._judges.of(flat, key)
         if judge is None:
             return
         judge = evolve(await self.read_own(judge, remote), own=NOTHING_UNREAD)
         entry, source = remote.entry, remote.source
+        replaced = not lasting and of_former(judge, source.path, source.digests)
         if source not in entry.files:
             entry = msgspec.structs.replace(entry, files=[*entry.files, source])
-        verdict = judge.of_entry(entry, remote.route)
-        if not verdict.served and not remote.checked_ms and "digests" in judge.rules.needs:
-            await self._own.note_digests(judge, source.path, source.digests, entry.version)
+        asked = without_former(judge, source.path) if replaced else judge
+        verdict = asked.of_entry(entry, remote.route)
+        if (replaced or not verdict.served) and not remote.checked_ms and "digests" in judge.rules.needs:
+            await self._own.note_digests(judge, source.path, source.digests, entry.version, lasting=lasting)
         await self._conclude(repository, flat, judge, source.path, verdict, trace)
 
     async def read_own(self, judge: Judge, remote: RemoteFile) -> Judge:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred
 
 from pkgrepo.errors import NotFound
+from pkgrepo.formats.maven.metadata.joining import ARTIFACT
 from pkgrepo.model import Repository
 from pkgrepo.proxy.resolving.serving import Want
+from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.storage.catalog.file_facts import Known, facts_of_package
 from tests.support.inprocess_server import until
@@ -82,3 +85,29 @@ async def test_versions_with_one_text_of_two_packages_are_each_read(world: Proxy
     with pytest.raises(RuleRefused, match="no GPL"):
         await bound
     assert await free
+
+
+async def versions(world: ProxyWorld, mirror: Repository) -> list[str]:
+    """The versions that the metadata of the artifact show."""
+    parts = await world.resolver.parts(await world.resolver.members(mirror, KEY, Trace()), KEY, ARTIFACT)
+    return [text for each in parts for _, text in each.versions]
+
+
+@pytest.mark.parametrize("want", Want)
+async def test_of_a_file_that_may_change_only_the_present_digests_are_noted(world: ProxyWorld, want: Want) -> None:
+    up = world.started(MavenUpstream(fields={"X-Checksum-Sha1": "{}"}))
+    path = "com/acme/lib/1.0-SNAPSHOT/lib-1.0-SNAPSHOT.jar"
+    old = {data: f"sha256:{sha256(data).hexdigest()}" for data in (b"one", b"two")}
+    rules = [{"name": "no such bytes", "match": {"digests": [*old.values()]}}]
+    mirror = await world.proxy("mirror", up, format="maven", cache_ttl=0, policy={"rules": rules})
+    up.deploy("com.acme", "lib", "1.0-SNAPSHOT", jar=False)
+    for data, digest in old.items():
+        up.add(path, data)
+        with pytest.raises(RuleRefused):
+            await world.files.find(mirror, KEY, path, want=Want.BYTES if want is Want.HEAD else want)
+        noted = {each for facts in (await known(world)).values() for each in facts.digests}
+        assert noted & {*old.values()} == {digest}
+        assert await versions(world, mirror) == []
+    up.add(path, b"three")
+    await world.files.find(mirror, KEY, path, want=want)
+    assert await versions(world, mirror) == ["1.0-SNAPSHOT"]
