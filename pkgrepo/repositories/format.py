@@ -8,7 +8,7 @@ from typing import Any
 from attrs import field, frozen
 
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import BlobInfo, Package, Repository
+from pkgrepo.model import BlobInfo, Package, Repository, RepositoryType
 from pkgrepo.model.admission import Admitted
 from pkgrepo.storage.catalog.server.stages import StageItem
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -180,6 +180,8 @@ class StoredFormat:
     received bytes of the request, which plain files of a stage an approval joins with those of the target. ``compact``
     is a write command that writes the lists of a hosted repository anew, if they also grow when something is removed;
     it is also run after a change of the settings named by ``list_settings``, on which these lists depend.
+    ``lists_noted`` are the types of repositories with lists over all packages that leave out what is noted as hidden,
+    see L{pkgrepo.storage.catalog.server.judged}; of others nothing is noted.
     """
 
     name: str
@@ -210,3 +212,4 @@ class StoredFormat:
     join_staged: Callable[[Any, Repository, Repository, Sequence[StageItem], Any], Awaitable[Joined]] | None = None
     compact: Callable[[Transaction, Repository, int], None] | None = None
     list_settings: frozenset[str] = frozenset()
+    lists_noted: frozenset[RepositoryType] = frozenset()

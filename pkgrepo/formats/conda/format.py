@@ -29,6 +29,7 @@ from pkgrepo.formats.conda.wheels.requirements import conda_name, projects_of
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, VersionKinds
@@ -63,6 +64,7 @@ def conda() -> Format:
     return Format(
         name=NAME,
         configurations=CONFIGURATIONS,
+        lists_noted=frozenset({RepositoryType.PROXY}),
         package_key=check_name,
         version_key=version_key,
         index=index_package,

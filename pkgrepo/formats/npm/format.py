@@ -15,6 +15,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.pipelines import NPM_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
+from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout, VersionKinds
@@ -39,6 +40,7 @@ def npm() -> Format:
         name="npm",
         aliases=("node",),
         configurations=CONFIGURATIONS,
+        lists_noted=frozenset({RepositoryType.HOSTED, RepositoryType.PROXY}),
         package_key=package_key,
         version_key=lambda text: parse_version(text).text,
         index=index_package,

@@ -22,6 +22,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.pipelines import GEM_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
@@ -41,6 +42,7 @@ def ruby() -> Format:
         name="ruby",
         aliases=("rubygems", "gem"),
         configurations=CONFIGURATIONS,
+        lists_noted=frozenset({RepositoryType.HOSTED, RepositoryType.PROXY}),
         package_key=check_name,
         version_key=check_full_version,
         index=apply_change,

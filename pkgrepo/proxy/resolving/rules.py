@@ -114,6 +114,7 @@ class PolicyJudges:
         policy, id_, now_ms = flat.policy, flat.repository.id, self._clock.now_ms()
         if policy is None:
             return None
+        assert flat.repository.type in self._formats[flat.repository.format].lists_noted, "the format says who asks"
         source = CACHED if flat.repository.type is RepositoryType.PROXY else HOSTED
         if not policy.decides_on_facts:
             return policy.named(source, now_ms)
@@ -126,10 +127,11 @@ class PolicyJudges:
         """
         Note versions that are hidden, by their texts, if facts decide; ``whole`` means that no other one is.
 
-        While that cannot be written lists show them: clients that ask for them are refused all the same.
+        Nothing is noted where no list leaves it out. While that cannot be written lists show them: clients that ask for
+        them are refused all the same.
         """
         rules = judge.rules
-        if not rules.needs or rules.at_ms is not None:
+        if not rules.needs or rules.at_ms is not None or judge.member.type not in judge.format.lists_noted:
             return
         place = judge.member.id, rules.package, rules.stamp
         found: Opens = {text: verdict.opens_ms for text, verdict in hidden.items()}

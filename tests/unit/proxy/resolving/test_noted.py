@@ -25,13 +25,15 @@ class Noting:
         self.catalog = MemoryCatalog()
         self.repository, _ = self.catalog.do(add_two_repositories)
         match = RuleMatch(licences=["GPL*"])
+        self.lists = {self.repository.type}
         self._rules = RuleSet([Placed(PolicyRule(name="no GPL", match=match), "server")], Order())
 
     def process(self) -> PolicyJudges:
         return PolicyJudges(self.catalog, SimpleNamespace(now_ms=lambda: 1), {})
 
     async def note(self, process: PolicyJudges, package: str, *versions: str, whole: bool = False) -> None:
-        judge: Any = SimpleNamespace(rules=self._rules.of(package), member=self.repository)
+        format_ = SimpleNamespace(lists_noted=self.lists)
+        judge: Any = SimpleNamespace(rules=self._rules.of(package), member=self.repository, format=format_)
         await process.note(judge, dict.fromkeys(versions, HIDDEN), whole=whole)
 
     def noted(self, package: str) -> set[str]:
@@ -70,3 +72,11 @@ async def test_what_is_noted_already_is_not_written_again() -> None:
     await noting.note(noting.process(), "left", "1.0")
     await noting.note(noting.process(), "left", "1.0", whole=True)
     assert noting.catalog.peek(judged.judged_serial, noting.repository.id) == serial
+
+
+async def test_nothing_is_noted_where_no_list_leaves_it_out() -> None:
+    noting = Noting()
+    noting.lists = set()
+    await noting.note(noting.process(), "left", "1.0", whole=True)
+    assert noting.noted("left") == set()
+    assert noting.catalog.peek(judged.judged_serial, noting.repository.id) == 0
