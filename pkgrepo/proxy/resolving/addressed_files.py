@@ -34,6 +34,7 @@ from pkgrepo.proxy.resolving.rules import FileRules
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files
@@ -106,52 +107,57 @@ class AddressedMembers:
         """The file in one proxy."""
         if not search.request.lasting:
             return await self._find_mutable(search, flat)
+        judge = await self._rules.judge_of(flat, search.request)
         try:
-            return await self._find_lasting(search, flat)
+            judge = await self._rules.described(judge, search.request)
+            return await self._find_lasting(search, flat, judge)
         except RuleRefused:
-            await self._rules.note_undescribed(flat, search.request)
+            await self._rules.note_undescribed(judge, search.request)
             raise
         except NotFound:
             former = await self.files.find_former(flat.repository, search.request)
             if former is None:
                 raise
-            return await self._kept(search, flat, former)
+            return await self._kept(search, flat, judge, former)
 
-    async def _kept(self, search: _Search, flat: FlatMember, kept: File, fresh: _Query | None = None) -> FoundFile:
+    async def _kept(
+        self, search: _Search, flat: FlatMember, judge: Judge | None, kept: File, fresh: _Query | None = None
+    ) -> FoundFile:
         key, path, version = search.request.package_key, search.request.path, search.request.version_text
-        await self._rules.check_kept(search.repository, flat, key, path, kept, search.trace, version=version)
+        await self._rules.check_kept(
+            search.repository, flat, key, path, kept, search.trace, version=version, judge=judge
+        )
         search.trace.add(StepKind.FILE_KEPT, repository=flat.repository.path, path=path)
         return FoundFile(kept, fresh)
 
-    async def _find_lasting(self, search: _Search, flat: FlatMember) -> FoundFile:
+    async def _find_lasting(self, search: _Search, flat: FlatMember, judge: Judge | None) -> FoundFile:
         proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
-        verifies = await self._rules.must_verify(flat, request)
         kept = await self.files.find_kept(proxy, request)
-        if kept is None and verifies:
+        if kept is None and judge is not None and judge.rules.algorithms:  # these are to be verified
             verified = await self.files.fetch_digests(proxy, request, trace)
             if isinstance(verified, File):
                 kept = verified
             else:
-                await self._check(search, flat, verified)
+                await self._check(search, flat, verified, judge)
         if kept is None and want is Want.HEAD:
             remote = await self.files.look(proxy, request, trace)
-            await self._check(search, flat, remote)
+            await self._check(search, flat, remote, judge)
             if remote.source.size is not None:
                 return FoundFile(remote)
         if kept is None and want is Want.DIGESTS:
             found = await self.files.fetch_digests(proxy, request, trace)
             if isinstance(found, RemoteFile):
-                await self._check(search, flat, found)
+                await self._check(search, flat, found, judge)
                 return FoundFile(found)
             kept = found
         if kept is None:
             arriving, content = await self.files.fetch(proxy, request, trace)
             if not isinstance(content, File):
                 assert arriving is not None, "only a kept file has none"
-                await self._check_arriving(search, flat, arriving, content)
+                await self._check_arriving(search, flat, arriving, content, judge)
                 return FoundFile(arriving, content=content)
             kept = content
-        return await self._kept(search, flat, kept, same_file(kept))
+        return await self._kept(search, flat, judge, kept, same_file(kept))
 
     async def _find_mutable(self, search: _Search, flat: FlatMember) -> FoundFile:
         proxy, request, trace, want = flat.repository, search.request, search.trace, search.want
@@ -172,11 +178,9 @@ class AddressedMembers:
         same = partial(_is_of, found.row, proxy.id)
         return FoundFile(found.content, same, found.ends_s, mutable=True, stale=found.stale)
 
-    async def _check(self, search: _Search, flat: FlatMember, remote: RemoteFile) -> None:
-        request = search.request
-        await self._rules.check_listed(
-            search.repository, flat, request.package_key, remote, search.trace, lasting=request.lasting
-        )
+    async def _check(self, search: _Search, flat: FlatMember, remote: RemoteFile, judge: Judge | None = None) -> None:
+        asked, key, lasting = search.repository, search.request.package_key, search.request.lasting
+        await self._rules.check_listed(asked, flat, key, remote, search.trace, lasting=lasting, judge=judge)
 
     async def _check_mutable(self, search: _Search, flat: FlatMember, file: File, row: UpstreamDocument) -> None:
         request = search.request
@@ -188,10 +192,15 @@ class AddressedMembers:
         await self._check(search, flat, remote)
 
     async def _check_arriving(
-        self, search: _Search, flat: FlatMember, remote: RemoteFile, content: ArrivingBody | bytes
+        self,
+        search: _Search,
+        flat: FlatMember,
+        remote: RemoteFile,
+        content: ArrivingBody | bytes,
+        judge: Judge | None = None,
     ) -> None:
         try:
-            await self._check(search, flat, remote)
+            await self._check(search, flat, remote, judge)
         except PkgrepoError:
             if isinstance(content, ArrivingBody):
                 content.close()

@@ -276,17 +276,18 @@ class FileRules:
         trace: Trace,
         *,
         version: str = "",
+        judge: Judge | None = None,
     ) -> None:
         """
         Check that a kept file may be served, whose name may have been reserved later.
 
-        The ``version`` is that of a file that no document lists.
+        The ``version`` is that of a file that no document lists. For ``judge`` see ``check_listed``.
 
         :raises NameReserved: it is reserved; :raises RuleRefused: a rule refuses it
         """
         if flat.repository.type is RepositoryType.PROXY:
             check_reserved(flat, key, trace)
-        judge = await self._judges.of(flat, await self._judges.package_of(flat, key, file))
+        judge = judge or await self._judges.of(flat, await self._judges.package_of(flat, key, file))
         if judge is None:
             return
         if flat.repository.type is RepositoryType.PROXY:
@@ -305,13 +306,16 @@ class FileRules:
         trace: Trace,
         *,
         lasting: bool = True,
+        judge: Judge | None = None,
     ) -> None:
         """
         Check a file that an upstream has. One that is not ``lasting`` may be another one under its path by now.
 
+        The ``judge`` of its package is made, unless the caller has it.
+
         :raises RuleRefused: a rule refuses it
         """
-        judge = await self._judges.of(flat, key)
+        judge = judge or await self._judges.of(flat, key)
         if judge is None:
             return
         judge = evolve(await self.read_own(judge, remote), own=NOTHING_UNREAD)
@@ -329,21 +333,16 @@ class FileRules:
         """The judge of a file, with what its rules ask of that, if a document lists it."""
         return await self._own.of_listed(judge, remote) if remote.checked_ms else judge
 
-    async def must_verify(self, flat: FlatMember, request: FileRequest) -> bool:
-        """
-        Whether rules ask for digests of a file that is asked for by its path, and that is not kept.
+    async def judge_of(self, flat: FlatMember, request: FileRequest) -> Judge | None:
+        """The judge of a file that is asked for by its path; None if no rule is about it."""
+        return await self._judges.of(flat, request.package_key)
 
-        What they ask of the version that it belongs to is read.
-        """
-        judge = await self._judges.of(flat, request.package_key)
-        if judge is None:
-            return False
-        await self._own.of_version(judge, request)
-        return bool(judge.rules.algorithms)
+    async def described(self, judge: Judge | None, request: FileRequest) -> Judge | None:
+        """The judge, with what its rules ask of the version that a file belongs to."""
+        return None if judge is None else await self._own.of_version(judge, request)
 
-    async def note_undescribed(self, flat: FlatMember, request: FileRequest) -> None:
-        """Note of a refused file what ``must_verify`` did not find; see L{OwnFactsOfFiles.note_undescribed}."""
-        judge = await self._judges.of(flat, request.package_key)
+    async def note_undescribed(self, judge: Judge | None, request: FileRequest) -> None:
+        """Note of a refused file what ``described`` did not find; see L{OwnFactsOfFiles.note_undescribed}."""
         if judge is not None:
             await self._own.note_undescribed(judge, request)
 

@@ -11,6 +11,8 @@ from twisted.internet.defer import Deferred
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT
 from pkgrepo.model import Repository
+from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.rules import PolicyJudges
 from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.policy.refusals import RuleRefused
@@ -112,3 +114,27 @@ async def test_of_a_file_that_may_change_only_the_present_digests_are_noted(worl
     up.add(path, b"three")
     await world.files.find(mirror, KEY, path, want=want)
     assert await versions(world, mirror) == ["1.0-SNAPSHOT"]
+
+
+@pytest.mark.parametrize("want", Want)
+async def test_a_file_by_its_path_is_judged_once(
+    world: ProxyWorld, want: Want, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = world.started(MavenUpstream())
+    mirror = await make_mirror(world, up)
+    up.add(jar("1.0"), b"PK a jar")
+    licence = b"<licenses><license><name>MIT</name></license></licenses></project>"
+    up.add(jar("1.0").replace(".jar", ".pom"), pom("com.acme", "lib", "1.0").replace(b"</project>", licence))
+    judge = PolicyJudges.of_member
+    judged: list[FlatMember] = []
+
+    async def counted(judges: PolicyJudges, flat: FlatMember, **options: Any) -> Any:
+        judged.append(flat)
+        return await judge(judges, flat, **options)
+
+    monkeypatch.setattr(PolicyJudges, "of_member", counted)
+    for _ in range(2):  # from the upstream, and as it is kept
+        judged.clear()
+        assert await world.files.find(mirror, KEY, jar("1.0"), want=want)
+        assert len(judged) == 1
+        await world.settle()
