@@ -7,7 +7,7 @@ be at their paths, which other clients may have taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -29,7 +29,6 @@ from pkgrepo.formats.maven.metadata.plugins import (
     PluginChange,
     artifacts_of_changes,
     group_metadata,
-    listed_plugins,
     new_list,
     prepare_plugins,
     put_plugins,
@@ -145,8 +144,8 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
     repository = context.repository
     parts = await _parts(context, deployment)
     permits = await _permits(context, identity, [each.first for each in parts], actor)
-    lists = await _check_plugins(context, identity, plugins_of(parts), actor)
-    admitted = join([*(each.admitted for each in permits), *lists])
+    lists = await _permits(context, identity, [group_metadata(each) for each in plugins_of(parts)], actor)
+    admitted = join([each.admitted for each in (*permits, *lists)])
     await _check_places(context, parts, permits)
     releases = await context.services.pools.cpu(releases_of, parts, permits)
     try:
@@ -156,7 +155,10 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
         problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
         raise Refused(problems) from None
     guard = partial(_guard, repository=repository, parts=parts, permits=permits)
-    published = await _publish(context, deployment, releases, summary_of(parts), admitted, plugins_of(parts), guard)
+    check = partial(_check_plugins, context, identity, {each.group for each in lists})
+    published = await _publish(
+        context, deployment, releases, summary_of(parts), admitted, plugins_of(parts), guard, check
+    )
     turns = Turns()
     for release, result in zip(releases, published, strict=True):
         await turns.rest()
@@ -172,10 +174,14 @@ async def _publish(
     actor: Admitted,
     plugins: Mapping[str, Sequence[Plugin]],
     guard: Callable[[Transaction, int], None],
+    check: Callable[[Sequence[PluginChange]], Awaitable[None]],
 ) -> Sequence[Published]:
     """
     Publish releases, and add plugins to the metadata of their groups, in one transaction.
 
+    The changes of these are checked each time: the groups may list others meanwhile.
+
+    :raises Refused: see ``check``
     :raises Conflict: other clients changed these metadata too often meanwhile
     """
     services, repository = context.services, context.repository
@@ -184,6 +190,7 @@ async def _publish(
             changes = [
                 await prepare_plugins(services, repository, staged, group, found) for group, found in plugins.items()
             ]
+            await check(changes)
             blobs = [blob for each in changes for blob in each.blobs]
             try:
                 published = await services.publisher.change_with_blobs(
@@ -234,23 +241,27 @@ async def _permits(
 
 
 async def _check_plugins(
-    context: MavenContext, identity: Identity, plugins: Mapping[str, Sequence[Plugin]], actor: Actor
-) -> list[Admitted]:
-    """Check that plugins may be listed in the metadata of their groups. :raises Refused: one may not"""
-    targets = [group_metadata(each) for each in plugins]
-    permits, problems = await _permits(context, identity, targets, actor), Problems()
-    for target, permit in zip(targets, permits, strict=True):
-        if permit.group is None:
+    context: MavenContext, identity: Identity, limited: Collection[str | None], changes: Sequence[PluginChange]
+) -> None:
+    """
+    Check that plugins may be listed in the metadata of their groups.
+
+    In those of ``limited`` groups the caller may only list what they may publish.
+
+    :raises Refused: one may not
+    """
+    problems = Problems()
+    for each in changes:
+        group = each.target.directory.replace("/", ".")
+        if group not in limited:
             continue
-        listed = await context.services.catalog.look(listed_plugins, context.repository.id, target)
         try:
-            artifacts = artifacts_of_changes(plugins[permit.group], listed)
-            await check_plugins(context.services, identity, context.repository, permit.group, artifacts)
+            artifacts = artifacts_of_changes(each.plugins, each.listed)
+            await check_plugins(context.services, identity, context.repository, group, artifacts)
         except Forbidden as error:
-            problems.add(target.directory, str(error), 403)
+            problems.add(each.target.directory, str(error), 403)
     if problems:
         raise Refused(problems)
-    return [each.admitted for each in permits]
 
 
 async def _check_places(context: MavenContext, parts: Sequence[Part], permits: Sequence[PushPermit]) -> None:

@@ -7,7 +7,7 @@ those of an artifact if the group's directory is one, else a plain file, which i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 from xml.etree.ElementTree import ParseError
@@ -20,12 +20,14 @@ from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Conflict, Invalid, Outdated
 from pkgrepo.formats.maven.configuration import PLUGIN_SIZE
-from pkgrepo.formats.maven.metadata.document import Uploaded, find_uploaded
+from pkgrepo.formats.maven.metadata.document import Uploaded
 from pkgrepo.formats.maven.metadata.joining import CONTENT_TYPE
 from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin, ReadMetadata, merge_plugins, read_metadata
 from pkgrepo.formats.maven.metadata.uploads import (
+    check_listed,
     find_package,
     folded_attrs,
+    listed_plugins,
     plugins_of,
     put_group_plugins,
     render_upload,
@@ -33,7 +35,7 @@ from pkgrepo.formats.maven.metadata.uploads import (
 )
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.gateway.services import Services
-from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.interfaces import Transaction
 from pkgrepo.model import BlobInfo, File, NewFile, Repository
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.format import Joined
@@ -52,7 +54,8 @@ class PluginChange:
     Plugins for the metadata of one group, from which those of artifacts that are ``gone`` are dropped.
 
     ``row`` is the plain file with them, None if an artifact has the metadata, or nothing is left in them. It takes the
-    place of a file with the digest ``before``, None if there is none.
+    place of a file with the digest ``before``, None if there is none. ``listed`` are the plugins that the metadata list
+    before the change.
     """
 
     target: Metadata
@@ -60,6 +63,7 @@ class PluginChange:
     gone: frozenset[str] = frozenset()
     row: NewFile | None = None
     before: str | None = None
+    listed: tuple[Plugin, ...] = ()
 
     @property
     def blobs(self) -> list[BlobInfo]:
@@ -82,9 +86,12 @@ async def change_plugins(
     *,
     added: Sequence[Plugin] = (),
     gone: frozenset[str] = frozenset(),
+    check: Callable[[PluginChange], Awaitable[None]] | None = None,
 ) -> None:
     """
     Add plugins to the metadata of a group, and drop those of artifacts that are gone, in a transaction of their own.
+
+    Each change is checked before it is tried: what the group lists may be another list each time.
 
     :raises Conflict: other clients changed the metadata too often meanwhile
     """
@@ -95,21 +102,14 @@ async def change_plugins(
             return
         async with services.publisher.stage(repository) as staged:
             change = await prepare_plugins(services, repository, staged, group, added, gone)
+            if check is not None:
+                await check(change)
             try:
                 await services.publisher.change_with_blobs(_put_alone, repository, staged, change.blobs, change, actor)
             except Outdated:
                 continue
             return
     raise Conflict(BUSY)
-
-
-def listed_plugins(r: Reader, repository_id: int, target: Metadata) -> tuple[Plugin, ...]:
-    """The plugins that the metadata of a group list."""
-    package = find_package(r, repository_id, target)
-    if package is not None:
-        uploaded = find_uploaded(r, package.id)
-        return () if uploaded is None else uploaded.plugins
-    return plugins_of(files.find_file(r, repository_id, target.path))
 
 
 def artifacts_of_changes(plugins: Iterable[Plugin], listed: Iterable[Plugin]) -> set[str]:
@@ -141,7 +141,8 @@ async def prepare_plugins(
     """
     target, added = group_metadata(group), merge_plugins((plugins,))
     if await services.catalog.look(find_package, repository.id, target) is not None:
-        return PluginChange(target, added, gone)
+        listed = await services.catalog.look(listed_plugins, repository.id, target)
+        return PluginChange(target, added, gone, listed=listed)
     before: File | None = await services.catalog.look(files.find_file, repository.id, target.path)
     read = ReadMetadata()
     if before is not None:
@@ -149,9 +150,9 @@ async def prepare_plugins(
         read = await services.pools.cpu(read_metadata, content)
     merged = merge_plugins((added, [each for each in read.plugins if each.artifact not in gone]))
     if not (merged or read.versions or read.others):
-        return PluginChange(target, added, gone, before=sha256_of(before))
+        return PluginChange(target, added, gone, before=sha256_of(before), listed=read.plugins)
     listing = await _listing(staged, target, read, merged)
-    return PluginChange(target, added, gone, listing.row, sha256_of(before))
+    return PluginChange(target, added, gone, listing.row, sha256_of(before), read.plugins)
 
 
 async def new_list(staged: Staged, group: str, plugins: Sequence[Plugin]) -> PluginChange:
@@ -214,6 +215,7 @@ def put_plugins(
     """
     row = change.row
     if find_package(tx, repository.id, change.target) is not None:
+        check_listed(tx, repository, change.target, change.listed)
         put_group_plugins(tx, repository, change.target, change.plugins, change.gone, actor, now_ms)
         return () if row is None else (row.blob.locator,)
     path = change.target.path

@@ -9,7 +9,8 @@ choose and do not find.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable, Collection, Set
+from contextlib import suppress
 from enum import Enum, auto
 from functools import partial
 from typing import Final, Protocol
@@ -54,7 +55,8 @@ from pkgrepo.storage.pools import Pools
 
 ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time
 FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it
-Judge = Callable[[ReadMetadata], Awaitable[None]]
+Listed = Collection[Plugin] | None  # that a change was judged by; None for one by somebody who may change all
+Judge = Callable[[ReadMetadata, Collection[Plugin]], Awaitable[None]]
 PLUGINS_SIZE: Final = 512 * 1024  # bytes of the plugins of a group, which it always keeps; 5,000 plugins
 
 
@@ -95,32 +97,46 @@ async def store_metadata(
     """
     Store metadata, whose bytes are ``blob``. Returns whether nothing was stored in their place before.
 
-    ``judge`` is awaited with what they say before it is stored, and raises an error if the pusher may not say that.
+    ``judge`` is awaited with what they say, and the plugins that are listed now, before it is stored, and raises an
+    error if the pusher may not say that.
 
     :raises Invalid: they are malformed; :raises TooLarge: a part of them is larger than allowed
     :raises Conflict: other clients replaced them too often meanwhile, or a file is where a folder is needed
     """
     upload = await staged.inspect(services.pools.cpu, blob, partial(read_upload, target), commit=False)
     for attempt in range(ATTEMPTS):
+        listed: tuple[Plugin, ...] | None = None
         if judge is not None:
-            await judge(upload.read)
+            listed = await services.catalog.look(listed_plugins, repository.id, target)
+            await judge(upload.read, listed)
         package = await services.catalog.look(find_package, repository.id, target)
-        if (
-            package is not None
-            and await _put_beside_files(services, repository, target, upload, actor) is not Stored.NO_FILES
-        ):
-            return False
-        replaced = await _put_plain(services, repository, target, upload, actor, staged, blob if attempt == 0 else None)
-        if replaced is not None:
-            return not replaced
+        with suppress(Outdated):
+            stored = package and await _put_beside_files(services, repository, target, upload, listed, actor)
+            if stored not in (None, Stored.NO_FILES):
+                return False
+            given = blob if attempt == 0 else None
+            return not await _put_plain(services, repository, target, upload, listed, actor, staged, given)
     raise Conflict("other clients replace these metadata at the same time")
 
 
 async def _put_beside_files(
-    services: UploadServices, repository: Repository, target: Metadata, upload: Upload, actor: Admitted
+    services: UploadServices, repository: Repository, target: Metadata, upload: Upload, listed: Listed, actor: Admitted
 ) -> Stored:
     said = await services.catalog.scan(find_said, repository.id, target, upload)
-    return await services.publisher.change(put_uploaded, repository, target, said, actor)
+    return await services.publisher.change(_put_beside, repository, target, said, listed, actor)
+
+
+def _put_beside(
+    tx: Transaction,
+    repository: Repository,
+    target: Metadata,
+    said: Uploaded,
+    listed: Listed,
+    actor: Admitted,
+    now_ms: int,
+) -> Stored:
+    check_listed(tx, repository, target, listed)
+    return put_uploaded(tx, repository, target, said, actor, now_ms)
 
 
 async def _put_plain(
@@ -128,11 +144,12 @@ async def _put_plain(
     repository: Repository,
     target: Metadata,
     upload: Upload,
+    listed: Listed,
     actor: Admitted,
     staged: Staged,
     blob: BlobInfo | None,
-) -> bool | None:
-    """Whether a file was replaced; None if something else was stored meanwhile."""
+) -> bool:
+    """Whether a file was replaced. :raises Outdated: something else was stored meanwhile"""
     before: File | None = await services.catalog.look(files.find_file, repository.id, target.path)
     read = upload.read
     plugins = merge_plugins((read.plugins, plugins_of(before)))
@@ -145,15 +162,13 @@ async def _put_plain(
         now = files.find_file(tx, repository.id, target.path)
         if find_package(tx, repository.id, target) is not None or sha256_of(now) != sha256_of(before):
             raise Outdated(target.path)
+        check_listed(tx, repository, target, listed)
 
     folded = Uploaded(plugins=plugins, others=read.others)
     row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(folded))
-    try:
-        put = await services.publisher.change_with_blobs(
-            put_plain_file, repository, staged, [blob], row, True, actor, guard
-        )
-    except Outdated:
-        return None
+    put = await services.publisher.change_with_blobs(
+        put_plain_file, repository, staged, [blob], row, True, actor, guard
+    )
     return put.replaced or not put.changed
 
 
@@ -182,6 +197,21 @@ def find_said(reader: Reader, repository_id: int, target: Metadata, upload: Uplo
     if upload.meaning is None or upload.meaning != now:
         return said
     return msgspec.structs.replace(said, meaning=now, content=zlib.compress(upload.content, 1))
+
+
+def listed_plugins(r: Reader, repository_id: int, target: Metadata) -> tuple[Plugin, ...]:
+    """The plugins that the metadata of a group list."""
+    package = find_package(r, repository_id, target)
+    if package is not None:
+        uploaded = find_uploaded(r, package.id)
+        return () if uploaded is None else uploaded.plugins
+    return plugins_of(files.find_file(r, repository_id, target.path))
+
+
+def check_listed(r: Reader, repository: Repository, target: Metadata, listed: Listed) -> None:
+    """Check that a change was judged by the plugins that metadata list. :raises Outdated: others were added since"""
+    if listed is not None and not {*listed_plugins(r, repository.id, target)} <= {*listed}:
+        raise Outdated(target.path)
 
 
 def plugins_of(file: File | None) -> tuple[Plugin, ...]:

@@ -16,6 +16,8 @@ plugin     when POM and jar of a plugin are there, its prefix is added to the me
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -28,11 +30,11 @@ from pkgrepo.formats.maven.files import present_file
 from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.metadata.plugins import (
     PACKAGING,
+    PluginChange,
     artifacts_of_changes,
     change_plugins,
     find_plugin,
     group_metadata,
-    listed_plugins,
     usual_plugin,
 )
 from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin, ReadMetadata
@@ -94,7 +96,7 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
         try:
             if isinstance(target, Metadata):
                 actor, group = push.permit.admitted, push.permit.group
-                judge = None if group is None else partial(_judge_list, context, identity, target, group)
+                judge = None if group is None else partial(_judge_list, context, identity, group)
                 added = await store_metadata(services, repository, target, staged, blob, actor, judge)
                 return Response(201 if added else 200)
             if isinstance(target, PlainFile):
@@ -107,17 +109,16 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
 
 
 async def _judge_list(
-    context: MavenContext, identity: Identity, target: Metadata, group: str, read: ReadMetadata
+    context: MavenContext, identity: Identity, group: str, read: ReadMetadata, listed: Collection[Plugin]
 ) -> None:
     """
-    Check metadata of a group by a pusher who may list plugins there, and nothing else.
+    Check metadata of a group, which has ``listed``, by a pusher who may list plugins there, and nothing else.
 
     :raises Forbidden: they say more, or list a plugin that the pusher may not publish
     """
     services, repository = context.services, context.repository
     if read.versions or read.snapshots or read.others:
         raise Forbidden(f"in the metadata of group {group} you may list the plugins that you may publish, and no more")
-    listed = await services.catalog.look(listed_plugins, repository.id, target)
     await check_plugins(services, identity, repository, group, artifacts_of_changes(read.plugins, listed))
 
 
@@ -324,21 +325,21 @@ async def list_plugin(
     if jar is None:
         return
     at = target.coordinates
-    target_of_group = group_metadata(at.group)
     try:
-        permit = await check_push(services, identity, repository, target_of_group, actor)
+        permit = await check_push(services, identity, repository, group_metadata(at.group), actor)
     except (Refusal, PkgrepoError):
         return
     look = partial(find_plugin, artifact=at.artifact)
     found = await services.files.inspect(services.pools.cpu, jar.storage_id, jar, look) or usual_plugin(at.artifact)
     plugin = Plugin(found["prefix"], at.artifact, found["name"])
-    if permit.group is not None:
-        listed = await services.catalog.look(listed_plugins, repository.id, target_of_group)
-        try:
-            await check_plugins(services, identity, repository, at.group, artifacts_of_changes([plugin], listed))
-        except Forbidden:
-            return  # the prefix is that of another project's plugin
-    await change_plugins(services, repository, at.group, permit.admitted, added=(plugin,))
+
+    async def check(change: PluginChange) -> None:
+        if permit.group is not None:
+            artifacts = artifacts_of_changes([plugin], change.listed)
+            await check_plugins(services, identity, repository, at.group, artifacts)
+
+    with suppress(Forbidden):  # the prefix is that of another project's plugin
+        await change_plugins(services, repository, at.group, permit.admitted, added=(plugin,), check=check)
 
 
 def _find_jar(r: Reader, repository_id: int, target: ArtifactFile) -> File | None:
