@@ -56,7 +56,7 @@ def _plan_image(
     now_ms: int,
 ) -> Plan:
     every_tag, tags = tags, [each for each in tags if not _follows(each, manifests)]
-    leased, held = list_leased(r, package.id, now_ms), held_by_trash(r, package.id)
+    leased, held = list_leased(r, package.id, now_ms), held_by_trash(r, package.id).digests
     loose = [
         each
         for each in manifests.values()

@@ -19,7 +19,7 @@ removes a row checks all conditions again, and bytes are removed only after that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from attrs import Factory, asdict, define, frozen
@@ -38,6 +38,7 @@ from pkgrepo.repositories.upkeep.sweep import UPLOAD_GRACE
 from pkgrepo.storage.catalog.blobs import blobs, gc
 from pkgrepo.storage.catalog.blobs.uploads import EXPIRES_MS, unfinished_uploads
 from pkgrepo.storage.catalog.images.gc import (
+    Held,
     ImagePlan,
     Kept,
     held_by_trash,
@@ -251,13 +252,14 @@ class GarbageCollector(MaintenanceWork):
         self, repository: Repository, package: Package, plan: ImagePlan, before_ms: int, actor: Actor
     ) -> int:
         removed = 0
-        doomed = frozenset(plan.manifests)
+        doomed = set(plan.manifests)
+        held: Held = await self._catalog.scan(held_by_trash, package.id)
         for digests in batches(plan.manifests, BATCH):
-            gone: frozenset[str] = await self._catalog.write(
-                remove_manifests, repository, package, digests, doomed, before_ms, actor, self._clock.now_ms()
+            staying, held = await self._catalog.write(
+                remove_manifests, repository, package, digests, doomed, held, before_ms, actor, self._clock.now_ms()
             )
-            removed += len(gone)
-            doomed -= frozenset(digests) - gone  # what stays needs its children and referrers
+            removed += len(digests) - len(staying)
+            doomed -= staying  # what stays needs its children and referrers
         for sha256s in batches(plan.blobs, BATCH):
             await self._catalog.write(remove_links, repository, package, sha256s, before_ms, self._clock.now_ms())
         self._on_change(repository)
@@ -317,22 +319,39 @@ def remove_manifests(
     repository: Repository,
     package: Package,
     digests: Sequence[str],
-    doomed: frozenset[str],
+    doomed: Set[str],
+    held: Held,
     before_ms: int,
     actor: Actor,
     now_ms: int,
-) -> frozenset[str]:
-    """Remove manifests of an image that nothing but other ``doomed`` ones refers to. Returns those removed."""
+) -> tuple[Set[str], Held]:
+    """
+    Remove manifests of an image that nothing but other ``doomed`` ones refers to.
+
+    ``held`` is what the trash held when that was last read. Returns those that stay, and what the trash holds now.
+    """
     if _was_removed(tx, repository, package):
-        return frozenset()
-    removed, staying = set[str](), held_by_trash(tx, package.id)
+        return frozenset(digests), held
+    held = held_by_trash(tx, package.id, held)
+    staying = set[str]()
+    planned = _Planned(doomed, (held.digests, staying))
     for digest in digests:
-        if digest not in staying and may_remove_manifest(tx, package.id, digest, doomed - staying, before_ms, now_ms):
+        if digest in planned and may_remove_manifest(tx, package.id, digest, planned, before_ms, now_ms):
             delete_manifest(tx, repository, package.key, digest, actor, now_ms, disposal=FOR_GOOD)
-            removed.add(digest)
         else:
             staying.add(digest)
-    return frozenset(removed)
+    return staying, held
+
+
+@frozen
+class _Planned:
+    """The digests in a set, as long as they are in none of others, which may grow; sets of 50,000 are not copied."""
+
+    doomed: Set[str]
+    without: Sequence[Set[str]]
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self.doomed and not any(digest in each for each in self.without)
 
 
 def remove_links(

@@ -19,7 +19,7 @@ checks all conditions again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 import msgspec
@@ -47,6 +47,7 @@ _MANIFESTS_IN_TRASH = """
     JOIN trash_item i ON i.trash_id = t.id
     WHERE p.id = ? AND i.kind = 'manifest'
 """
+_STAMP_OF_TRASH = _MANIFESTS_IN_TRASH.replace("i.data", "COUNT(*), COALESCE(SUM(i.id), 0)")
 
 
 @frozen
@@ -188,20 +189,39 @@ def find_loss(r: Reader, storage_id: int, package_id: int, doomed: Collection[st
     return losses
 
 
-def held_by_trash(r: Reader, package_id: int) -> set[str]:
+@frozen
+class Held:
     """
     The manifests of an image that those in the trash need to come back whole: their children and their referrers.
 
-    Reads all rows of an image of which something is in the trash.
+    ``stamp`` is another one when other manifests of the image are in the trash.
     """
-    if not r.all(f"{_MANIFESTS_IN_TRASH} LIMIT 1", (package_id,)):
-        return set()
+
+    stamp: tuple[int, int] = (0, 0)
+    digests: frozenset[str] = frozenset()
+
+
+def held_by_trash(r: Reader, package_id: int, known: Held | None = None) -> Held:
+    """
+    What the trash holds of an image, by all rows of an image of which something is in the trash.
+
+    It is what is ``known`` if the same manifests are in the trash: all that came to need others since was pushed or
+    tagged since, which L{may_remove_manifest} sees.
+    """
+    row = r.one(_STAMP_OF_TRASH, (package_id,))  # read first, so that what comes meanwhile is another stamp
+    assert row is not None, "it counts"
+    count, total = row
+    if known is not None and known.stamp == (count, total):
+        return known
+    if not count:
+        return Held()
     found = _manifests(r, package_id)
-    return _reachable(found, _tagged(r, package_id, found)[1], _roots_in_trash(r, package_id, found))
+    needed = _reachable(found, _tagged(r, package_id, found)[1], _roots_in_trash(r, package_id, found))
+    return Held((count, total), frozenset(needed))
 
 
 def may_remove_manifest(
-    tx: Transaction, package_id: int, digest: str, planned: Collection[str], before_ms: int, now_ms: int
+    tx: Transaction, package_id: int, digest: str, planned: Container[str], before_ms: int, now_ms: int
 ) -> bool:
     """
     Whether a manifest of a plan is still unneeded, now that it is to be removed.
@@ -346,7 +366,7 @@ def _parents_first(manifests: Mapping[str, _Manifest], about: Mapping[str, list[
         return tuple(TopologicalSorter(parents).static_order())
 
 
-def _is_tagged(r: Reader, package_id: int, digest: str, planned: Collection[str]) -> bool:
+def _is_tagged(r: Reader, package_id: int, digest: str, planned: Container[str]) -> bool:
     """Whether a tag that counts points to a manifest, or serves it while the new one is in quarantine."""
     tags = r.all("SELECT name FROM tag WHERE package_id = ? AND ? IN (digest, served)", (package_id, digest))
     for name, *_ in (*tags, *r.all(f"{_IN_TRASH} AND i.digest = ?", (package_id, digest))):

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from pkgrepo.model import Actor, BlobInfo, Repository
+from pkgrepo.model import Actor, BlobInfo, Package, Repository
 from pkgrepo.repositories.images.blobs import delete_blob, link_blob
 from pkgrepo.repositories.images.manifests import delete_manifest, put_manifest
 from pkgrepo.repositories.images.push import Push, Reference
 from pkgrepo.repositories.upkeep import gc
 from pkgrepo.storage.catalog.images import linked_blobs, manifests
-from pkgrepo.storage.catalog.images.gc import ImagePlan, may_remove_manifest, plan_image
+from pkgrepo.storage.catalog.images.gc import Held, ImagePlan, held_by_trash, may_remove_manifest, plan_image
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
 from pkgrepo.storage.catalog.packages import tags
 from pkgrepo.storage.catalog.packages.packages import find_package
@@ -79,8 +79,15 @@ class Scene:
     def carry_out(self, plan: ImagePlan) -> None:
         """Remove the objects of a plan, as the garbage collector does."""
         where = (self.repository, self._package())
-        self.catalog.do(gc.remove_manifests, *where, plan.manifests, frozenset(plan.manifests), BEFORE, Actor(), LATER)
+        self.remove_manifests(plan)
         self.catalog.do(gc.remove_links, *where, plan.blobs, BEFORE, LATER)
+
+    def remove_manifests(self, plan: ImagePlan, of: Package | None = None, held: Held | None = None) -> Held:
+        """Remove those of a plan, by what the trash held then; returns what it holds now."""
+        planned, when = frozenset(plan.manifests), (BEFORE, Actor(), LATER)
+        place = self.repository, of or self._package()
+        _, now = self.catalog.do(gc.remove_manifests, *place, plan.manifests, planned, held or Held(), *when)
+        return now
 
     def has(self, content: str) -> bool:
         """Whether the image has a manifest or a blob with this content."""
@@ -261,8 +268,7 @@ def test_a_plan_does_not_apply_to_an_image_that_was_removed_and_pushed_again(sce
     scene.put("untagged", "unused")
     assert scene._package().id != before.id
     scene.catalog.do(gc.remove_links, scene.repository, before, plan.blobs, BEFORE, LATER)
-    planned = frozenset(plan.manifests)
-    scene.catalog.do(gc.remove_manifests, scene.repository, before, plan.manifests, planned, BEFORE, Actor(), LATER)
+    scene.remove_manifests(plan, of=before)
     assert scene.has("untagged")
 
 
@@ -305,6 +311,20 @@ def test_what_went_to_the_trash_after_the_plan_needs_stays(scene: Scene) -> None
     scene.catalog.do(manifests.touch_manifest, scene._package().id, digest_of(b"inner index"), NOW)
     scene.carry_out(plan)
     assert (scene.has("inner index"), scene.has("untagged")) == (True, True)
+
+
+def test_what_the_trash_holds_is_read_again_when_it_holds_something_else(scene: Scene) -> None:
+    scene.catalog.do(put_kept_days, 14)
+    scene.put("inner index", "untagged")
+    before = scene.catalog.peek(held_by_trash, scene._package().id)
+    plan = scene.plan()
+    scene.put("index", "inner index", tag="v2")
+    scene.catalog.do(delete_manifest, scene.repository, "app", digest_of(b"index"), Actor(), NOW)
+    scene.catalog.do(manifests.touch_manifest, scene._package().id, digest_of(b"inner index"), NOW)
+    now = scene.remove_manifests(plan, held=before)
+    assert (scene.has("inner index"), scene.has("untagged")) == (True, True)
+    assert now.digests == {digest_of(b"inner index"), digest_of(b"untagged")}
+    assert scene.remove_manifests(plan, held=now) is now  # all rows of the image were not read again
 
 
 def test_a_child_stays_whose_index_was_touched_after_the_plan(scene: Scene) -> None:
