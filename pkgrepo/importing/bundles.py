@@ -17,6 +17,7 @@ from pkgrepo.importing.bundle_file import OWN, Content, Facts, PackageFacts, Rea
 from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Bundle, Item, Source, State
 from pkgrepo.importing.sources import conda, npm, python, ruby
+from pkgrepo.importing.sources.described import WithLeftOut
 from pkgrepo.importing.sources.image_folders import Layouts
 from pkgrepo.importing.sources.maven import item_of, key_of
 from pkgrepo.importing.sources.places import Folder, FoundFile, LocalPlace
@@ -222,7 +223,7 @@ async def open_bundle(path: str, format_name: str, request: ImportRequest, pools
         "python": python.PythonFolder,
         "ruby": ruby.GemFolder,
     }
-    return BundleSource(makers[format_name](folder), content.facts)
+    return BundleSource(WithLeftOut(makers[format_name](folder), folder), content.facts)
 
 
 def _step(reading: Reading) -> bool:

@@ -20,6 +20,7 @@ from pkgrepo.importing.images import ImageSource, ImageTaker
 from pkgrepo.importing.items import Source
 from pkgrepo.importing.kinds import KINDS, MAVEN, TAKINGS, Kind, find_kind
 from pkgrepo.importing.maven_files import MavenTaker
+from pkgrepo.importing.sources.described import WithLeftOut
 from pkgrepo.importing.sources.places import Folder, Site
 from pkgrepo.model import Actor, Repository, RepositoryType
 from pkgrepo.outbound.urls import Target, UserInfoError, parse_url
@@ -142,7 +143,7 @@ class Importers:
         if not request.is_remote:
             folder = Folder(order.place, self._tools.pools)
             source = await self._tools.pools.disk(kind.folders[format_name], folder, request)
-            return await self._take(source, order, progress)
+            return await self._take(source, order, progress, folder)
         route, authorization = _route(request)
         upstreams = self._upstreams(authorization)
         try:
@@ -161,7 +162,9 @@ class Importers:
         except (OSError, UnicodeDecodeError) as error:
             raise Invalid(f"a key of imports.keys cannot be read: {error}") from None
 
-    async def _take(self, source: Source, order: Order, progress: Progress) -> Mapping[str, Any]:
+    async def _take(
+        self, source: Source, order: Order, progress: Progress, folder: Folder | None = None
+    ) -> Mapping[str, Any]:
         format_ = self._formats[order.repository.format]
         taker: TakeBundle
         if isinstance(source, ImageSource):
@@ -171,7 +174,8 @@ class Importers:
             taker = MavenTaker(tools=self._tools, order=order, indexer=format_.index)
         else:
             taker = FileTaker(tools=self._tools, order=order, taking=TAKINGS[format_.name], indexer=format_.index)
-        return await Import(self._tools, order, source, taker).run(progress)
+        whole = source if folder is None else WithLeftOut(source, folder)
+        return await Import(self._tools, order, whole, taker).run(progress)
 
 
 def _parse(url: str) -> Target:

@@ -15,7 +15,7 @@ from pkgrepo.importing.items import Bundle, Facts, Item, Source, downloads_of
 from pkgrepo.importing.sources.conda import Channel
 from pkgrepo.importing.sources.maven import MavenSite
 from pkgrepo.importing.sources.npm import NpmRegistry
-from pkgrepo.importing.sources.places import Site
+from pkgrepo.importing.sources.places import Folder, Site
 from pkgrepo.importing.sources.python import PythonIndex
 from pkgrepo.importing.sources.ruby import GemServer
 from pkgrepo.model import VersionState
@@ -71,6 +71,29 @@ class Named:
 def with_names(source: Source, names: Sequence[str]) -> Source:
     """The source, or only the packages with these names, if there are any."""
     return Named(source, names) if names else source
+
+
+class WithLeftOut:
+    """A source that is a folder, with what it leaves out: that is a package without a name, which comes last."""
+
+    def __init__(self, inner: Source, folder: Folder) -> None:
+        self._inner = inner
+        self._folder = folder
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the packages, and an empty one if something is left out."""
+        async for name in self._inner.names():
+            yield name
+        if self._folder.left_out:
+            yield ""
+
+    async def bundle(self, name: str) -> Bundle:
+        """What there is of a package, or what is left out."""
+        if name or not self._folder.left_out:  # without a name: the files at the root of a repository of Java
+            return await self._inner.bundle(name)
+        left_out = sorted(self._folder.left_out.items())
+        mark = hashlib.sha256(repr(left_out).encode()).hexdigest()
+        return Bundle(name="", key="", fingerprint=mark, items=(), left_out=left_out)
 
 
 class Described:

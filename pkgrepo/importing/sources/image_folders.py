@@ -128,13 +128,13 @@ class DistributionStorage:
             waiting += [f"{path}/{each}" if path else each for each in below]
 
     async def tags(self, name: str) -> Mapping[str, str]:
-        """The digest of the manifest of each tag."""
+        """The digest of the manifest of each tag; empty for one that is a symbolic link."""
         at = f"{self._root}repositories/{name}/_manifests/tags"
         try:
             folders, _ = await self._folder.list(at)
         except FileNotFoundError:
             return {}
-        found = {}
+        found = {each.removeprefix(f"{at}/"): "" for each in self._folder.left_out if each.startswith(f"{at}/")}
         for tag in folders:
             link = (await self._folder.read(f"{at}/{tag}/current/link", 1024)).decode("utf-8", "replace").strip()
             if find_digest(link) is not None:

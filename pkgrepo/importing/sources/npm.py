@@ -126,16 +126,12 @@ class NpmFolder:
         self._folder = folder
         self._tarballs: dict[str, list[FoundFile]] = {}
         self._documents: dict[str, FoundFile] = {}
-        self._left_out: list[tuple[str, str]] = []
 
     async def names(self) -> AsyncIterator[str]:
-        """The names of the packages; an empty name stands for files that are of none."""
+        """The names of the packages."""
         await self._folder.pools.cpu(self._sort_in, await self._folder.files())
-        self._left_out += self._folder.links.items()
         for name in sorted({*self._tarballs, *self._documents}):
             yield name
-        if self._left_out:
-            yield ""
 
     def _sort_in(self, files: Iterable[FoundFile]) -> None:
         for file in files:
@@ -143,7 +139,7 @@ class NpmFolder:
             name = "/".join(parts[: 2 if parts[0].startswith("@") else 1])
             if len(parts) < 2 or not is_readable(name):
                 if file.name.endswith(".tgz"):
-                    self._left_out.append((file.path, "it is not in a folder with the name of a package"))
+                    self._folder.left_out[file.path] = "it is not in a folder with the name of a package"
             elif file.name.endswith(".tgz"):
                 self._tarballs.setdefault(name, []).append(file)
             elif parts[-1] == DOCUMENT and file.path == f"{name}/{DOCUMENT}":
@@ -151,9 +147,6 @@ class NpmFolder:
 
     async def bundle(self, name: str) -> Bundle:
         """The versions of a package."""
-        if not name:
-            mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
-            return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
         tarballs = {each.name: each for each in self._tarballs.pop(name, ())}
         document = self._documents.get(name)
         marks = [each.mark for each in tarballs.values()]

@@ -194,13 +194,14 @@ class Folder:
     """
     Reads what is below a folder of this machine; symbolic links are not followed.
 
-    ``links`` are the paths of those that were met, for a report.
+    ``left_out`` are the paths of those that were met, with the reason. Sources add what else they leave out and what is
+    of no package; see L{WithLeftOut}.
     """
 
     def __init__(self, root: str, pools: Pools) -> None:
         self.root = root
         self.pools = pools
-        self.links: dict[str, str] = {}  # each with the reason why it is left out
+        self.left_out: dict[str, str] = {}
 
     async def read(self, path: str, limit: int) -> bytes:
         """
@@ -223,12 +224,12 @@ class Folder:
 
     async def files(self, below: str = "") -> list[FoundFile]:
         """All regular files below a path, ordered by path; hidden ones are left out."""
-        found: list[FoundFile] = await self.pools.disk(_walk, self.root, below, self.links)
+        found: list[FoundFile] = await self.pools.disk(_walk, self.root, below, self.left_out)
         return found
 
     async def list(self, path: str = "") -> tuple[list[str], list[FoundFile]]:
         """The names of the folders in a folder, and its files. :raises OSError: it cannot be read"""
-        found: tuple[list[str], list[FoundFile]] = await self.pools.disk(_list, self.root, path, self.links)
+        found: tuple[list[str], list[FoundFile]] = await self.pools.disk(_list, self.root, path, self.left_out)
         return found
 
     def file(self, found: FoundFile) -> LocalPlace:
@@ -326,7 +327,7 @@ def _list(root: str, path: str, links: dict[str, str]) -> tuple[list[str], list[
         for entry in sorted(entries, key=lambda each: each.name):
             if entry.name.startswith(".") or not entry.name.isprintable():
                 continue
-            at = f"{path}/{entry.name}" if path else entry.name
+            at = os.path.join(path, entry.name)
             if entry.is_symlink():
                 links[at] = LINKED
             elif entry.is_dir():

@@ -132,16 +132,12 @@ class PythonFolder:
         self._folder = folder
         self._found: dict[str, list[FoundFile]] = {}
         self._signatures: dict[str, FoundFile] = {}  # by the path of what they sign
-        self._left_out: list[tuple[str, str]] = []
 
     async def names(self) -> AsyncIterator[str]:
-        """The projects of which the folder has files; an empty name stands for files that are of none."""
+        """The projects of which the folder has files."""
         await self._folder.pools.cpu(self._sort_in, await self._folder.files())
-        self._left_out += self._folder.links.items()
         for each in sorted(self._found):
             yield each
-        if self._left_out:
-            yield ""
 
     def _sort_in(self, files: Iterable[FoundFile]) -> None:
         for file in files:
@@ -155,7 +151,7 @@ class PythonFolder:
                 try:  # a folder of this name tells where name and version of an archive part
                     name = parse_filename(file.name, project=file.path.split("/")[-2], eggs=True)
                 except (Invalid, IndexError):
-                    self._left_out.append((file.path, error.message))
+                    self._folder.left_out[file.path] = error.message
                     continue
             self._found.setdefault(name.project_key, []).append(file)
 
@@ -164,9 +160,6 @@ class PythonFolder:
         return await self._folder.pools.cpu(self._bundle, name)
 
     def _bundle(self, name: str) -> Bundle:
-        if not name:
-            mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
-            return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
         found = self._found.pop(name)  # an import of a million files has no more of them in memory than it needs
         seen: dict[str, Item] = {}
         left_out = []

@@ -108,39 +108,32 @@ class GemFolder:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._found: dict[str, dict[str, FoundFile]] = {}
-        self._left_out: list[tuple[str, str]] = []
 
     async def names(self) -> AsyncIterator[str]:
-        """The names of the gems, as far as the names of files tell; an empty name stands for what is no gem."""
+        """The names of the gems, as far as the names of files tell."""
         for number, file in enumerate(await self._folder.files()):
             if number % IN_TURN == 0:
                 await self._folder.pools.cpu(int)  # lets the reactor do other work
             try:
                 filename = await self._file_name(file)
             except (Invalid, OSError) as error:
-                self._left_out.append((file.path, str(error)))
+                self._folder.left_out[file.path] = str(error)
                 continue
             if filename is None:
                 continue
             parts = _FILE.fullmatch(filename)
             if parts is None or not is_name(parts["name"]) or not is_full_version(parts["version"]):
-                self._left_out.append((file.path, "its name is not <name>-<version>.gem"))
+                self._folder.left_out[file.path] = "its name is not <name>-<version>.gem"
                 continue
             known = self._found.setdefault(parts["name"], {})
             if filename in known:
-                self._left_out.append((file.path, f"{known[filename].path} has the same name"))
+                self._folder.left_out[file.path] = f"{known[filename].path} has the same name"
             known.setdefault(filename, file)
-        self._left_out += self._folder.links.items()
         for name in sorted(self._found):
             yield name
-        if self._left_out:
-            yield ""
 
     async def bundle(self, name: str) -> Bundle:
         """The versions of a gem."""
-        if not name:
-            mark = hashlib.sha256(repr(self._left_out).encode()).hexdigest()
-            return Bundle(name="", key="", fingerprint=mark, items=(), left_out=self._left_out)
         files = self._found.pop(name)
         items = [
             Item(

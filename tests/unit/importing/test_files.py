@@ -13,7 +13,12 @@ from attrs import evolve
 from pkgrepo.errors import DigestMismatch, NotFound
 from pkgrepo.importing.engine import Report, Taken
 from pkgrepo.importing.files import AT_ONCE, BATCH_SIZE, FileTaker
+from pkgrepo.importing.images import ImageSource
 from pkgrepo.importing.items import Bundle, Item, Taking
+from pkgrepo.importing.sources.conda import ChannelFolder
+from pkgrepo.importing.sources.described import WithLeftOut
+from pkgrepo.importing.sources.image_folders import open_images
+from pkgrepo.importing.sources.npm import NpmFolder
 from pkgrepo.importing.sources.places import Folder
 from pkgrepo.importing.sources.python import PythonFolder
 from pkgrepo.importing.sources.ruby import GemFolder
@@ -114,18 +119,48 @@ async def test_files_that_are_releases_are_taken_alone(monkeypatch: pytest.Monke
     assert published == ["1.pom", "1.jar.asc", "2.pom"]
 
 
-@pytest.mark.parametrize("kind", [PythonFolder, GemFolder])
-async def test_symbolic_links_are_named(tmp_path: Path, kind: Any) -> None:
-    (tmp_path / "demo-1.0-py3-none-any.whl").symlink_to(tmp_path / "elsewhere")
+class Now:
+    async def disk(self, work: Any, *given: Any) -> Any:
+        return work(*given)
 
-    class Now:
-        async def disk(self, work: Any, *given: Any) -> Any:
-            return work(*given)
+    cpu = disk
 
-        cpu = disk
 
+def images(folder: Folder) -> ImageSource:
+    return ImageSource(open_images(folder), {})
+
+
+DISTRIBUTION = "docker/registry/v2/repositories"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (PythonFolder, "demo-1.0-py3-none-any.whl"),
+        (GemFolder, "demo-1.0.gem"),
+        (NpmFolder, "demo/demo-1.0.tgz"),
+        (ChannelFolder, "noarch"),
+        (ChannelFolder, "noarch/demo-1.0-0.conda"),
+        (images, "team/app"),
+        (images, "team/app/index.json"),
+        (images, f"{DISTRIBUTION}/team"),
+    ],
+)
+async def test_symbolic_links_are_named(tmp_path: Path, kind: Any, path: str) -> None:
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).symlink_to(tmp_path / "elsewhere")
     pools: Any = Now()
-    source = kind(Folder(str(tmp_path), pools))
+    folder = Folder(str(tmp_path), pools)
+    source = WithLeftOut(kind(folder), folder)
     assert [each async for each in source.names()] == [""]
     (left,) = (await source.bundle("")).left_out
-    assert left == ("demo-1.0-py3-none-any.whl", "it is a symbolic link, which is not followed")
+    assert left == (path, "it is a symbolic link, which is not followed")
+
+
+async def test_a_tag_that_is_a_symbolic_link_is_named(tmp_path: Path) -> None:
+    tags = tmp_path / DISTRIBUTION / "app/_manifests/tags"
+    tags.mkdir(parents=True)
+    (tags / "latest").symlink_to(tmp_path / "elsewhere")
+    pools: Any = Now()
+    bundle = await images(Folder(str(tmp_path), pools)).bundle("app")
+    assert bundle.tags == {"latest": ""}  # which the import cannot take
