@@ -30,7 +30,7 @@ from pkgrepo.commands.remote.transfers.mirror import GivenLock, assign_locks
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import METADATA_NAMES
-from pkgrepo.formats.rubygems.paths import is_hidden
+from pkgrepo.formats.rubygems.paths import is_hidden, public_path
 from pkgrepo.importing.bundle_file import (
     BEFORE,
     FACTS,
@@ -273,12 +273,16 @@ async def _add_package(work: Bundling, package: Any) -> None:
     async for version in work.client.items(*place):
         text, published_ms = str(version["version"]), _time_ms(version["published_at"])
         some = [each async for each in work.client.items(*place, text, "files")]
-        # nobody gets the files of a yanked gem; what was taken in of it before is yanked there, too
-        added = int(work.facts.format == RUBY and any(is_hidden(str(each["path"])) for each in some))
-        some = [] if added else some
+        added = 0
         for each in some:
             path, digests = str(each["path"]), each["digests"]
-            if work.chosen is not None and not work.chosen.takes(key, text, path, digests):
+            hidden = work.facts.format == RUBY and is_hidden(path)
+            if work.chosen is not None and not work.chosen.takes(key, text, public_path(path), digests):
+                continue
+            if hidden:  # nobody gets the file of a yanked gem; what was taken in of it before is yanked there, too
+                added += 1
+                if work.chosen is not None:
+                    work.withheld.append(f"{public_path(path)}: it is yanked")
                 continue
             if not await work.file(path, digests["sha256"], each["size"]):
                 continue
