@@ -35,7 +35,6 @@ from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Actor, Identity, Repository
 from pkgrepo.model.admission import Admitted
-from pkgrepo.proxy.virtual import check_publishes
 from pkgrepo.storage.catalog.packages import deployments, packages
 from pkgrepo.storage.catalog.people.projects import list_bindings
 
@@ -243,20 +242,6 @@ async def _require_list(
             if await may_publish(services, identity, repository, each):
                 return Change(first, await publishing(each, paths=paths), group)
         raise refused from None
-
-
-async def require_removal(services: Services, identity: Identity, repository: Repository, path: str) -> None:
-    """Check that a caller may remove a plain file, which belongs to the package in whose folder it lies."""
-    access = services.access
-    package = await services.catalog.look(find_package_of, repository.authority.id, path)
-    if package is not None:
-        await access.require(identity, Action.DELETE, repository, package)
-        return
-    [key] = permission_keys(PlainFile(path))
-    await access.require_permission(identity, Action.DELETE, repository, key)
-    check_publishes(repository)
-    folder = f"{path.rpartition('/')[0]}/"
-    await access.authorizer.check_push_rules(identity, Action.DELETE, repository, key, folder=folder)
 
 
 async def may_publish(services: Services, identity: Identity, repository: Repository, package: str) -> bool:

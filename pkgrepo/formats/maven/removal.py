@@ -40,8 +40,8 @@ from pkgrepo.formats.maven.paths import (
     coordinates_of,
     package_key_of,
 )
-from pkgrepo.formats.maven.push_rules import check_token, require_removal
-from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.formats.maven.push_rules import check_token
+from pkgrepo.gateway.callers.access import actor_of, require_plain_removal
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader
@@ -79,7 +79,8 @@ async def remove(context: MavenContext, request: Request, target: Path) -> Respo
     actor = actor_of(request, identity)
     publisher = services.publisher
     if found.package is None:
-        await require_removal(services, identity, repository, target.path)
+        tree = services.formats[repository.format].tree
+        await require_plain_removal(access, services.catalog, tree, identity, repository, target.path)
         await publisher.change(remove_plain_file, repository, target.path, actor)
         return Response(204)
     await access.require(identity, Action.DELETE, repository, found.package)

@@ -17,10 +17,11 @@ from pkgrepo.errors import (
 from pkgrepo.gateway.callers.browsers import SAFE_METHODS, session_secret
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
-from pkgrepo.interfaces import IAuthenticator, IAuthorizer
+from pkgrepo.interfaces import IAuthenticator, IAuthorizer, ICatalog
 from pkgrepo.model import ANONYMOUS, Action, Actor, Extent, Identity, Repository, User, Visibility
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes
+from pkgrepo.repositories.format import Tree
 
 CHANGES = frozenset({Action.WRITE, Action.OVERWRITE, Action.DELETE})  # of what a repository contains
 
@@ -233,6 +234,30 @@ class Access:
         if identity.anonymous or not repository.active or not await self.authorizer.knows(identity, repository):
             await self.require_permission(identity, Action.READ, repository)
         return identity
+
+
+async def require_plain_removal(
+    access: Access, catalog: ICatalog, tree: Tree | None, identity: Identity, repository: Repository, path: str
+) -> None:
+    """
+    Check that a caller may remove a plain file, also one that a proxy keeps.
+
+    It belongs to the package in whose folder it lies, of the repository and of the one that it is staged for; elsewhere
+    the owner of the folder decides.
+
+    :raises AuthenticationRequired, Forbidden, RepositoryInactive: the caller may not
+    """
+    ids = () if tree is None else {repository.id, repository.authority.id}
+    found = [None if tree is None else await catalog.look(tree.package_of, each, path) for each in ids]
+    owners = {each for each in found if each is not None}
+    for package in sorted(owners):
+        await access.require_permission(identity, Action.DELETE, repository, package)
+        await access.authorizer.check_push_rules(identity, Action.DELETE, repository, package)
+    if owners:
+        return
+    name, folder = path.replace("/", "."), f"{path.rpartition('/')[0]}/"
+    await access.require_permission(identity, Action.DELETE, repository, name)
+    await access.authorizer.check_push_rules(identity, Action.DELETE, repository, name, folder=folder)
 
 
 def actor_of(request: Request, identity: Identity) -> Actor:

@@ -6,6 +6,7 @@ import uuid
 from functools import partial
 
 from pkgrepo.errors import Conflict, Invalid, NotFound, PkgrepoError, existing
+from pkgrepo.gateway.callers.access import require_plain_removal
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS, CONTENT_PUBLISHERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
@@ -177,7 +178,8 @@ async def _delete_path(call: Call, path: str) -> None:
         await _remove(call, *place, await _with_companions(call, file), disposal)
         return
     if file is not None and file.package_id is None:
-        await _require_delete_of_plain(call, file.path)
+        access, tree = call.shared.access, call.services.formats[repository.format].tree
+        await require_plain_removal(access, call.catalog, tree, call.identity, repository, file.path)
         entry = call.entry(f"{repository.path}/{file.path}")
         await call.change_content(entry, remove_plain_file, file.path, call.actor)
         return
@@ -214,18 +216,6 @@ async def _require_delete(call: Call, package: str | None) -> None:
     access = call.shared.access
     await access.require_permission(call.identity, Action.DELETE, call.repository, package)
     await access.authorizer.check_push_rules(call.identity, Action.DELETE, call.repository, package)
-
-
-async def _require_delete_of_plain(call: Call, path: str) -> None:
-    """Check that the caller may delete a plain file, which belongs to the package in whose folder it lies."""
-    tree, access = call.services.formats[call.repository.format].tree, call.shared.access
-    package = None if tree is None else await call.catalog.look(tree.package_of, call.repository.id, path)
-    if package is not None:
-        await _require_delete(call, package)
-        return
-    name, folder = path.replace("/", "."), f"{path.rpartition('/')[0]}/"
-    await access.require_permission(call.identity, Action.DELETE, call.repository, name)
-    await access.authorizer.check_push_rules(call.identity, Action.DELETE, call.repository, name, folder=folder)
 
 
 async def _remove_package(call: Call, package_id: int, key: str, disposal: Disposal) -> list[str]:

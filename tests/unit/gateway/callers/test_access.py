@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from attrs import evolve
 
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
-from pkgrepo.gateway.callers.access import Access, actor_of, unknown
+from pkgrepo.gateway.callers.access import Access, actor_of, require_plain_removal, unknown
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Action, Visibility
 from tests.support.auth import PASSWORD, AuthServices, basic
@@ -139,3 +140,41 @@ async def test_an_actor_has_the_address_and_the_request(access: Access) -> None:
     asked: Any = Asked(authorization=ALICE)
     actor = actor_of(asked, await access.identify(asked))
     assert (actor.name, actor.address, actor.request_id) == ("alice", "192.0.2.7", "the-request")
+
+
+@pytest.mark.parametrize(
+    ("owners", "asked"),
+    [
+        ({}, [("org.lib.notes.txt", "org/lib/")]),
+        ({1: "org:lib"}, [("org:lib", None)]),
+        ({2: "org:lib"}, [("org:lib", None)]),  # which the repository has for which it is staged
+        ({1: "org.lib:new", 2: "org:lib"}, [("org.lib:new", None), ("org:lib", None)]),
+    ],
+)
+async def test_a_plain_file_is_removed_by_those_who_may_remove_what_its_folder_is_of(
+    scene: AuthServices, owners: dict[int, str], asked: list[tuple[str, str | None]]
+) -> None:
+    target = scene.repository(2)
+    stage = evolve(scene.repository(1), parent=target)
+    rules: list[tuple[str, str | None]] = []
+
+    class Authorizer:
+        async def may(self, *_: object) -> bool:
+            return True
+
+        async def check_push_rules(
+            self, _identity: object, action: Action, _: object, package: str, *, folder: str | None = None
+        ) -> None:
+            assert action is Action.DELETE
+            rules.append((package, folder))
+
+    class Catalog:
+        async def look(self, find: Any, *place: Any) -> Any:
+            return find(None, *place)
+
+    authorizer: Any = Authorizer()
+    catalog: Any = Catalog()
+    tree: Any = SimpleNamespace(package_of=lambda _, id_, __: owners.get(id_))
+    access = Access(scene.authenticator, authorizer)
+    await require_plain_removal(access, catalog, tree, ANONYMOUS, stage, "org/lib/notes.txt")
+    assert rules == asked
