@@ -107,10 +107,10 @@ class Assembly:
         limit_page_caches(usable_memory() // PAGES_PART // self._processes)
         await core.start()
         first = await self._enter()
-        password = await provisioning.prepare(core, config)
+        identification = self._identification = await make_identification(core, config, reactor)
+        password = await provisioning.prepare(core, config, identification.pipelines.issuers)
         if first:
             await self._release_leases()
-        identification = self._identification = await make_identification(core, config, reactor)
         self._events = await make_events(core, config, identification.authorizer, reactor)
         self._proxies = ProxyParts(core, config, reactor)
         self._proxies.check_settings()

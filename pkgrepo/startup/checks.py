@@ -8,19 +8,20 @@ from collections.abc import Iterator
 
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.databases import reading
+from pkgrepo.composition.issuers import make_documents, make_issuers
 from pkgrepo.composition.tracing.setup import spans_module
 from pkgrepo.config import Config
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.interfaces import Reader
-from pkgrepo.management.api.names import get_format
-from pkgrepo.repositories.policy.facts import own_rules_checked
+from pkgrepo.oidc.issuers import Issuers
+from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
 from .endpoints import endpoint_problem
-from .provisioning import DEFAULT_STORAGE, declared_bucket, find_named, no_member
+from .provisioning import DEFAULT_STORAGE, declared_bucket, define_declared, find_named, no_member
 
 _INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
 
@@ -32,11 +33,7 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
         # systemd passes the socket to the server only, not to this process.
         if problem is not None and not description.startswith("systemd:"):
             yield problem
-    if config.tls.cert is not None and config.tls.key is not None:
-        try:
-            ServerCertificate(str(config.tls.cert), str(config.tls.key))
-        except BadCertificate as error:
-            yield f"tls.cert: {error}"
+    yield from _certificate_problems(config)
     if config.traces.endpoint:
         try:
             spans_module()
@@ -45,12 +42,27 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
     if config.data.dir.exists() and not config.data.dir.is_dir():
         yield f"data.dir: {config.data.dir} is no folder"
     yield from _storage_problems(config)
+    issuers = None
+    try:
+        found = make_issuers(config, make_documents(config, core.reactor), core.reactor)
+        issuers = Issuers(found, seconds_of(core.clock))
+    except Invalid as error:
+        yield f"proxy.ca_file: {error}"
     try:
         with reading(config) as catalog:
-            yield from _repository_problems(core, config, catalog)
+            if issuers is not None:
+                yield from _repository_problems(core, config, issuers, catalog)
             yield from _token_problems(config, catalog)
     except CatalogUnusable as error:
         yield f"database.url: {error}"
+
+
+def _certificate_problems(config: Config) -> Iterator[str]:
+    if config.tls.cert is not None and config.tls.key is not None:
+        try:
+            ServerCertificate(str(config.tls.cert), str(config.tls.key))
+        except BadCertificate as error:
+            yield f"tls.cert: {error}"
 
 
 def _interface_problem(description: str) -> str | None:
@@ -79,7 +91,7 @@ def _storage_problems(config: Config) -> Iterator[str]:
             yield f"bootstrap.storages: {each.name}: settings are those of a bucket, which has the type S3"
 
 
-def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> Iterator[str]:
+def _repository_problems(core: Core, config: Config, issuers: Issuers, catalog: Reader | None) -> Iterator[str]:
     declared = {name.casefold() for name in (DEFAULT_STORAGE, *(each.name for each in config.bootstrap.storages))}
     earlier: set[str] = set()
     for wanted in config.bootstrap.repositories:
@@ -88,14 +100,11 @@ def _repository_problems(core: Core, config: Config, catalog: Reader | None) -> 
         if not stored and wanted.storage.casefold() not in declared:
             yield f"{where}: there is no storage {wanted.storage!r}"
         try:
-            format_ = get_format(core.formats, wanted.format)
-            format_.check_place(wanted.storage, wanted.name)
-            fixed, settings = format_.configurations.validate(wanted.config)
-            own_rules_checked(format_, settings)
+            definition = define_declared(core, issuers, wanted, wanted.storage)
         except (Invalid, Conflict) as error:
             yield f"{where}: {error}"
             continue
-        for name in fixed.get("members", ()):
+        for name in definition.fixed.get("members", ()):
             if name.casefold() not in earlier and (catalog is None or find_named(catalog, name) is None):
                 yield f"{where}: {no_member(name)}"
         earlier.add(f"{wanted.storage}/{wanted.name}".casefold())

@@ -22,15 +22,15 @@ from pkgrepo.auth.login.passwords import generate_password
 from pkgrepo.composition.core import KEY_FILE, Core
 from pkgrepo.config import BootstrapRepository, BootstrapStorage, BootstrapToken, Config
 from pkgrepo.errors import Conflict, Invalid, existing
-from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.names import get_format
+from pkgrepo.management.repositories.definitions import Definition, define, make_repository
 from pkgrepo.management.storages.places import make_bucket, place_of
 from pkgrepo.management.storages.schema import StorageSettings
-from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
-from pkgrepo.proxy.definitions import add_repository, seal_credentials, with_member_ids
+from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits
+from pkgrepo.oidc.issuers import Issuers
+from pkgrepo.proxy.definitions import seal_credentials, with_member_ids
 from pkgrepo.repositories.clock import from_ms
-from pkgrepo.repositories.policy.facts import own_rules_checked
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.buckets import KIND
@@ -43,9 +43,9 @@ log = Logger()
 DEFAULT_STORAGE = "main"
 
 
-async def prepare(core: Core, config: Config) -> str | None:
+async def prepare(core: Core, config: Config, issuers: Issuers) -> str | None:
     """
-    Create storages, the first admin, and the declared repositories and tokens.
+    Create storages, the first admin, and the declared repositories and tokens. ``issuers`` are those of pipelines.
 
     Returns the admin's password if it was generated just now, else None.
 
@@ -58,7 +58,7 @@ async def prepare(core: Core, config: Config) -> str | None:
     now_ms = core.clock.now_ms()
     for repository in config.bootstrap.repositories:
         await core.registry.refresh()  # which repository is the default depends on the ones before
-        await core.catalog.write(_ensure_repository, repository, core, now_ms)
+        await core.catalog.write(_ensure_repository, repository, core, issuers, now_ms)
     await core.companions.ensure_all(core.catalog, now_ms)
     for token in config.bootstrap.tokens:
         await core.catalog.write(_ensure_token, token, now_ms)
@@ -165,7 +165,21 @@ async def _ensure_admin(core: Core, config: Config) -> str | None:
     return generated if added is not None else None
 
 
-def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core, now_ms: int) -> None:
+def define_declared(core: Core, issuers: Issuers, wanted: BootstrapRepository, storage: str) -> Definition:
+    """What the settings declare, in the storage of that name. :raises Invalid: something in it cannot be so"""
+    return define(
+        get_format(core.formats, wanted.format),
+        issuers,
+        storage=storage,
+        name=wanted.name,
+        visibility=wanted.visibility,
+        description=wanted.description,
+        active=True,
+        config=wanted.config,
+    )
+
+
+def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core, issuers: Issuers, now_ms: int) -> None:
     where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
     storage = storages.find_storage(tx, wanted.storage)
     if storage is None:
@@ -173,22 +187,14 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
     if find_named(tx, f"{storage.name}/{wanted.name}") is not None:
         return
     try:
-        format_ = get_format(core.formats, wanted.format)
-        format_.check_place(storage.name, wanted.name)
-        check_hides_nothing(tx, core.images.pinned_default, format_.name, storage.name, wanted.name)
-        config, settings = format_.configurations.validate(wanted.config)
-        settings = own_rules_checked(format_, settings)
-        add_repository(
+        definition = define_declared(core, issuers, wanted, storage.name)
+        make_repository(
             tx,
-            companions=core.companions,
+            definition,
             storage_id=storage.id,
-            name=wanted.name,
-            format=format_.name,
-            visibility=Visibility(wanted.visibility),
-            description=wanted.description,
-            active=True,
-            config=seal_credentials(with_member_ids(config, partial(_get_member, tx)), core.secrets),
-            settings=settings,
+            fixed=seal_credentials(with_member_ids(definition.fixed, partial(_get_member, tx)), core.secrets),
+            companions=core.companions,
+            default=core.images.pinned_default,
             now_ms=now_ms,
         )
     except Invalid as error:

@@ -9,7 +9,6 @@ from msgspec import UNSET
 
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
-from pkgrepo.gateway.image_addresses import check_hides_nothing
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS, READERS_OF_SOME, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
@@ -17,6 +16,7 @@ from pkgrepo.management.api.names import check_independent, get_format, parse_vi
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import DRY_RUN, Created, Parameter, Table
 from pkgrepo.management.quotas import check_may_limit, limits_given, with_limits
+from pkgrepo.management.repositories.definitions import define, make_repository
 from pkgrepo.management.repositories.schema import (
     DeletedRepository,
     FoundRepository,
@@ -26,18 +26,16 @@ from pkgrepo.management.repositories.schema import (
     RepositoryRecord,
 )
 from pkgrepo.management.repositories.stored import (
-    check_publishers,
     joined,
     pointing_into,
     storable,
     try_routes,
-    validated,
     warnings_of,
 )
 from pkgrepo.management.repositories.uploads import takes_files
 from pkgrepo.model import Action, Extent, Repository, RepositoryType, Storage, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.definitions import add_repository, remove_repository
+from pkgrepo.proxy.definitions import remove_repository
 from pkgrepo.proxy.virtual import check_no_member
 from pkgrepo.storage.catalog.server import quotas, repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
@@ -124,27 +122,32 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
         pointer, given = "/configs", joined(format_, body.configs)
     else:
         pointer, given = "/config", body.config or {"type": RepositoryType.HOSTED.value}
-    fixed, settings = validated(format_, given, pointer)
-    format_.check_place(storage.name, body.name)
-    default = call.shared.images.pinned_default
-    await call.catalog.look(check_hides_nothing, default, format_.name, storage.name, body.name)
-    visibility = parse_visibility(body.visibility)
+    definition = define(
+        format_,
+        call.shared.pipelines.issuers,
+        storage=storage.name,
+        name=body.name,
+        visibility=body.visibility,
+        description=body.description,
+        active=body.active,
+        config=given,
+        pointer=pointer,
+    )
     call.object = f"{storage.name}/{body.name}"
-    entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
+    detail = {
+        "format": format_.name,
+        "visibility": definition.visibility,
+        "config": sorted(definition.settings),
+    }
     with pointing_into(pointer):
-        await check_publishers(call, settings, None)
         repository = await call.write(
-            entry,
-            add_repository,
-            companions=call.services.companions,
+            call.entry(detail=detail),
+            make_repository,
+            definition,
             storage_id=storage.id,
-            name=body.name,
-            format=format_.name,
-            visibility=visibility,
-            description=body.description,
-            active=body.active,
-            config=await storable(call, fixed),
-            settings=settings,
+            fixed=await storable(call, definition.fixed),
+            companions=call.services.companions,
+            default=call.shared.images.pinned_default,
             now_ms=call.now_ms,
         )
     call.services.on_change(repository)

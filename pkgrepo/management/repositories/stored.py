@@ -216,19 +216,17 @@ async def storable(call: Call, config: Mapping[str, Any], before: Repository | N
     return seal_credentials(with_member_ids(config, lambda name, _: named[name]), call.services.secrets, stored)
 
 
-async def check_publishers(call: Call, settings: Mapping[str, Any], before: Repository | None) -> None:
+async def check_publishers(call: Call, settings: Mapping[str, Any], before: Repository) -> None:
     """
     Check the publishers in the settings of a repository that were not there ``before``.
 
     :raises Invalid: there is no such issuer; :raises Forbidden: the caller may not do there what they would
     """
-    present = [] if before is None else before.settings.get("publishers") or []
+    present = before.settings.get("publishers") or []
     for index, each in enumerate(settings.get("publishers") or ()):
         if each in present:
             continue
         check_given(call.shared.pipelines.issuers, each, f"/publishers/{index}")
-        if before is None:
-            continue  # who makes repositories is a system manager
         for action in sorted(needed_actions(each)):
             if not await call.may(action, before):
                 raise Forbidden(f"only those who have the action {str(action)!r} here give it to a pipeline")

@@ -14,6 +14,8 @@ from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, running
 
 REPOSITORIES = {"npm": "node", "maven": "java", "ruby": "gems", "conda": "channel", "docker": "images"}
+HOSTED = 'config = { type = "Hosted" }'
+DECLARED = "".join(hosted(format_, **{name: HOSTED}) for format_, name in {"python": "py", **REPOSITORIES}.items())
 ISSUER = 'auth.issuers.github = { issuer = "https://token.actions.githubusercontent.com", audience = "a" }\n'
 
 
@@ -21,8 +23,7 @@ ISSUER = 'auth.issuers.github = { issuer = "https://token.actions.githubusercont
 def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A running server with a public repository of each format."""
     head = "limits.login_failures = 1000\n" + ISSUER
-    formats = "".join(hosted(format_, **{name: ""}) for format_, name in REPOSITORIES.items())
-    with running(tmp_path_factory.mktemp("command_server"), head + hosted("python", py="") + formats) as process:
+    with running(tmp_path_factory.mktemp("command_server"), head + DECLARED) as process:
         yield process
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.server.command_line.conftest import DECLARED, REPOSITORIES
 from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import BUCKET, KEY, s3_server
 
@@ -344,6 +345,12 @@ def test_quotas_retention_webhooks_and_pins_are_applied_and_pruned(admin):
     assert admin.json("webhook", "list") == []
     admin("project", "delete", "kept", "--yes")
     admin("repo", "delete", "main/kept", "--yes", "--purge")
+
+
+def test_what_the_settings_have_declared_is_unchanged_by_applying_it(admin, write):
+    path = write("declared.toml", DECLARED.replace("[[bootstrap.repositories]]", "[[repositories]]").encode())
+    lines = admin("repo", "apply", "-f", path, "--dry-run").splitlines()
+    assert lines[-1] == f"0 to create, 0 to change, {1 + len(REPOSITORIES)} unchanged"
 
 
 def test_applying_warns_of_a_route_that_cannot_be_used(admin):

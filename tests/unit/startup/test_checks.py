@@ -16,6 +16,8 @@ from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.server import storages
 
 HASH = "0" * 64
+PUBLISHER = {"issuer": "github", "claims": {"repository": "acme/tool"}, "packages": ["acme-*"], "actions": ["write"]}
+UNREADABLE = {"name": "old", "match": {"versions": ">=?"}, "keep": {"last": 1}}
 
 
 def problems(folder, **overrides):
@@ -67,6 +69,35 @@ def test_members_of_declared_virtual_repositories_are_declared_before(tmp_path, 
 )
 def test_what_a_start_takes_is_no_problem(tmp_path, overrides):
     assert problems(tmp_path, **overrides) == []
+
+
+def test_a_file_of_authorities_that_has_none_is_told(tmp_path):
+    (tmp_path / "bad.pem").write_text("nothing of the kind")
+    (problem,) = problems(tmp_path, proxy__ca_file=str(tmp_path / "bad.pem"), **repository())
+    assert problem == f"proxy.ca_file: {tmp_path / 'bad.pem'} is no readable file of certificates in PEM"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"config": {"type": "Hosted", "retention": {"rules": [UNREADABLE]}}}, "main/py: "),
+        ({"config": {"type": "Hosted", "publishers": [PUBLISHER]}}, "there is no issuer 'github' in the settings"),
+    ],
+)
+def test_what_the_api_refuses_is_not_declared(tmp_path, more, expected):
+    (problem,) = problems(tmp_path, **repository(**more))
+    assert problem.startswith("bootstrap.repositories: main/py: ")
+    assert expected in problem
+
+
+def test_a_declared_publisher_is_not_anybody(tmp_path):
+    issuers = {"auth__issuers": {"github": {"issuer": "https://token.actions.githubusercontent.com"}}}
+    more = {"server__public_url": "https://packages.example", **issuers}
+    declared = repository(config={"type": "Hosted", "publishers": [{**PUBLISHER, "claims": {"workflow": "release"}}]})
+    (problem,) = problems(tmp_path, **declared, **more)
+    assert "everybody has pipelines at https://token.actions.githubusercontent.com" in problem
+    declared = repository(config={"type": "Hosted", "publishers": [PUBLISHER]})
+    assert problems(tmp_path, **declared, **more) == []
 
 
 def test_a_certificate_that_is_none_is_told(tmp_path):

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.commands.remote.apply.definitions import Definition
+from pkgrepo.config.settings import BootstrapRepository
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python import format as python_format
 from pkgrepo.proxy.configuration import proxy_config_of
@@ -24,6 +26,8 @@ MIRROR = {
     },
 }
 OURS = {"name": "ours", "format": "python"}
+RULE = {"name": "old", "match": {"versions": "1.*"}, "keep": {"last": 1}}
+OWN = {"type": "Hosted", "retention": {"rules": [RULE]}}
 ALL = {
     "name": "all",
     "format": "python",
@@ -52,6 +56,24 @@ async def test_proxy_and_virtual_repositories_are_declared(tmp_path: Path) -> No
             "publish_to": "main/ours",
             "resolution": "first",
         }
+
+
+async def test_what_is_declared_is_made_as_by_the_api(tmp_path: Path) -> None:
+    more = {"visibility": "private", "description": "our own", "config": OWN}
+    async with running_stacks(tmp_path) as make:
+        stack = await make(bootstrap__repositories=[{"name": "ours", "format": "npm", **more}])
+        await stack.ok("POST", "/repository", {"name": "same", "format": "npm", "storage": "main", **more})
+        found = [await stack.ok("GET", f"/repository/main%2F{name}") for name in ("ours", "same")]
+        for each in found:
+            for field in ("id", "name", "repository_id", "repository_name", "path", "url", "created_at", "updated_at"):
+                each.pop(field, None)
+        assert found[0] == found[1]
+        configs = [await stack.ok("GET", f"/repository/main%2F{name}/config") for name in ("ours", "same")]
+        assert configs[0] == configs[1]
+
+
+def test_what_the_settings_declare_may_stand_in_a_file_for_repo_apply() -> None:
+    assert set(BootstrapRepository.__struct_fields__) <= set(Definition.__struct_fields__)
 
 
 @pytest.mark.parametrize(
