@@ -88,9 +88,11 @@ class BucketBlobStore:
         self._requests = await make_requests(self._place, self._pools)
         self._bucket = Bucket(self._requests, prefix=self._place.prefix, storage=self.name)
         found = await self._read_format()
-        if found is None and create:
-            if await self._bucket.list_page("", limit=1):
+        if found is None and create and await self._bucket.list_page("", limit=1):
+            found = await self._read_format()  # of a process that started at the same time
+            if found is None:
                 raise Conflict(f"{self._where} holds other things already; a storage begins empty")
+        if found is None and create:
             text = format_text(self.uid or str(uuid4()))
             # It is not there, or of a process that started at the same time: the id of the first one stays.
             await self._bucket.put(FORMAT, digest_body(text.encode("ascii")))

@@ -26,18 +26,24 @@ SUM = hashlib.sha256().hexdigest()
 
 
 class FakeBucket:
-    """The objects and parts that the test put there; ``before_put`` is stored by another process first."""
+    """
+    The objects and parts that the test put there.
+
+    ``before_put`` is stored by another process before the first put, and ``before_list`` before the first list.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.parts: list[Part] = []
         self.before_put: dict[str, bytes] = {}
+        self.before_list: dict[str, bytes] = {}
 
     async def put(self, key: str, body: Any) -> None:
         self.objects.update(self.before_put)
         self.objects.setdefault(key, body.data)
 
     async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Sequence[str]:
+        self.objects.update(self.before_list)
         return [key for key in sorted(self.objects) if key.startswith(prefix) and key > after][:limit]
 
     async def abort_parts(self, _key: str, parts_id: str) -> None:
@@ -112,6 +118,18 @@ async def test_of_two_that_start_at_once_the_first_one_has_the_prefix(make_store
     await other.start()
     bucket.before_put, bucket.objects = bucket.objects, {}
     late = make_store()
+    await late.start()
+    assert late.uid == other.uid
+
+
+@pytest.mark.parametrize("also", [{}, {"blobs/x": b"of the other one"}])
+async def test_the_prefix_that_another_one_takes_meanwhile_is_not_of_others(
+    make_store: Any, bucket: FakeBucket, also: dict[str, bytes]
+) -> None:
+    other = make_store()
+    await other.start()
+    bucket.before_list, bucket.objects = {**bucket.objects, **also}, {}
+    late = make_store(other.uid)
     await late.start()
     assert late.uid == other.uid
 
