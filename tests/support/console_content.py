@@ -199,6 +199,8 @@ def _indented(text: str) -> str:
 
 
 LONG: Final = "a-name-of-one-hundred-characters-" + "x" * 67
+LONGEST: Final = {length: "the-longest-name-" + "x" * (length - 17) for length in (32, 64, 80)}
+USER, PLACE, NAME = LONGEST.values()  # the longest of users, of repositories and groups; of others, one without limit
 MANY: Final = 5000
 RIGHT_TO_LEFT: Final = """# \u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd
 
@@ -228,6 +230,16 @@ WALKED: Final = (
     "/ui/admin/groups",
     "/ui/admin/tokens",
     "/ui/account/services",
+    "/ui/repositories/main/js",
+    f"/ui/repositories/main/{PLACE}",
+    f"/ui/repositories/main/{PLACE}/packages/{NAME}",
+    f"/ui/repositories/main/{PLACE}/packages/{NAME}/versions",
+    f"/ui/repositories/main/{PLACE}/settings",
+    f"/ui/search?q={NAME}",
+    f"/ui/projects/{NAME}",
+    f"/ui/admin/users/{USER}",
+    f"/ui/admin/users/{USER}/rights",
+    f"/ui/admin/groups/{PLACE}",
     "/ui/admin/repositories/new?format=python",
     "/ui/admin/stages",
     "/ui/admin/trash",
@@ -254,19 +266,44 @@ WALKED: Final = (
 )
 
 
+def _fill_longest(wire: HttpClient) -> None:
+    """Names, texts and versions without a place to cut them, wherever people choose them."""
+    version = "1.0.0-" + "x" * 74
+    fields = {"description": NAME, "keywords": [NAME], "dependencies": {NAME: version}}
+    kind = {"Content-Type": "application/json"}
+    ok(wire.ask("PUT", f"/repositories/main/{PLACE}/{NAME}", make_publish(NAME, version, **fields), kind))
+    tag = f"/repositories/main/{PLACE}/-/package/{NAME}/dist-tags/{NAME}"
+    ok(wire.ask("PUT", tag, json.dumps(version).encode(), kind))
+    email = f"{'e' * 60}@{'d' * 60}.example"
+    user = {"username": USER, "password": "correct horse battery", "name": NAME, "email": email}
+    ok(wire.post_json("/api/users", user))
+    ok(wire.post_json("/api/groups", {"name": PLACE}))
+    ok(wire.post_json(f"/api/groups/{PLACE}/members", {"user": USER}))
+    grants = {"repositories": [{"repository": f"main/{PLACE}", "actions": ["read", "write", "admin"]}]}
+    for each in (f"users/{USER}", f"groups/{PLACE}"):
+        ok(wire.post_json(f"/api/{each}/permissions", grants, "PUT"))
+    ok(wire.post_json("/api/project", {"key": NAME, "name": NAME, "description": NAME, "visibility": "public"}))
+    ok(wire.post_json(f"/api/project/{NAME}/members", {"user": USER, "role": "maintainer"}))
+    ok(wire.post_json(f"/api/project/{NAME}/bindings", {"repository": f"main/{PLACE}", "pattern": NAME}))
+    block = {"repository": f"main/{PLACE}", "package": NAME, "versions": version, "reason": NAME}
+    ok(wire.post_json("/api/policy/blocks", block))
+    ok(wire.post_json(f"/api/repository/main%2F{PLACE}/stages", {"description": NAME}))
+
+
 def fill_more(wire: HttpClient, catalog: Path) -> None:
     """
     Add what the further pages in ``WALKED`` show: names of 1 and 100 characters, 0 and 5,000 rows, other scripts.
 
     Packages, versions and rows of the audit log are written to the SQLite file of the catalog.
     """
-    for name, format_ in (("many", "python"), ("none", "npm")):
+    for name, format_ in (("many", "python"), ("none", "npm"), (PLACE, "npm")):
         body = {"name": name, "storage": "main", "format": format_, "visibility": "public"}
         ok(wire.post_json("/api/repository", body))
     for name in ("q", LONG):
         body = make_publish(name, "1.0.0-" + "beta." * (12 if name == LONG else 1) + "1", description=name)
         ok(wire.put(f"/repositories/main/js/{name}", body, Content_Type="application/json"))
     ok(wire.post_json("/api/policy/blocks", {"repository": "main/js", "package": "q", "reason": HOSTILE}))
+    _fill_longest(wire)
     fields = [("Description-Content-Type", "text/markdown"), ("Description", _indented(RIGHT_TO_LEFT))]
     filename, data = make_wheel("rtl", "1.0", fields=fields)
     ok(wire.put(f"/repositories/main/py/rtl/1.0/{filename}", data))

@@ -12,7 +12,7 @@ from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
 from tests.support.server_process import running
 
-WIDTHS = (390, 1024, 1600)  # pixels: a telephone, a small window, a large one
+WIDTHS = (390, 1024, 1440)  # pixels: a telephone, a small window, a large one
 LARGEST = 50 * 1024  # bytes of a page
 
 

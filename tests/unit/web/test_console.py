@@ -236,3 +236,18 @@ async def test_an_address_without_a_page_is_shown_to_the_person_who_is_logged_in
     await browser.log_in()
     page = await browser.get("/ui/nowhere")
     assert (page.status, "/ui/account" in page.links, "not logged in" in page.text) == (404, True, False)
+
+
+async def test_figures_of_a_proxy_say_that_they_are_of_what_it_keeps(browser: Browser) -> None:
+    """Clients may have been sent much that is not kept any more, and the downloads beside the figures count that."""
+    config = {"type": "Proxy", "proxy": {"routes": [{"url": "http://127.0.0.1:9/simple/"}]}}
+    await browser.stack.add_repository("mirror", config=config)
+    await browser.stack.add_repository("own")
+    await browser.log_in()
+    place = "/ui/repositories/main"
+    for name, found in (("mirror", True), ("own", False)):
+        assert ("keeps 0 packages" in (await browser.get(f"{place}/{name}")).text) is found
+        assert ("Kept packages, versions" in (await browser.get(f"{place}/{name}/settings")).text) is found
+        figures = (await browser.get(f"{place}/{name}/settings/figures")).text
+        assert ("kept packages with" in figures, "not kept any more" in figures) == (found, found)
+    assert (await browser.get("/ui/")).text.count(" kept ") == 2  # packages and bytes of the proxy
