@@ -139,12 +139,17 @@ class Repository:
     @property
     def authority(self) -> Repository:
         """The repository whose visibility, grants, tokens and projects apply: the parent, or itself as it is now."""
-        return self.live if self.parent is None else self.parent
+        return self.live if self.parent is None else self.parent.authority
 
     @property
     def addressed(self) -> bool:
         """Whether clients reach it at an address of its own, and not below that of its parent."""
-        return self.parent is None or self.stage is not None
+        return not self.is_companion
+
+    @property
+    def is_companion(self) -> bool:
+        """Whether it is a companion of another repository, also of one of a stage, and what is in it made of that."""
+        return self.parent is not None and self.parent.stage == self.stage
 
     @property
     def folder(self) -> str:

@@ -34,6 +34,11 @@ def check_publishes(repository: Repository) -> None:
             f"{repository.address} shows what {repository.path} had at that time, and nothing is published, changed or "
             f"deleted there: use the address of {repository.path}"
         )
+    if repository.is_companion and repository.stage is not None:
+        raise ReadOnly(
+            f"repository {repository.path} is made of what is staged: publish to the stage, and what belongs to no "
+            "stage to the repository that it is for"
+        )
     if repository.parent is not None:
         check_publishes(repository.parent)
     if repository.type is RepositoryType.PROXY:

@@ -9,6 +9,8 @@ configured                  its configuration is derived again
 renamed, removed            it is renamed and removed with it (``storage.catalog.server.repositories``)
 ==========================  ==============================================================================
 
+The repositories of a stage have companions of their own, which are of the stage too and end with it.
+
 At a start, parents get the companions that they lack, such as those of an earlier release.
 """
 
@@ -40,9 +42,9 @@ class Companions:
                 self._ensure_one(tx, parent, format_, companion, now_ms)
 
     def _ensure_all(self, tx: Transaction, now_ms: int) -> None:
-        every = [each for each in repositories.all_repositories(tx) if each.parent is None]
-        # The companion of a virtual repository names those of the members.
-        for each in sorted(every, key=lambda each: each.type is RepositoryType.VIRTUAL):
+        every = [each for each in repositories.all_repositories(tx) if not each.is_companion]
+        # The companion of a virtual repository names those of the members, and one of a stage may have virtual ones.
+        for each in sorted(every, key=lambda each: (each.type is RepositoryType.VIRTUAL, each.stage is not None)):
             self.ensure(tx, each, now_ms)
 
     def _ensure_one(
@@ -71,6 +73,7 @@ class Companions:
                 settings=settings,
                 now_ms=now_ms,
                 parent_id=parent.id,
+                stage=parent.stage,
             )
         elif (present.type, present.config, present.settings) != (type_, config, settings):
             repositories.update_repository(tx, present.id, type=type_, config=config, settings=settings, now_ms=now_ms)

@@ -113,9 +113,7 @@ class Registry:
     def companions_of(self, parent: Repository) -> list[Repository]:
         """Return the companions of a repository, sorted by path."""
         return [
-            each
-            for each in self.all()
-            if each.parent is not None and each.parent.id == parent.id and each.stage is None
+            each for each in self.all() if each.is_companion and each.parent is not None and each.parent.id == parent.id
         ]
 
     def of_stage(self, stage: str, type: RepositoryType) -> Repository | None:
@@ -149,7 +147,7 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         repositories={(r.storage_name.casefold(), r.name.casefold()): r for r in every},
         by_uid={r.uid: r for r in every},
         by_id={r.id: r for r in every},
-        staged={(r.stage, r.type): r for r in every if r.stage is not None},
+        staged={(r.stage, r.type): r for r in every if r.stage is not None and not r.is_companion},
         storages={s.id: s for s in storages.list_storages(reader)},
         limited=quotas.any_limits(reader),
         configured=before.configured,

@@ -29,7 +29,7 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
-from pkgrepo.repositories.policy.effective import CompanionRules, is_companion
+from pkgrepo.repositories.policy.effective import CompanionRules, is_companion, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, order_of
 from pkgrepo.repositories.policy.image_judge import ImageJudge
 from pkgrepo.repositories.policy.judge import Judge, Origins
@@ -260,7 +260,7 @@ class Rehearsal(MaintenanceWork):
         rules = RuleSet(self._placed, order_of(format_))
         if format_.companion is None or not is_companion(repository):
             return rules, None
-        parent = repository.authority
+        parent = origin_of(repository)
         beyond = self._formats[parent.format]
         of_parent = RuleSet(self._placed, order_of(beyond))
         policy = CompanionRules(rules, of_parent, rules, format_.companion.origins)

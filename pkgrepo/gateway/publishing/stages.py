@@ -30,6 +30,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Extent, Identity, Repository, RepositoryType, Visibility
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes, publish_target, publishes
+from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.upkeep.staging import JOINS, Approval, Ended, Inside, approve_stage, reject_stage
 from pkgrepo.storage.catalog.server import stages
@@ -75,10 +76,11 @@ class Opening:
     overlay: stages.Configs
     uid: str
     staged_uid: str
+    companions: Companions
 
     def open(self, tx: Transaction, actor: Actor, now_ms: int) -> Stage:
         """Open it: a part of a write command on the target. :raises Conflict: too many are open"""
-        return stages.open_stage(
+        stage = stages.open_stage(
             tx,
             self.target,
             self.base,
@@ -90,6 +92,9 @@ class Opening:
             actor,
             now_ms,
         )
+        for each in stages.repositories_of(tx, self.uid):
+            self.companions.ensure(tx, each, now_ms)
+        return stage
 
 
 async def prepare_stage(
@@ -120,7 +125,7 @@ def make_opening(services: Services, base: Repository, target: Repository, descr
     """A stage with an id that may be opened; the caller has checked the permissions."""
     format_, staged_uid = services.formats[base.format], str(uuid.uuid4())
     configs, overlay = _hosted_config(format_, target), _overlay_config(format_, base, staged_uid)
-    return Opening(base, target, description, configs, overlay, uid, staged_uid)
+    return Opening(base, target, description, configs, overlay, uid, staged_uid, Companions(services.formats))
 
 
 async def open_stage(services: Services, opening: Opening, actor: Actor, inside: Inside | None = None) -> Staged:

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.configuration import Rules, rules_of, virtual_config_of
 from pkgrepo.repositories.format import Companion
-from pkgrepo.repositories.policy.effective import companion_rules, is_companion, rule_set
+from pkgrepo.repositories.policy.effective import companion_rules, is_companion, origin_of, rule_set
 from pkgrepo.repositories.policy.rules import RuleSet
 from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.registry import Registry
@@ -112,7 +112,7 @@ class FlatMembers:
         companion = self._companions.get(repository.format) if is_companion(repository) else None
         if companion is None:
             return evolve(flat, policy=rule_set(policy, repository, flat.around, order))
-        beyond = self._order(repository.authority)
+        beyond = self._order(origin_of(repository))
         found = companion_rules(policy, repository, flat.around, order, beyond, companion.origins)
         return evolve(flat, policy=found)
 

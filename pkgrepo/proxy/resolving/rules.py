@@ -38,7 +38,7 @@ from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
-from pkgrepo.repositories.policy.effective import CompanionRules
+from pkgrepo.repositories.policy.effective import CompanionRules, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on
 from pkgrepo.repositories.policy.judge import Judge, Origins
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
@@ -159,7 +159,7 @@ class PolicyJudges:
         format_ = self._formats[repository.format]
         origins = None
         if isinstance(policy, CompanionRules) and format_.companion is not None:
-            parent = repository.authority
+            parent = origin_of(repository)
             known = await self._knowledge(self._formats[parent.format]) if advisories else NOTHING
             beyond, now_ms = self._formats[parent.format], self._clock.now_ms()
             origins = Origins(format_.companion, policy, parent, beyond, now_ms, *known)

@@ -53,9 +53,9 @@ def companion_rules(
 
     ``origins`` is that of the L{Companion}, ``parent_order`` the order of the parent's format.
     """
-    parent = repository.authority
+    parent = origin_of(repository)
     own = rule_set(policy, repository, around, order)
-    origin = rule_set(policy, parent, [each.authority for each in around], parent_order)
+    origin = rule_set(policy, parent, [origin_of(each) for each in around], parent_order)
     if own is None and origin is None:
         return None
     named = _set_of(policy, repository, _general(policy, {each.path: each for each in (*around, repository)}), order)
@@ -127,7 +127,12 @@ class CompanionRules(RuleSet):
 
 def is_companion(repository: Repository) -> bool:
     """Whether a repository is a companion of another one, whose configuration is made of that one's."""
-    return repository.parent is not None and repository.stage is None
+    return repository.is_companion
+
+
+def origin_of(repository: Repository) -> Repository:
+    """The repository of whose packages those of a companion are made, which may be one of a stage."""
+    return repository.parent if repository.is_companion and repository.parent is not None else repository.live
 
 
 def _general(policy: StoredPolicy, owners: Mapping[str, Repository]) -> list[Placed]:

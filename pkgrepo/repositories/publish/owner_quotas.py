@@ -115,8 +115,7 @@ def owner_allowances(r: Reader, repository: Repository, package: str | None, use
 
 
 def _counts(repository: Repository) -> bool:
-    own = repository.parent is None or repository.stage is not None
-    return own and repository.type is RepositoryType.HOSTED
+    return not repository.is_companion and repository.type is RepositoryType.HOSTED
 
 
 def usage_of_project(r: Reader, project: Project) -> Usage:

@@ -206,7 +206,7 @@ def _plan(tx: Transaction, repository: Repository, releases: Sequence[Release], 
     burned = release_batches.paths_with_tombstones(tx, repository.id, free)
     # of a proxy they count once it is a hosted repository: until then its upstream decides
     refused = set[str]() if repository.type is RepositoryType.PROXY else burned
-    if repository.stage is not None:
+    if repository.stage is not None and not repository.is_companion:
         _check_target(tx, repository.authority, releases)
     plans = [_plan_release(release, claimed, before, refused) for release in releases]
     reused = {each.path for plan in plans for each in plan.added if each.path in burned}

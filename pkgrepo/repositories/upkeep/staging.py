@@ -139,7 +139,7 @@ def _person(tx: Transaction, actor: Actor) -> Mapping[str, str]:
 
 
 def _repositories(tx: Transaction, stage: Stage) -> list[int]:
-    rows = tx.all("SELECT id FROM repository WHERE stage = ? AND deleted_at IS NULL", (stage.uid,))
+    rows = tx.all("SELECT id FROM repository WHERE stage = ? AND deleted_at IS NULL ORDER BY id DESC", (stage.uid,))
     return [each for (each,) in rows]
 
 

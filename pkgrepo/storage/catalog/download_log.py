@@ -24,10 +24,13 @@ ROWS: Final = "download_log_rows"  # the key among the settings: the number of r
 ANONYMOUS: Final = 0  # the client without a user, see ``_WHO``
 EXPIRED_ITEMS: Final = 50  # of which old rows are looked for at once
 
-# A repository of a stage stands for the one that its content is for.
+# A repository of a stage stands for the one that its content is for, and the channel beside it for that one's.
 _WHERE: Final = "COALESCE(o.id, r.id), s.name || '/' || COALESCE(o.name, r.name), r.format"
 _FOR: Final = """
-    JOIN storage s ON s.id = r.storage_id LEFT JOIN repository o ON o.id = r.parent_id AND r.stage IS NOT NULL
+    JOIN storage s ON s.id = r.storage_id LEFT JOIN repository q ON q.id = r.parent_id AND r.stage IS NOT NULL
+    LEFT JOIN repository o ON o.id = CASE WHEN q.stage IS NULL THEN q.id ELSE (
+        SELECT MIN(c.id) FROM repository c WHERE c.parent_id = q.parent_id AND c.format = r.format AND c.stage IS NULL
+    ) END
 """
 _NAMES: Final = {
     "file": f"""

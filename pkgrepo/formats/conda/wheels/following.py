@@ -78,7 +78,7 @@ class WheelFollower:
             changed = await services.catalog.scan(events.changed_repositories, self._seen[1])
         failed = False
         for each in services.registry.all():
-            follows = each.format == self._format_name and each.active and each.stage is None
+            follows = each.format == self._format_name and each.active and each.is_companion
             parent = each.parent if follows else None
             if parent is not None and (changed is None or parent.id in changed or each.id in begun):
                 failed |= not await self._try_channel(each, parent)
@@ -191,7 +191,7 @@ async def list_unconverted(context: ChannelContext, request: Request) -> Respons
     """
     services, repository = context.services, context.repository
     await services.access.admit(request, Action.READ, repository)
-    if repository.parent is None or repository.stage is not None:
+    if not repository.is_companion:
         raise NotFound("document", DOCUMENT)
     after = request.parameter(b"after") or ""
     if len(after) > LONGEST_CURSOR:

@@ -76,7 +76,7 @@ class FirstReads:
 
 def _follows_no_wheels(channel: Repository) -> bool:
     """Whether it is a channel of its own, or a stage of one."""
-    return channel.parent is None or channel.stage is not None
+    return not channel.is_companion
 
 
 def _progress(r: Reader, channel_id: int, parent_id: int) -> tuple[int, int]:

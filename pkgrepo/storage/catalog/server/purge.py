@@ -82,8 +82,9 @@ def mark_for_purge(tx: Transaction, repository_id: int) -> list[int]:
     """Mark a removed repository and its companions for ``purge_repository``. Returns their ids, its own last."""
     ids = column(
         tx,
-        "SELECT id FROM repository WHERE (id = ? OR parent_id = ?) AND deleted_at IS NOT NULL ORDER BY id DESC",
-        (repository_id, repository_id),
+        "SELECT id FROM repository WHERE (id = ? OR parent_id = ? OR parent_id IN "
+        "(SELECT id FROM repository WHERE parent_id = ?)) AND deleted_at IS NOT NULL ORDER BY id DESC",
+        (repository_id, repository_id, repository_id),
     )
     for each in ids:
         tx.execute("UPDATE repository SET purge = 1 WHERE id = ?", (each,))

@@ -275,7 +275,10 @@ def usage_of_packages(r: Reader, repository_id: int, keys: Sequence[str]) -> Usa
     return total
 
 
-_STANDS: Final = "r.type = 'Hosted' AND (r.parent_id IS NULL OR r.stage IS NOT NULL) AND r.deleted_at IS NULL"
+_STANDS: Final = (
+    "r.type = 'Hosted' AND r.deleted_at IS NULL AND (r.parent_id IS NULL OR (r.stage IS NOT NULL AND NOT EXISTS "
+    "(SELECT 1 FROM repository of WHERE of.id = r.parent_id AND of.stage IS NOT NULL)))"
+)
 
 
 def usage_of_user(r: Reader, user_id: int) -> Usage:

@@ -72,7 +72,7 @@ def repositories_of_type(r: Reader, type: RepositoryType) -> list[Repository]:
 
 
 def companions_of(r: Reader, parent_id: int) -> list[Repository]:
-    """The companion repositories of a repository, ordered by path."""
+    """The companion repositories of a repository, and those of its stages, ordered by path."""
     return _read_all(r, f"{_REPOSITORY} AND r.parent_id = ? ORDER BY r.key", (parent_id,))
 
 
@@ -165,11 +165,12 @@ def update_repository(
     update(tx, "repository", repository_id, **{**changes, "key": key, "updated_at": now_ms})
     bump_serial(tx, repository_id)
     for each in companions_of(tx, repository_id):
-        name = after.name + each.name.removeprefix(before.name)
-        tx.execute(
-            "UPDATE repository SET name = ?, key = ?, serial = serial + 1 WHERE id = ?",
-            (name, repository_key(name), each.id),
-        )
+        for below in (each, *companions_of(tx, each.id)):  # those of a stage have companions of their own
+            name = after.name + below.name.removeprefix(before.name)
+            tx.execute(
+                "UPDATE repository SET name = ?, key = ?, serial = serial + 1 WHERE id = ?",
+                (name, repository_key(name), below.id),
+            )
     bump_config_serial(tx)
     return get_repository(tx, repository_id)
 
@@ -231,7 +232,10 @@ def restore_repository(tx: Transaction, uid: str, actor: Actor, now_ms: int) -> 
     ids = [
         id_,
         *column(
-            tx, "SELECT id FROM repository WHERE parent_id = ? AND deleted_at = ? AND purge = 0", (id_, deleted_ms)
+            tx,
+            "SELECT id FROM repository WHERE (parent_id = ? OR parent_id IN (SELECT id FROM repository "
+            "WHERE parent_id = ?)) AND deleted_at = ? AND purge = 0",
+            (id_, id_, deleted_ms),
         ),
     ]
     for each in ids:
@@ -340,7 +344,8 @@ def _counter(repository_id: int, value: int | None) -> int:
 def _read_all(r: Reader, query: str, parameters: Sequence[Value] = ()) -> list[Repository]:
     rows = r.all(query, parameters)
     found = {repository.id: repository for repository in map(_repository, rows)}
-    return [_with_parent(r, found[key], parent_id, found) for key, *_, parent_id in rows]
+    parents = {key: parent_id for key, *_, parent_id in rows}
+    return [_with_parent(r, each, parents, found) for each in found.values()]
 
 
 def _read_one(r: Reader, query: str, parameters: Sequence[Value]) -> Repository | None:
@@ -348,11 +353,13 @@ def _read_one(r: Reader, query: str, parameters: Sequence[Value]) -> Repository 
 
 
 def _with_parent(
-    r: Reader, repository: Repository, parent_id: int | None, found: Mapping[int, Repository]
+    r: Reader, repository: Repository, parents: Mapping[int, int | None], found: Mapping[int, Repository]
 ) -> Repository:
+    parent_id = parents[repository.id]
     if parent_id is None:
         return repository
-    parent = found.get(parent_id) or get_repository(r, parent_id)
+    parent = found.get(parent_id)
+    parent = get_repository(r, parent_id) if parent is None else _with_parent(r, parent, parents, found)
     if repository.stage is not None:
         parent = evolve(parent, visibility=Visibility.PRIVATE)
     return evolve(repository, parent=parent, visibility=parent.visibility, active=parent.active)

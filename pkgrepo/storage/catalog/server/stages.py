@@ -31,6 +31,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType
 from pkgrepo.storage.catalog.packages.events import append_repository_event
 from pkgrepo.storage.catalog.rows import (
+    column,
     dump,
     every,
     find,
@@ -43,7 +44,7 @@ from pkgrepo.storage.catalog.rows import (
     scalar,
 )
 from pkgrepo.storage.catalog.server import settings
-from pkgrepo.storage.catalog.server.repositories import add_repository
+from pkgrepo.storage.catalog.server.repositories import add_repository, get_repository
 from pkgrepo.storage.catalog.server.settings import bump_config_serial
 
 OPEN, APPROVED, REJECTED, EXPIRED = "open", "approved", "rejected", "expired"
@@ -204,8 +205,14 @@ def list_stages(
 
 def staged_id(r: Reader, uid: str) -> int:
     """The catalog key of the hosted repository of an open stage. :raises NotFound: it is not open"""
-    sql = "SELECT id FROM repository WHERE stage = ? AND type = ? AND deleted_at IS NULL"
+    sql = "SELECT id FROM repository WHERE stage = ? AND type = ? AND deleted_at IS NULL ORDER BY id LIMIT 1"
     return int(existing(scalar(r, sql, (uid, RepositoryType.HOSTED)), "open stage", uid))
+
+
+def repositories_of(r: Reader, uid: str) -> list[Repository]:
+    """The hosted and the virtual repository of an open stage, in this order, and their companions."""
+    found = column(r, "SELECT id FROM repository WHERE stage = ? AND deleted_at IS NULL ORDER BY id", (uid,))
+    return [get_repository(r, each) for each in found]
 
 
 def content_of(r: Reader, staged: int) -> list[StageItem]:
