@@ -115,6 +115,18 @@ def highest_version(texts: Sequence[str]) -> Version | None:
     return highest
 
 
+def latest_instead_of(text: str, shown: Sequence[str]) -> Version | None:
+    """
+    The version that becomes ``latest`` in place of one that is not shown, of a sorted list; None without versions.
+
+    It is the highest release below it, else the highest one of all.
+    """
+    before = find_version(text)
+    below = [each for each in shown if (found := find_version(each)) and before and found.sort < before.sort]
+    latest = highest_version(below)
+    return highest_version(shown) if latest is None or latest.is_prerelease else latest
+
+
 def is_same(text: object, version: Version) -> bool:
     """
     Whether a text is a spelling of this version.

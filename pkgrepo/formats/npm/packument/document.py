@@ -158,6 +158,11 @@ def version_document(fragment: bytes) -> bytes:
     return fragment[fragment.index(b":{") + 1 :]
 
 
+def version_text(fragment: bytes) -> str:
+    """The text of the version that a fragment, in either form, is of."""
+    return fragment[1 : fragment.index(b'"', 1)].decode()  # versions have no characters that JSON escapes
+
+
 def _fragment(manifest: Mapping[str, Any], chosen: Mapping[str, Any], deprecated: Any) -> bytes:
     name, version = manifest["name"], manifest["version"]
     fields = {**chosen, "deprecated": deprecated} if deprecated else chosen

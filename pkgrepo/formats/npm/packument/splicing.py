@@ -30,7 +30,7 @@ from pkgrepo.formats.npm.packument.document import (
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package, Version, VersionState
-from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments
 from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
@@ -115,7 +115,7 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
     texts = [each.text for each in shown]
     said = tags.tagged_versions(reader, package.id) if past.tags is None else past.tags
     tagged = {tag: text for tag, text in ((tag, _spelt(text)) for tag, text in said.items()) if text in {*texts}}
-    latest = None if DEFAULT_TAG in tagged else _find_latest(texts, said.get(DEFAULT_TAG, ""))
+    latest = None if DEFAULT_TAG in tagged else semver.latest_instead_of(said.get(DEFAULT_TAG, ""), texts)
     if latest is not None:
         tagged = {DEFAULT_TAG: latest.text, **tagged}
     changed = {
@@ -162,8 +162,9 @@ def splice(name: str, form: str, serial: int, members: Sequence[MemberParts]) ->
     """
     The document of a package, in one form, from what each of its repositories has.
 
-    Of several with the same version or tag the first one counts, and the first one's description. A tag of a hidden
-    version is left out; ``latest`` goes to the highest release below it, else to the highest one of all.
+    Of several with the same version or tag the first one counts, and the first one's description. A tag of a version
+    that the document does not have is left out, also of one that a rule hides; for ``latest`` see
+    L{semver.latest_instead_of}.
     """
     top = merge_tops(members, form)
     if not top.revision:
@@ -173,11 +174,19 @@ def splice(name: str, form: str, serial: int, members: Sequence[MemberParts]) ->
 
 
 def merge_tops(members: Sequence[MemberParts], form: str) -> Top:
-    """The top of the merged document in one form, whose tags are those of versions that are shown."""
+    """The top of the merged document in one form, whose tags are those of versions that the document has."""
     top = _merge([msgspec.convert(member.top, Top) for member in members])
-    if not any(member.hidden for member in members):
+    if any(member.hidden for member in members):
+        top = packument.partial(top)
+    bodies = {packument.version_text(body): body for body in merge_fragments(members, form)}
+    tags = {tag: version for tag, version in top.tags.items() if version in bodies}
+    if len(tags) == len(top.tags):
         return top
-    return _without_hidden(packument.partial(top), form, members)
+    latest = None if DEFAULT_TAG in tags else semver.latest_instead_of(top.tags.get(DEFAULT_TAG, ""), [*bodies])
+    if latest is None:
+        return evolve(top, tags=tags)
+    fields = top.fields if form != FULL else _fields_of(bodies[latest.text], top)
+    return evolve(top, tags={DEFAULT_TAG: latest.text, **tags}, fields=fields)
 
 
 def find_latest(members: Sequence[MemberParts]) -> Latest | None:
@@ -201,29 +210,9 @@ def _merge(tops: Sequence[Top]) -> Top:
     return evolve(first, tags=tags, created=created, modified=max(top.modified for top in tops))
 
 
-def _without_hidden(top: Top, form: str, members: Sequence[MemberParts]) -> Top:
-    shown = merge_versions(members)
-    known = frozenset(shown)
-    tags = {tag: version for tag, version in top.tags.items() if version in known}
-    latest = None if DEFAULT_TAG in tags else _find_latest(shown, top.tags.get(DEFAULT_TAG, ""))
-    if latest is None:
-        return evolve(top, tags=tags)
-    fields = top.fields if form != FULL else _fields_of(latest, top, members)
-    return evolve(top, tags={DEFAULT_TAG: latest.text, **tags}, fields=fields)
-
-
-def _find_latest(shown: Sequence[str], hidden: str) -> semver.Version | None:
-    """The version that becomes ``latest`` in place of a hidden one; None when no version is shown."""
-    before = semver.find_version(hidden)
-    below = [text for text in shown if (each := semver.find_version(text)) and before and each.sort < before.sort]
-    latest = semver.highest_version(below)
-    return semver.highest_version(shown) if latest is None or latest.is_prerelease else latest
-
-
-def _fields_of(latest: semver.Version, top: Top, members: Sequence[MemberParts]) -> dict[str, str]:
+def _fields_of(fragment: bytes, top: Top) -> dict[str, str]:
     """The fields of the full form with those of another latest version; of its readme nothing is known."""
-    fragments = (each.body for member in members for each in member.fragments[FULL] if each.key == latest.text)
-    text = version_document(next(fragments)).replace(BASE, b"")
+    text = version_document(fragment).replace(BASE, b"")
     manifest = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     kept = {key: value for key, value in top.fields.items() if key not in TOP_FIELDS}
     return {**kept, **_README, **{key: bytes(manifest[key]).decode() for key in TOP_FIELDS if key in manifest}}

@@ -13,7 +13,7 @@ import base64
 import binascii
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -82,8 +82,9 @@ def normalise(source: bytes, context: Context) -> Normalised:
             raise Invalid("its versions are no object")
         versions = {}
     times = _members(document.get("time")) or {}
-    top = _top(name, document, versions, times)
-    return Normalised(top=msgspec.to_builtins(top), entries=_entries(versions, times, context))
+    entries = list(_entries(versions, times, context))
+    top = _top(name, document, entries, times)
+    return Normalised(top=msgspec.to_builtins(top), entries=iter(entries))
 
 
 def _parse(source: bytes) -> Mapping[str, msgspec.Raw]:
@@ -114,7 +115,7 @@ def _check_utf8(source: bytes) -> None:
 def _top(
     name: str,
     document: Mapping[str, msgspec.Raw],
-    versions: Mapping[str, msgspec.Raw],
+    entries: Sequence[Entry],
     times: Mapping[str, msgspec.Raw],
 ) -> Top:
     fields = {
@@ -125,26 +126,26 @@ def _top(
     fields["readme"] = _encode((_text(document.get("readme")) or "")[:README_LENGTH]).decode()
     return Top(
         name=name,
-        tags=_tags(document.get("dist-tags"), versions),
+        tags=_tags(document.get("dist-tags"), entries),
         created=_time(times.get("created"))[0],
         modified=_time(times.get("modified"))[0] or _time(document.get("modified"))[0],
         fields=fields,
     )
 
 
-def _tags(raw: msgspec.Raw | None, versions: Mapping[str, msgspec.Raw]) -> dict[str, str]:
-    """The dist-tags of versions that exist. Without ``latest``, which clients need, the highest version gets it."""
+def _tags(raw: msgspec.Raw | None, entries: Sequence[Entry]) -> dict[str, str]:
+    """The dist-tags of versions that are shown. Clients need ``latest``: see L{semver.latest_instead_of}."""
+    said = {tag: _text(value) or "" for tag, value in (_members(raw) or {}).items()}
+    shown = {entry.version: entry.sort for entry in entries}
     found: dict[str, str] = {}
-    for tag, value in (_members(raw) or {}).items():
-        text = _text(value)
-        version = semver.find_version(text) if text is not None and text in versions else None
-        if version is not None and names.is_readable_tag(tag):
+    for tag, text in said.items():
+        version = semver.find_version(text)
+        if version is not None and version.text in shown and names.is_readable_tag(tag):
             found[tag] = version.text
     if names.DEFAULT_TAG not in found:
-        known = [version for version in map(semver.find_version, versions) if version is not None]
-        highest = semver.highest_version([version.text for version in sorted(known, key=lambda each: each.sort)])
-        if highest is not None:
-            found[names.DEFAULT_TAG] = highest.text
+        latest = semver.latest_instead_of(said.get(names.DEFAULT_TAG, ""), sorted(shown, key=shown.__getitem__))
+        if latest is not None:
+            found[names.DEFAULT_TAG] = latest.text
     return found
 
 

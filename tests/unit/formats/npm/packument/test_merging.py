@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from attrs import evolve
 
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.packument.document import (
@@ -125,6 +126,28 @@ def test_version_that_another_member_shows_keeps_its_tag() -> None:
 def test_package_of_hidden_versions_alone_has_none() -> None:
     merged = document(member(tags={"latest": "1.0.0"}, hidden=("1.0.0",)))
     assert (merged["versions"], merged["dist-tags"], merged["time"]) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("form", [FULL, SHORT])
+def test_tags_of_versions_that_no_member_has_are_left_out(form: str) -> None:
+    """Such as those of versions that a registry lists and that nobody can install."""
+    lost = member("1.0.0", "1.1.0", tags={"latest": "2.0.0", "next": "3.0.0", "old": "1.0.0"}, revision="5-a")
+    assert document(lost, form=form)["dist-tags"] == {"latest": "1.1.0", "old": "1.0.0"}
+    elsewhere = document(lost, member("2.0.0", tags={"beta": "2.0.1"}), form=form)
+    assert elsewhere["dist-tags"] == {"latest": "2.0.0", "old": "1.0.0"}
+    assert document(lost)["_rev"] == "5-a"
+
+
+@pytest.mark.parametrize("form", [FULL, SHORT])
+def test_tags_of_a_hosted_member_stay_beside_hidden_versions_of_an_upstream(form: str) -> None:
+    hosted = evolve(member("1.0.0", tags={"latest": "1.0.0"}), versions=())  # as those are read that no rule is about
+    upstream = member("2.0.0", tags={"latest": "3.0.0", "next": "2.0.0"}, hidden=("3.0.0",))
+    assert document(hosted, upstream, form=form)["dist-tags"] == {"latest": "1.0.0", "next": "2.0.0"}
+
+
+def test_latest_may_go_to_a_version_with_build_metadata() -> None:
+    merged = document(member("1.0.0+b", tags={"latest": "2.0.0"}, hidden=("2.0.0",)))
+    assert (merged["dist-tags"], merged["description"]) == ({"latest": "1.0.0+b"}, "a 1.0.0+b")
 
 
 TAGS = {"latest": "1.0.0", "next": "2.0.0-rc.1+b"}

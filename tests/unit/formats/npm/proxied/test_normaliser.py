@@ -245,6 +245,19 @@ def test_missing_latest_is_the_highest_release() -> None:
     assert read(document(manifest("2.0.0-rc.1"), **{"dist-tags": []}))[0]["tags"] == {"latest": "2.0.0-rc.1"}
 
 
+@pytest.mark.parametrize("lost", [{"dist": {}}, {"dist": None}, {"dist": {"tarball": "file:///etc/passwd"}}])
+def test_no_tag_names_a_version_that_is_left_out(lost: dict[str, Any]) -> None:
+    versions = [manifest("1.0.0"), manifest("1.1.0"), manifest("3.0.0"), manifest("2.0.0", **lost)]
+    top, entries = read(document(*versions, **{"dist-tags": {"latest": "2.0.0", "next": "2.0.0", "old": "1.0.0"}}))
+    assert [each.version for each in entries] == ["1.0.0", "1.1.0", "3.0.0"]
+    assert top["tags"] == {"latest": "1.1.0", "old": "1.0.0"}
+
+
+def test_latest_of_a_version_that_was_removed_goes_to_the_highest_release_below() -> None:
+    versions = [manifest("1.0.0"), manifest("1.1.0"), manifest("3.0.0")]
+    assert read(document(*versions, **{"dist-tags": {"latest": "2.0.0"}}))[0]["tags"] == {"latest": "1.1.0"}
+
+
 @pytest.mark.parametrize("time", [None, 7, "", "yesterday", "x" * 1_000_000, "2024-13-01", {"unpublished": 1}])
 def test_version_without_a_time_has_none(time: Any) -> None:
     value = document(time={"created": time, "modified": time, "1.0.0": time})
