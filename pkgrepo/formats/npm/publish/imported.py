@@ -21,7 +21,7 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.pools import Pools
 
-from .manifest import StoredManifest, clean_manifest, make_dist, with_packed_fields
+from .manifest import MAPS, StoredManifest, clean_manifest, is_map, make_dist, with_packed_fields
 from .tarball import TarballContents, read_tarball
 
 # Clients need these to install it, and the manifests of some registries (Gitea) lack them: then the tarball has them.
@@ -71,16 +71,9 @@ def _clean(
         return clean_manifest(manifest, name=name, version=version, contents=contents)
     except Invalid:
         kept = {
-            key: value
-            for key, value in manifest.items()
-            if key != "private"
-            and (not key.lower().endswith(("dependencies", "scripts")) or _is_map(value) or isinstance(value, list))
+            key: value for key, value in manifest.items() if key != "private" and (key not in MAPS or is_map(value))
         }
         return clean_manifest(kept, name=name, version=version, contents=contents)
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
 def _read(content: int | bytes, filename: str) -> TarballContents:

@@ -28,7 +28,9 @@ _KEPT: Final = frozenset({"_nodeVersion", "_npmVersion"})
 _DROPPED: Final = frozenset(
     {"integrity", "shasum", "dist", "readme", "readmeFilename", "deprecated", "hasInstallScript"}
 )
-_MAPS: Final = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "scripts")
+MAPS: Final = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "scripts")
+# Further objects, in whose place an empty list is written by languages in which both are the same: PHP, Lua.
+_OBJECTS: Final = (*MAPS, "acceptDependencies", "bin", "directories", "engines", "peerDependenciesMeta")
 _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
 
 
@@ -57,8 +59,10 @@ def clean_manifest(
     """
     if sent.get("private") is True:
         raise Invalid(f"{name} is marked as private: remove 'private' from package.json to publish it", "private")
-    for key in _MAPS:
-        _check_map(key, sent.get(key))
+    sent = {**sent, **{key: {} for key in _OBJECTS if sent.get(key) == []}}
+    for key in MAPS:
+        if key in sent and not is_map(sent[key]) and sent[key] is not None:
+            raise Invalid(f"{key!r} in the manifest must map names to texts", key)
     fields = {
         key: value
         for key, value in sent.items()
@@ -138,11 +142,9 @@ def check_announced(sent: Mapping[str, Any], digests: Mapping[str, str]) -> None
             raise DigestMismatch(algorithm, expected[:128], actual)
 
 
-def _check_map(field: str, value: Any) -> None:
-    if value is None:
-        return
-    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise Invalid(f"{field!r} in the manifest must map names to texts", field)
+def is_map(value: Any) -> bool:
+    """Whether a value has the form of L{MAPS}: texts by name."""
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
 def _text(value: Any) -> str:

@@ -76,10 +76,25 @@ def test_binding_gyp_sets_the_install_script_flag() -> None:
 @pytest.mark.parametrize(
     "field", ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "scripts"]
 )
-@pytest.mark.parametrize("value", [[], "x", {"a": 1}, {"a": None}])
+@pytest.mark.parametrize("value", [["a"], [{}], "x", {"a": 1}, {"a": None}])
 def test_maps_must_be_maps_of_texts(field: str, value: object) -> None:
     with pytest.raises(Invalid, match=field):
         cleaned({field: value})
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "peerDependenciesMeta", "scripts"]
+    + ["acceptDependencies", "bin", "directories", "engines"],
+)
+def test_empty_list_in_the_place_of_a_map_is_an_empty_map(field: str) -> None:
+    """PHP and Lua write an empty map so; other registries, and clients, take it for one."""
+    assert cleaned({field: []}).fields[field] == {}
+
+
+def test_lists_that_mean_something_stay() -> None:
+    lists: dict[str, object] = {"files": [], "keywords": [], "bundleDependencies": [], "os": [], "bin": ["x.js"]}
+    assert cleaned(lists).fields.items() >= lists.items()
 
 
 def test_private_packages_are_refused() -> None:
