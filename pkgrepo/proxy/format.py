@@ -50,6 +50,7 @@ class MemberParts:
     ``top`` is what the format needs above the fragments. ``fragments`` are by kind and in order. ``versions`` are pairs
     (sort, text) of the versions that are shown, in order; ``hidden`` are the texts of those that a rule hides, which
     ``top`` may still name. ``refused`` says why nothing is shown where rules hide the versions of all repositories.
+    ``at_ms`` is the time of the view that they are for, also if ``top`` is that of now; None for none.
     """
 
     top: Mapping[str, Any]
@@ -57,6 +58,7 @@ class MemberParts:
     versions: Sequence[tuple[bytes, str]] = ()
     hidden: frozenset[str] = Factory(frozenset)
     refused: str = ""
+    at_ms: int | None = None
 
 
 def merge_fragments(members: Sequence[MemberParts], kind: str) -> list[bytes]:

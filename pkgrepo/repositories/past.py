@@ -103,13 +103,15 @@ class PackagePast:
 
     ``states`` are those of then of the versions (by key) that had another one. ``tags`` are by name, each with the text
     of a version, which may be gone; None if the log had not begun. ``unknown`` are the keys of versions that came here
-    later, although they are older. ``removed`` are the texts of versions that were removed since.
+    later, although they are older. ``removed`` are the texts of versions that were removed since. ``changed_ms`` is
+    the time of the last change until then; None if the log had not begun.
     """
 
     states: dict[str, State] = Factory(dict)
     tags: dict[str, str] | None = None
     unknown: set[str] = Factory(set)
     removed: list[str] = Factory(list)
+    changed_ms: int | None = None
 
 
 def package_past(
@@ -125,14 +127,16 @@ def package_past(
 
     ``highest`` is that of a format with tags.
     """
-    states, tags = _States(at_ms), None if highest is None else _Tags(highest)
+    states, tags, changed_ms = _States(at_ms), None if highest is None else _Tags(highest), None
     gil = GilReleaser()
     for each in package_history(reader, package_id):
         gil.release_if_due()
         states.follow(each)
-        if tags is not None and each.at_ms <= at_ms:
-            tags.follow(each)
-    past = PackagePast(tags=tags.now if tags is not None and tags.begun else None)
+        if each.at_ms <= at_ms:
+            changed_ms = each.at_ms if changed_ms is None else max(changed_ms, each.at_ms)
+            if tags is not None:
+                tags.follow(each)
+    past = PackagePast(tags=tags.now if tags is not None and tags.begun else None, changed_ms=changed_ms)
     for key, now in present.items():
         then = states.of(key, now)
         if then is None:

@@ -130,6 +130,15 @@ async def test_tags_are_those_of_then(catalog: Any) -> None:
     assert (await log.past(removed)).removed == []
 
 
+async def test_the_last_change_until_then_is_known(catalog: Any) -> None:
+    log = await begin(catalog)
+    one = await log.publish("1.0")
+    tagged = await log.tag(tag="next", target="1.0")
+    await log.publish("2.0")
+    changed = {at_ms: (await log.past(at_ms)).changed_ms for at_ms in (NOW, one, tagged)}
+    assert changed == {NOW: None, one: NOW + SECOND, tagged: NOW + 2 * SECOND}
+
+
 async def test_states_are_those_of_then(catalog: Any) -> None:
     log = await begin(catalog)
     live = await log.publish("1.0")

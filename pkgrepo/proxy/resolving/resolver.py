@@ -461,4 +461,5 @@ def _upstream_parts(
                 fragments[kind].append(Fragment(entry.sort, entry.key, body))
     shown = [(sort, text) for text, sort in versions.items()]
     unseen = {text: each for text, each in hidden.items() if text not in versions}
-    return MemberParts(parts.top, fragments, shown, frozenset(unseen)), unseen
+    at_ms = None if judge is None else judge.rules.at_ms
+    return MemberParts(parts.top, fragments, shown, frozenset(unseen), at_ms=at_ms), unseen

@@ -175,6 +175,16 @@ def test_tags_and_states_are_those_of_then(world: World) -> None:
     assert ("pulled" in listed, "later" in listed) == (True, False)
 
 
+@pytest.mark.parametrize("accept", ["application/json", "application/vnd.npm.install-v1+json"])
+def test_a_document_of_npm_was_modified_by_the_last_change_until_then(
+    world: World, times: Mapping[str, str], accept: str
+) -> None:
+    for kind in KINDS:
+        found = world.at(f"npm-{kind}@{times['between']}").get(f"/{NAME}", Accept=accept).json
+        assert found["time"].get("modified", found.get("modified")) == found["time"]["1.0.0"], kind
+        assert "1.1.0" not in found["time"]
+
+
 def test_explanations_tell_what_is_hidden_and_what_is_not_known(world: World, times: Mapping[str, str]) -> None:
     query = f"/explain?repository=main/npm-own@{times['between']}&package={NAME}"
     found = world.ok("GET", query)

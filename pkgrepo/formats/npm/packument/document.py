@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +36,7 @@ _encode = msgspec.json.Encoder().encode
 FULL: Final = "npm.full"
 SHORT: Final = "npm.short"
 TIME: Final = "npm.time"
+LONGEST_TIME: Final = 64  # characters
 PARTIAL: Final = "-partial"  # ends the revision of a document that does not show all that the package has
 # The fields of the abbreviated form. "bundledDependencies" is a second spelling in manifests, which clients know.
 _SHORT_FIELDS: Final = (
@@ -151,6 +152,18 @@ def with_deprecation(fragment: bytes, deprecated: str) -> bytes:
         begin = end  # the fragment has none: the match is inside of a nested value
     member = b"%b%b" % (_DEPRECATED, _encode(deprecated)) if deprecated else b""
     return b"".join((fragment[:begin], member, fragment[end:]))
+
+
+def read_time(text: str) -> int | None:
+    """A time in milliseconds, as registries write it, in UTC unless it says otherwise; None if the text is no time."""
+    try:
+        time = datetime.fromisoformat(text) if len(text) <= LONGEST_TIME else None
+    except ValueError:
+        time = None
+    if time is None:
+        return None
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return round(aware.timestamp() * 1000)
 
 
 def version_document(fragment: bytes) -> bytes:

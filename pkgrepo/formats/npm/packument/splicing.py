@@ -118,15 +118,17 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
     latest = None if DEFAULT_TAG in tagged else semver.latest_instead_of(said.get(DEFAULT_TAG, ""), texts)
     if latest is not None:
         tagged = {DEFAULT_TAG: latest.text, **tagged}
-    changed = {
+    states = {
         each.text: deprecation(evolve(each, state=past.states[each.key][0], reason=past.states[each.key][1]))
         for each in shown
         if each.key in past.states
     }
-    fragments = {kind: [_rewound(each, kind, changed) for each in found] for kind, found in parts.fragments.items()}
-    then = min(package.updated_at, from_ms(at_ms))
+    fragments = {kind: [_rewound(each, kind, states) for each in found] for kind, found in parts.fragments.items()}
     top = packument.partial(read_top(reader, package, whole=form == FULL, past=tagged))
-    top = evolve(top, modified=format_time(then))
+    if package.updated_at > from_ms(at_ms):
+        # What was imported is older than the log of the package.
+        changed = [each for each in (past.changed_ms, _newest_ms(fragments[TIME])) if each is not None]
+        top = evolve(top, modified=format_time(from_ms(max(changed))) if changed else "")
     return evolve(parts, top=msgspec.to_builtins(top), fragments=fragments)
 
 
@@ -175,7 +177,7 @@ def splice(name: str, form: str, serial: int, members: Sequence[MemberParts]) ->
 
 def merge_tops(members: Sequence[MemberParts], form: str) -> Top:
     """The top of the merged document in one form, whose tags are those of versions that the document has."""
-    top = _merge([msgspec.convert(member.top, Top) for member in members])
+    top = _merge([_top_of(member) for member in members])
     if any(member.hidden for member in members):
         top = packument.partial(top)
     bodies = {packument.version_text(body): body for body in merge_fragments(members, form)}
@@ -199,6 +201,21 @@ def find_latest(members: Sequence[MemberParts]) -> Latest | None:
     if version == first:
         return Latest(version, LatestReason.TAG, number)
     return Latest(version, LatestReason.REPLACED, number, first)
+
+
+def _top_of(member: MemberParts) -> Top:
+    """The top of a member, which was not changed after the view that it is for."""
+    top = msgspec.convert(member.top, Top)
+    if member.at_ms is None or (packument.read_time(top.modified) or 0) <= member.at_ms:
+        return top
+    newest_ms = _newest_ms(member.fragments[TIME])
+    return evolve(top, modified="" if newest_ms is None else format_time(from_ms(newest_ms)))
+
+
+def _newest_ms(times: Sequence[Fragment]) -> int | None:
+    """The newest of the times of versions."""
+    found = [packument.read_time(msgspec.json.decode(each.body.partition(b":")[2], type=str)) for each in times]
+    return max((each for each in found if each is not None), default=None)
 
 
 def _merge(tops: Sequence[Top]) -> Top:

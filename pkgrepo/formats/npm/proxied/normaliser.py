@@ -14,7 +14,6 @@ import binascii
 import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -22,17 +21,17 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
-from pkgrepo.formats.npm.packument.document import FULL, SHORT, TIME, Top, full_fragment, short_fragment
+from pkgrepo.formats.npm.packument.document import FULL, SHORT, TIME, Top, full_fragment, read_time, short_fragment
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.outbound.urls import Target, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
+from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 from pkgrepo.untrusted.text import quoted
 
 NORMALISER: Final = f"{__name__}:normalise"
 
 LARGEST_FIELD: Final = 256 * 1024  # bytes of a field of the top; the stars of popular packages have 100 KiB
-LONGEST_TIME: Final = 64  # characters
 
 _CHUNK: Final = 1024 * 1024  # bytes that are decoded at once to check that they are UTF-8
 _OBJECT: Final = dict[str, msgspec.Raw]
@@ -127,10 +126,17 @@ def _top(
     return Top(
         name=name,
         tags=_tags(document.get("dist-tags"), entries),
-        created=_time(times.get("created"))[0],
+        created=_created(times, entries),
         modified=_time(times.get("modified"))[0] or _time(document.get("modified"))[0],
         fields=fields,
     )
+
+
+def _created(times: Mapping[str, msgspec.Raw], entries: Sequence[Entry]) -> str:
+    """When the package was made, as the upstream writes it; a package is at least as old as its oldest version."""
+    said, at_ms = _time(times.get("created"))
+    oldest_ms = min((each.published_ms for each in entries if each.published_ms is not None), default=None)
+    return said if at_ms is None or oldest_ms is None or at_ms <= oldest_ms else format_time(from_ms(oldest_ms))
 
 
 def _tags(raw: msgspec.Raw | None, entries: Sequence[Entry]) -> dict[str, str]:
@@ -249,14 +255,8 @@ def _has_install_script(manifest: Mapping[str, msgspec.Raw]) -> bool:
 def _time(raw: msgspec.Raw | None) -> tuple[str, int | None]:
     """A time as the upstream writes it, and in milliseconds; ("", None) if the value is no time."""
     text = _text(raw) or ""
-    try:
-        time = datetime.fromisoformat(text) if len(text) <= LONGEST_TIME else None
-    except ValueError:
-        time = None
-    if time is None:
-        return "", None
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return text, round(aware.timestamp() * 1000)
+    at_ms = read_time(text)
+    return ("", None) if at_ms is None else (text, at_ms)
 
 
 def _members(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:

@@ -31,7 +31,7 @@ from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
 from pkgrepo.proxy.documents.held import DocumentRequest, restored_entry
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import BASE
@@ -182,7 +182,9 @@ def restore_packument(reader: Reader, package: Package) -> tuple[Origin, Normali
             origins.append(origin)
     if not origins:
         return None
-    top = evolve(read_top(reader, package, whole=True), revision="")
+    times = [each.published_ms for each in entries if each.published_ms is not None]
+    created = format_time(min(package.created_at, *map(from_ms, times)))  # the first tarball may have been kept later
+    top = evolve(read_top(reader, package, whole=True), revision="", created=created)
     return max(origins, key=lambda each: each.fetched_ms), Normalised(msgspec.to_builtins(top), iter(entries))
 
 

@@ -117,8 +117,13 @@ def find_versions(r: Reader, keys: Iterable[tuple[int, str]]) -> dict[tuple[int,
 def add_versions(
     tx: Transaction, new: Sequence[NewVersion], publisher: Actor, now_ms: int
 ) -> dict[tuple[int, str], Version]:
-    """Add versions, and return them by package and key."""
+    """
+    Add versions, and return them by package and key.
+
+    A package is at least as old as the oldest of them, such as one that comes from another registry.
+    """
     added: dict[tuple[int, str], Version] = {}
+    oldest: dict[int, int] = {}  # publication elsewhere, in ms by package
     for some in batches(new):
         values: list[Value] = []
         for each in some:
@@ -133,6 +138,13 @@ def add_versions(
             values,
         )
         added.update(((each.package_id, each.key), each) for each in map(to_version, rows))
+        for each in some:
+            if each.published_ms is not None:
+                oldest[each.package_id] = min(oldest.get(each.package_id, each.published_ms), each.published_ms)
+    for package_id, created_ms in oldest.items():
+        tx.send(
+            "UPDATE package SET created_at = ? WHERE id = ? AND created_at > ?", (created_ms, package_id, created_ms)
+        )
     return added
 
 

@@ -27,6 +27,7 @@ from pkgrepo.formats.npm.packument.splicing import splice
 from pkgrepo.model import Fragment
 from pkgrepo.proxy.format import MemberParts
 from pkgrepo.repositories.publish.splicing import BASE
+from pkgrepo.storage.catalog.rows import to_ms
 
 AT = datetime(2026, 3, 4, tzinfo=UTC)
 
@@ -81,6 +82,19 @@ def test_first_member_decides_about_tags_and_description() -> None:
 def test_revision_is_that_of_the_package_that_can_be_written_to() -> None:
     assert document(member("1.0.0"))["_rev"] == revision("x", 9)
     assert document(member("1.0.0", revision="5-a"), member("2.0.0"))["_rev"] == "5-a"
+
+
+@pytest.mark.parametrize("form", [FULL, SHORT])
+@pytest.mark.parametrize(
+    ("now", "modified"),
+    [
+        ("2026-03-05T00:00:00.000Z", "2026-03-04T00:00:00.000Z"),
+        ("2026-03-04T23:00:00+02:00", "2026-03-04T23:00:00+02:00"),
+    ],
+)
+def test_view_of_an_upstream_is_modified_by_its_newest_version(form: str, now: str, modified: str) -> None:
+    parts = evolve(member("1.0.0", modified=now), at_ms=to_ms(datetime(2026, 3, 4, 22, tzinfo=UTC)))
+    assert document(parts, form=form)["time"]["modified"] == modified
 
 
 def test_unknown_times_are_left_out() -> None:

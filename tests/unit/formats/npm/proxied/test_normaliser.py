@@ -275,6 +275,19 @@ def test_times_are_in_utc_unless_they_say_otherwise() -> None:
         assert read(document(time={"1.0.0": text}))[1][0].published_ms is not None
 
 
+@pytest.mark.parametrize(
+    ("created", "expected"),
+    [
+        ("2024-05-06T07:08:09.124Z", STAMP),
+        ("2024-05-06T09:08:09.123+02:00", "2024-05-06T09:08:09.123+02:00"),
+        ("2012-01-01T00:00:00Z", "2012-01-01T00:00:00Z"),
+        ("soon", ""),
+    ],
+)
+def test_package_is_at_least_as_old_as_its_oldest_version(created: str, expected: str) -> None:
+    assert read(document(time={"created": created, "1.0.0": STAMP}))[0]["created"] == expected
+
+
 def test_package_without_versions_has_no_entries() -> None:
     value = document()
     del value["versions"]

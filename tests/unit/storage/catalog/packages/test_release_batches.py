@@ -6,7 +6,7 @@ from pkgrepo.model import Actor, NewFile
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import files, packages, release_batches
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
-from pkgrepo.storage.catalog.rows import BATCH
+from pkgrepo.storage.catalog.rows import BATCH, to_ms
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, make_blob
 
@@ -88,6 +88,16 @@ def test_versions_are_found_by_package_and_key(catalog):
         "alice",
     )
     assert catalog.peek(release_batches.find_versions, [(second.id, "001")]) == {}
+
+
+def test_a_package_is_as_old_as_the_oldest_of_its_versions(catalog):
+    one, two = add_packages(catalog, "one", "two").values()
+    texts = {"1.0": NOW - 5000, "2.0": NOW - 9000, "3.0": NOW + 1000, "4.0": None}
+    new = [NewVersion(one.id, key, key, key.encode(), {}, at_ms) for key, at_ms in texts.items()]
+    catalog.do(release_batches.add_versions, [*new, NewVersion(two.id, "1.0", "1.0", b"1", {}, NOW + 1)], ALICE, NOW)
+    found = [catalog.peek(packages.find_package, catalog.repository.id, each) for each in ("one", "two")]
+    assert [to_ms(each.created_at) - NOW for each in found] == [-9000, 0]
+    assert {to_ms(each.updated_at) for each in found} == {NOW}
 
 
 def test_files_are_added_and_found_as_one_by_one(catalog):
