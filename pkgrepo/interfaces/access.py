@@ -89,6 +89,14 @@ class IAuthorizer(Interface):
         That is a token with which the package may be published, replaced and deleted, as that of a login in npm.
         """
 
+    def known_people(identity: Identity, repository: Repository, package: str) -> Awaitable[Sequence[str]]:
+        """
+        The names of users of whom the identity may know that they have more rights with a package than everybody.
+
+        That is all of them, at most some 1,000, for an identity that administers the package (see L{person_may}), and
+        the members of the project that owns it for one that may see these. What each may do is asked for each.
+        """
+
     def check_push_rules(
         identity: Identity,
         action: Action,

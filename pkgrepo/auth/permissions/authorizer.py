@@ -19,8 +19,8 @@ from pkgrepo.auth.permissions.decisions import (
 )
 from pkgrepo.auth.permissions.ownership import read_owner
 from pkgrepo.auth.permissions.publishers import publishers_of, publishers_of_project
-from pkgrepo.auth.permissions.rules import NO_REPOSITORY, Standing, read_standing
-from pkgrepo.auth.tokens.limits import covers
+from pkgrepo.auth.permissions.rules import NO_REPOSITORY, ProjectViewer, Standing, read_standing
+from pkgrepo.auth.tokens.limits import allows, covers
 from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.interfaces import IAuthorizer
 from pkgrepo.model import (
@@ -31,10 +31,13 @@ from pkgrepo.model import (
     Project,
     ProjectRole,
     Repository,
+    SubjectKind,
     TokenKind,
     User,
     Visibility,
 )
+from pkgrepo.storage.catalog.people.grants import users_with_rights
+from pkgrepo.storage.catalog.people.projects import list_project_members
 from pkgrepo.storage.catalog.people.tokens import find_token
 from pkgrepo.storage.catalog.server.repositories import find_repository
 
@@ -48,6 +51,8 @@ _VERBS = {
 }
 
 ROOT = "/"  # the folder of plain files that lie in no folder, which no project owns
+MOST_KNOWN = 1000  # users in one list
+CHANGES = (Action.WRITE, Action.OVERWRITE, Action.DELETE)
 PERSONS = frozenset({TokenKind.PERSONAL, TokenKind.LOGIN})  # kinds of tokens that stand for a person
 
 
@@ -110,6 +115,10 @@ class Authorizer(DecisionCache):
         """The project that owns a package name, or None; the package need not exist."""
         return await self._catalog.look(read_owner, repository.authority, package)
 
+    async def project_viewer(self, identity: Identity) -> ProjectViewer:
+        """What the identity may see of projects."""
+        return ProjectViewer(await self.may_use(identity, "system"), (await self.standing(identity)).roles)
+
     async def is_approver(
         self, identity: Identity, repository: Repository, package: str | None, *, folder: str | None = None
     ) -> bool:
@@ -137,13 +146,40 @@ class Authorizer(DecisionCache):
         """
         if await self.may(identity, action, repository, package):
             return True
-        questions = [(each, repository, package) for each in (Action.WRITE, Action.OVERWRITE, Action.DELETE)]
-        if identity.token_id is None or not all(await self.may_each(identity, questions)):
-            return False
-        token = await self._catalog.look(find_token, identity.token_id)
-        if token is None or token.kind not in PERSONS:
+        questions = [(each, repository, package) for each in CHANGES]
+        if not all(await self.may_each(identity, questions)) or not await self._is_of_person(identity):
             return False
         return await self.may(evolve(identity, limits=None), action, repository, package)
+
+    async def _is_of_person(self, identity: Identity) -> bool:
+        """Whether the identity is by a token that stands for a person."""
+        token = None if identity.token_id is None else await self._catalog.look(find_token, identity.token_id)
+        return token is not None and token.kind in PERSONS
+
+    async def known_people(self, identity: Identity, repository: Repository, package: str) -> Sequence[str]:
+        """
+        The names of users of whom the identity may know that they have more rights with a package than everybody.
+
+        That is all of them, at most some 1,000, for an identity that administers the package (see L{person_may}), and
+        the members of the project that owns it for one that may see these. What each may do is asked for each.
+        """
+        project = await self.owning_project(repository, package)
+        if await self.person_may(identity, Action.ADMIN, repository, package):
+            project_id = None if project is None else project.id
+            found: Sequence[str] = await self._catalog.look(
+                users_with_rights, repository.authority.id, project_id, limit=MOST_KNOWN
+            )
+            return found
+        if project is None or not (await self.project_viewer(identity)).may_list_members(project):
+            return ()
+        if not await self.may_use(identity, "api:read"):  # which the API asks of tokens for the members
+            changes = identity.limits and all(
+                allows(identity.limits, each, repository.path, package) for each in CHANGES
+            )
+            if not changes or not await self._is_of_person(identity):
+                return ()
+        members = await self._catalog.look(list_project_members, project.id)
+        return [each.subject_name for each in members if each.subject_kind is SubjectKind.USER]
 
     async def check_push_rules(
         self,

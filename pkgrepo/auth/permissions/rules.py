@@ -90,6 +90,22 @@ class Standing:
 
 
 @frozen
+class ProjectViewer:
+    """A caller: whether they may manage every project, and their roles by the catalog keys of projects."""
+
+    manages: bool
+    roles: Mapping[int, ProjectRole]
+
+    def may_see(self, project: Project) -> bool:
+        """Whether the caller may know that the project exists."""
+        return project.visibility is Visibility.PUBLIC or self.may_list_members(project)
+
+    def may_list_members(self, project: Project) -> bool:
+        """Whether the caller may see the list of members."""
+        return self.manages or project.id in self.roles
+
+
+@frozen
 class Decision:
     """The result of the rules; ``reason`` completes a sentence after a colon."""
 

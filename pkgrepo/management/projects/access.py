@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Self
 
-from attrs import frozen
 from msgspec import UNSET, Meta, UnsetType
 
+from pkgrepo.auth.permissions.rules import ProjectViewer
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.schema import Body, Line, Record, Text, Word
 from pkgrepo.management.quotas import Amount, QuotaGiven
-from pkgrepo.model import Action, Project, ProjectRole, Visibility
+from pkgrepo.model import Action, Project, ProjectRole
 from pkgrepo.repositories.publish.owner_quotas import usage_of_project
 from pkgrepo.storage.catalog.people import projects
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, limits_of
@@ -110,22 +110,6 @@ class BindingGiven(Body):
     pattern: Word
 
 
-@frozen
-class _Viewer:
-    """A caller: whether they may manage every project, and their roles by the catalog keys of projects."""
-
-    manages: bool
-    roles: Mapping[int, ProjectRole]
-
-    def may_see(self, project: Project) -> bool:
-        """Whether the caller may know that the project exists."""
-        return project.visibility is Visibility.PUBLIC or self.may_list_members(project)
-
-    def may_list_members(self, project: Project) -> bool:
-        """Whether the caller may see the list of members."""
-        return self.manages or project.id in self.roles
-
-
 async def find_project(call: Call, key: str, role: ProjectRole | None = None) -> Project:
     """
     The project with this id or key.
@@ -206,8 +190,5 @@ async def check_may_limit_projects(call: Call) -> None:
         raise Forbidden("only system managers change the quota of a project")
 
 
-async def _viewer(call: Call) -> _Viewer:
-    manages = await call.services.authorizer.may_use(call.identity, "system")
-    if call.identity.user_id is None:
-        return _Viewer(manages, {})
-    return _Viewer(manages, await call.catalog.look(projects.roles_of_user, call.identity.user_id))
+async def _viewer(call: Call) -> ProjectViewer:
+    return await call.services.authorizer.project_viewer(call.identity)

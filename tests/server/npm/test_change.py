@@ -215,7 +215,7 @@ def test_a_new_owner_changes_nothing_else(npm, publish, document, write):
     assert after["maintainers"] == owners
     assert after["versions"] == before["versions"]
     assert after["dist-tags"] == before["dist-tags"]
-    assert npm.get("/-/package/owned/collaborators").json == {"admin": "write", "bob": "read"}
+    assert npm.as_user().get("/-/package/owned/collaborators").json == {"admin": "write", "bob": "read"}
     assert npm.get("/-/user/bob/package").json["owned"] == "read"
     assert reply.headers["npm-notice"] == (
         "'bob' may not publish owned: owners are a note, and what somebody may do is decided by the permissions of "
@@ -253,14 +253,37 @@ def test_many_owners_are_all_listed(npm, publish, document):
     owners += [{"name": "bob", "email": ""}, {"name": USER, "email": ""}]
     body = json.dumps({"_id": "crowded", "_rev": rev, "maintainers": owners})
     assert npm.ask("PUT", f"/crowded/-rev/{rev}", body).headers["npm-notice"].count("nobody-") == 20
-    assert npm.get("/-/package/crowded/collaborators").json == {"bob": "read", USER: "write"}
+    assert npm.as_user().get("/-/package/crowded/collaborators").json == {"bob": "read", USER: "write"}
+
+
+def test_collaborators_are_those_of_whom_the_caller_may_know(repository, publish, api):
+    """All who have rights for who administers the package, members of its project for members, owners for others."""
+    private, cats = repository("private"), "carol keeps cats at home"
+    for name in ("team-dev", "team-read", "granted"):
+        assert api.post_json("/users", {"username": name, "password": cats}).status == 201
+    granted = {"repositories": [{"repository": "main/private", "actions": ["read", "write"]}]}
+    assert api.post_json("/users/granted/permissions", granted, "PUT").status == 200
+    assert api.post_json("/project", {"key": "team", "visibility": "Private"}).status == 201
+    for name, role in (("team-dev", "developer"), ("team-read", "reporter")):
+        assert api.post_json("/project/team/members", {"user": name, "role": role}).status < 300
+    bound = {"repository": "main/private", "pattern": "@joint"}
+    assert api.post_json("/project/team/bindings", bound).status < 300
+    publish("@joint/x", where=private)
+
+    def seen(*user):
+        return private.as_user(*user).get("/-/package/@joint%2fx/collaborators").json
+
+    members = {USER: "write", "team-dev": "write", "team-read": "read"}
+    assert private.get("/-/package/@joint%2fx/collaborators").json == {**members, "granted": "write"}
+    assert seen("team-read", cats) == seen("team-dev", cats) == members
+    assert seen("granted", cats) == {USER: "write", "granted": "write"}
 
 
 def test_an_owner_without_permission_is_no_collaborator(repository, publish, format_server):
     private = repository("private")
     publish("lonely", where=private)
     assert private.post_json("/-/package/lonely/owners", {"user": "bob"}, "PUT").status == 200
-    assert private.get("/-/package/lonely/collaborators").json == {USER: "write"}
+    assert "bob" not in private.get("/-/package/lonely/collaborators").json
     assert private.get("/-/user/bob/package").json == {}
 
 

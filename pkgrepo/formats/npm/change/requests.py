@@ -46,7 +46,7 @@ CHANGE_TAGS = "change the tags of"
 BATCH = 200  # versions that are deprecated in one transaction, which takes the write lock for some 10 ms
 
 MOST_CHECKED = 20  # owners whose permissions are looked up for one response
-AT_ONCE = 20  # owners whose permissions are looked up in one turn of the reactor
+AT_ONCE = 20  # users whose permissions are looked up in one turn of the reactor
 
 
 async def apply_written(
@@ -196,13 +196,13 @@ async def owners_notice(context: Context[object], name: str, change: DocumentCha
 
 async def show_access(context: Context[object], request: Request, name: str, what: str) -> Response:
     """
-    The visibility of a package, which is that of its repository, or the permissions of its owners.
+    The visibility of a package, which is that of its repository, or who may do what with it: see L{_collaborators}.
 
     ``what`` is the last part of the path: ``visibility`` for npm, ``access`` for pnpm 12, ``collaborators``.
 
     :raises NotFound: no such package
     """
-    await authorize_read(context, request, name)
+    identity = await authorize_read(context, request, name)
     await state_of(context, request, name)  # it exists
     package, public = await find_package(context, name), not is_private(context.repository)
     responses: dict[str, Any] = {
@@ -211,17 +211,27 @@ async def show_access(context: Context[object], request: Request, name: str, wha
     }
     value = responses.get(what, {})
     if what not in responses and package is not None:
-        value = await _collaborators(context, request, package)
+        value = await _collaborators(context, request, identity, package)
     return json_response(value, headers=NO_STORE)
 
 
-async def _collaborators(context: Context[object], request: Request, package: Package) -> dict[str, str]:
-    """The permission of each owner who has one."""
+async def _collaborators(
+    context: Context[object], request: Request, identity: Identity, package: Package
+) -> dict[str, str]:
+    """
+    The permissions of those of whom the caller may know them, and who have one.
+
+    These are the owners, who are in the document, the caller, and those whom the authorizer knows.
+    """
+    named = [each["name"] for each in package.meta.get("maintainers", ())]
+    if identity.username:
+        named.append(identity.username)
+    named += await context.services.access.authorizer.known_people(identity, context.repository, package.key)
     found: dict[str, str] = {}
-    for count, each in enumerate(package.meta.get("maintainers", ()), 1):
-        permissions = await permissions_of(context, each["name"], [package.name])
+    for count, each in enumerate(dict.fromkeys(named), 1):
+        permissions = await permissions_of(context, each, [package.name])
         if permissions:
-            found[each["name"]] = permissions[package.name]
+            found[each] = permissions[package.name]
         if count % AT_ONCE == 0:
             await request.next_turn()
     return found

@@ -8,6 +8,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Grant, SubjectKind
 from pkgrepo.storage.catalog.people.users import GROUPS_OF_USER, bump_identity_serial
 from pkgrepo.storage.catalog.rows import (
+    column,
     dump_words,
     every,
     rows,
@@ -60,6 +61,27 @@ def permissions_of_user(r: Reader, user_id: int) -> list[Grant]:
     """The grants of a user, then those of the groups that the user is a member of."""
     sql = f"{_GRANT} WHERE s.subject_kind = 'group' AND s.subject_id IN {GROUPS_OF_USER}"
     return grants_of(r, SubjectKind.USER, user_id) + every(r, _grant, sql, (user_id,))
+
+
+def users_with_rights(r: Reader, repository_id: int, project_id: int | None, *, limit: int) -> list[str]:
+    """
+    The names of active users who have more rights in a repository than everybody, at most ``limit``, sorted.
+
+    That is by a grant, or a role in a project, also through a group, by default actions, or by a flag.
+    """
+    sql = """
+        SELECT username FROM account WHERE active = 1 AND (
+            admin = 1 OR system_manager = 1 OR default_actions <> '[]' OR id IN (
+                SELECT subject_id FROM permission WHERE subject_kind = 'user' AND repository_id = ?
+                UNION SELECT m.user_id FROM permission p JOIN group_member m ON m.group_id = p.subject_id
+                WHERE p.subject_kind = 'group' AND p.repository_id = ?
+                UNION SELECT subject_id FROM project_member WHERE subject_kind = 'user' AND project_id = ?
+                UNION SELECT m.user_id FROM project_member p JOIN group_member m ON m.group_id = p.subject_id
+                WHERE p.subject_kind = 'group' AND p.project_id = ?
+            )
+        ) ORDER BY key LIMIT ?
+    """
+    return column(r, sql, (repository_id, repository_id, project_id, project_id, limit))
 
 
 def replace_grants(

@@ -7,7 +7,7 @@ from zope.interface.verify import verifyObject
 
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.permissions.admission import admit_approver
-from pkgrepo.auth.permissions.authorizer import Authorizer
+from pkgrepo.auth.permissions.authorizer import CHANGES, Authorizer
 from pkgrepo.auth.permissions.ownership import claim_packages
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES
@@ -26,7 +26,7 @@ from pkgrepo.model import (
 from pkgrepo.storage.catalog.people.grants import set_permission
 from pkgrepo.storage.catalog.people.groups import add_group, add_group_member
 from pkgrepo.storage.catalog.people.projects import add_project, bind_names, set_project_member
-from pkgrepo.storage.catalog.people.users import remove_user, update_user
+from pkgrepo.storage.catalog.people.users import find_user, remove_user, update_user
 from pkgrepo.storage.catalog.server.purge import purge_repository
 from pkgrepo.storage.catalog.server.repositories import remove_repository
 from tests.support.auth import START
@@ -390,6 +390,48 @@ def test_a_token_stands_for_its_person_if_it_publishes_replaces_and_deletes(scen
     _, token = scene.token(chief, limits)
     identity = identity_of(chief, via="token", token=token)
     assert now(scene.authorizer.person_may(identity, Action.ADMIN, repository, "acme-x")) is (missing is None)
+
+
+def test_people_with_rights_are_known_to_administrators_and_members_of_a_project_to_each_other(scene, alice):
+    """Strangers, and tokens that are for less, learn nothing."""
+    repository, other = scene.repository(1), scene.repository(2)
+    people = ("admin", "boss", "crew", "dev", "of crew", "grantee", "elsewhere", "stranger", "gone")
+    who = {name: identity_of(scene.user(name, admin=name == "admin"), via="password") for name in people}
+    scene.catalog.do(update_user, who["boss"].user_id, now_ms=1, default_actions=frozenset({READ}))
+    grant(scene, repository, alice, [READ, Action.ADMIN])
+    grant(scene, repository, who["grantee"], [WRITE])
+    grant(scene, repository, who["gone"], [WRITE])
+    grant(scene, other, who["elsewhere"], [WRITE])
+    scene.catalog.do(update_user, who["gone"].user_id, now_ms=1, active=False)
+    group, crew = (scene.catalog.do(add_group, name=name, now_ms=1) for name in ("grantees", "crews"))
+    scene.catalog.do(set_permission, repository.id, SubjectKind.GROUP, group.id, [READ])
+    scene.catalog.do(add_group_member, group.id, who["crew"].user_id)
+    scene.catalog.do(add_group_member, crew.id, who["of crew"].user_id)
+    project = scene.catalog.do(add_project, key="acme", now_ms=1)
+    scene.catalog.do(bind_names, repository.id, "acme-*", project.id)
+    scene.catalog.do(set_project_member, project.id, SubjectKind.GROUP, crew.id, ProjectRole.REPORTER)
+    scene.catalog.do(set_project_member, project.id, SubjectKind.USER, who["dev"].user_id, ProjectRole.DEVELOPER)
+
+    def known(identity, package="acme-x"):
+        return list(now(scene.authorizer.known_people(identity, repository, package)))
+
+    every = ["admin", "alice", "boss", "crew", "dev", "grantee", "of crew"]
+    assert known(alice) == known(who["admin"]) == every
+    assert known(alice, "zinc") == [each for each in every if each not in ("dev", "of crew")]
+    assert known(who["dev"]) == known(who["of crew"]) == ["dev"]
+    assert known(who["dev"], "zinc") == []
+    reading = TokenLimits(repositories=(RepositoryScope(repository.path, frozenset({READ})),))
+    assert known(evolve(who["dev"], limits=evolve(reading, scopes=frozenset({"api:read"})))) == ["dev"]
+    whole = evolve(reading, repositories=(RepositoryScope(repository.path, frozenset({READ, *CHANGES})),))
+    _, token = scene.token(scene.user("login"), whole)
+    scene.catalog.do(set_project_member, project.id, SubjectKind.USER, token.user_id, ProjectRole.REPORTER)
+    assert known(identity_of(scene.catalog.peek(find_user, token.user_id), via="token", token=token)) == [
+        "dev",
+        "login",
+    ]
+    narrowed = [evolve(each, limits=reading) for each in (alice, who["dev"])]
+    for each in (who["stranger"], who["grantee"], ANONYMOUS, *narrowed):
+        assert known(each) == []
 
 
 def test_whoever_may_do_anything_in_a_repository_knows_of_it(scene, alice):

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from pkgrepo.errors import DigestMismatch, Invalid
-from pkgrepo.formats.npm.publish.manifest import README_LENGTH, check_announced, clean_manifest, make_dist
+from pkgrepo.formats.npm.publish.manifest import MAPS, README_LENGTH, check_announced, clean_manifest, make_dist
 from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.formats.npm.semver import parse_version
 from tests.support.npm_packages import make_dist as announced
@@ -73,9 +73,7 @@ def test_binding_gyp_sets_the_install_script_flag() -> None:
     assert cleaned({}, contents(has_shrinkwrap=True)).fields["_hasShrinkwrap"] is True
 
 
-@pytest.mark.parametrize(
-    "field", ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "scripts"]
-)
+@pytest.mark.parametrize("field", MAPS)
 @pytest.mark.parametrize("value", [["a"], [{}], "x", {"a": 1}, {"a": None}])
 def test_maps_must_be_maps_of_texts(field: str, value: object) -> None:
     with pytest.raises(Invalid, match=field):
@@ -84,8 +82,7 @@ def test_maps_must_be_maps_of_texts(field: str, value: object) -> None:
 
 @pytest.mark.parametrize(
     "field",
-    ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "peerDependenciesMeta", "scripts"]
-    + ["acceptDependencies", "bin", "directories", "engines"],
+    [*MAPS, "peerDependenciesMeta", "acceptDependencies", "bin", "directories", "engines"],
 )
 def test_empty_list_in_the_place_of_a_map_is_an_empty_map(field: str) -> None:
     """PHP and Lua write an empty map so; other registries, and clients, take it for one."""
