@@ -132,6 +132,8 @@ def with_own(facts: Facts, own: FileFacts | None) -> Facts:
 
 def licences_of(meta: Mapping[str, Any]) -> tuple[str, ...]:
     """The licences that the metadata of a version declare, as they are written."""
+    if not meta:
+        return ()
     found: list[str] = []
     for key in ("license_expression", "license", "licenses"):
         value = meta.get(key)

@@ -262,11 +262,14 @@ class Judge:
             unreadable=unreadable,
             **declared(self.format, meta, paths),
         )
-        names = [name for each in entry.files for name in names_of(each.digests, self.member.id, each.path)]
+        files = entry.files if self.facts else ()
+        names = [name for each in files for name in names_of(each.digests, self.member.id, each.path)]
         return self._with_advisories(self._with_own(facts, entry.version, names, digests=True))
 
     def _with_own(self, facts: Facts, version: str, names: Sequence[str], *, digests: bool = False) -> Facts:
         """The facts with those that files tell of themselves; digests of these only if they are asked for."""
+        if not self.facts:
+            return facts if facts.unread == self.own else evolve(facts, unread=self.own)
         known = [self.facts[each] for each in names if each in self.facts]
         about = self.facts.get(place_of(self.member.id, version))
         if about is not None:  # that of all files, of which each has other digests

@@ -130,13 +130,19 @@ def full_fragment(manifest: Mapping[str, Any], deprecated: Any = "") -> bytes:
     ``manifest`` has ``name`` and ``version`` as texts, and ``dist`` as ``manifest.make_dist`` makes it: an object
     without addresses. ``deprecated`` is the message of a deprecated version.
     """
-    return _fragment(manifest, {key: value for key, value in manifest.items() if key != "dist"}, deprecated)
+    return version_fragments(manifest, deprecated)[0]
 
 
 def short_fragment(manifest: Mapping[str, Any], deprecated: Any = "") -> bytes:
     """The fragment of a version in the abbreviated form."""
-    chosen = {key: manifest[key] for key in _SHORT_FIELDS if manifest.get(key) not in _ABSENT}
-    return _fragment(manifest, chosen, deprecated)
+    return version_fragments(manifest, deprecated)[1]
+
+
+def version_fragments(manifest: Mapping[str, Any], deprecated: Any = "") -> tuple[bytes, bytes]:
+    """The fragments of a version in the full form and in the abbreviated one, see L{full_fragment}."""
+    dist = _dist(manifest["name"], manifest["version"], manifest["dist"])
+    full = {key: value for key, value in manifest.items() if key != "dist"}
+    return _fragment(full, dist, deprecated), _fragment(_short(manifest), dist, deprecated)
 
 
 def time_fragment(version_text: str, published_at: datetime) -> bytes:
@@ -176,10 +182,14 @@ def version_text(fragment: bytes) -> str:
     return fragment[1 : fragment.index(b'"', 1)].decode()  # versions have no characters that JSON escapes
 
 
-def _fragment(manifest: Mapping[str, Any], chosen: Mapping[str, Any], deprecated: Any) -> bytes:
-    name, version = manifest["name"], manifest["version"]
+def _short(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the abbreviated form beside ``dist``."""
+    return {key: manifest[key] for key in _SHORT_FIELDS if key in manifest and manifest[key] not in _ABSENT}
+
+
+def _fragment(chosen: dict[str, Any], dist: bytes, deprecated: Any) -> bytes:
     fields = {**chosen, "deprecated": deprecated} if deprecated else chosen
-    return b'%b:%b,"dist":%b}' % (_encode(version), _encode(fields)[:-1], _dist(name, version, manifest["dist"]))
+    return b'%b:%b,"dist":%b}' % (_encode(fields["version"]), _encode(fields)[:-1], dist)
 
 
 def _dist(name: str, version: str, dist: Mapping[str, Any]) -> bytes:

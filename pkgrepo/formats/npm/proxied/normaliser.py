@@ -21,7 +21,7 @@ import msgspec
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
-from pkgrepo.formats.npm.packument.document import FULL, SHORT, TIME, Top, full_fragment, read_time, short_fragment
+from pkgrepo.formats.npm.packument.document import FULL, SHORT, TIME, Top, read_time, version_fragments
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.outbound.urls import Target, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
@@ -45,6 +45,7 @@ _READ: Final = frozenset(
 # Members of a version that are written in a place of their own, and a readme for each version, which no client reads.
 _SEPARATE: Final = frozenset({"deprecated", "readme"})
 _INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
+_MAY_INSTALL: Final = (b"install", b"\\")  # in the text of scripts, of which few are for that; names may be escaped
 # The length of hexadecimal digests by algorithm, the strongest first.
 _DIGESTS: Final = {"sha512": 128, "sha384": 96, "sha256": 64, "sha1": 40}
 
@@ -182,7 +183,8 @@ def _entry(
         fields["hasInstallScript"] = True
     deprecated = manifest.get("deprecated")
     message = "" if deprecated in _EMPTY else deprecated
-    fragments = {FULL: full_fragment(fields, message), SHORT: short_fragment(fields, message)}
+    full, short = version_fragments(fields, message)
+    fragments = {FULL: full, SHORT: short}
     time_text, published_ms = _time(time)
     if time_text:
         fragments[TIME] = b"%b:%b" % (_encode(version.text), _encode(time_text))
@@ -248,7 +250,10 @@ def _has_install_script(manifest: Mapping[str, msgspec.Raw]) -> bool:
     # The public registry computes it for its own abbreviated form only.
     if manifest.get("gypfile") == _TRUE:
         return True
-    scripts = _members(manifest.get("scripts")) or {}
+    text = bytes(manifest.get("scripts", b""))
+    if not any(each in text for each in _MAY_INSTALL):
+        return False
+    scripts = _members(msgspec.Raw(text)) or {}
     return any(scripts.get(script, _EMPTY[0]) not in _EMPTY for script in _INSTALL_SCRIPTS)
 
 

@@ -191,6 +191,12 @@ def test_install_scripts_are_marked(fields: Any, found: bool | None) -> None:
     assert version_of(entry, FULL).get("hasInstallScript") is found
 
 
+def test_install_script_with_an_escaped_name_is_marked() -> None:
+    text = json.dumps(document(manifest(scripts={"postinstall": "x"}))).replace("postinstall", "post\\u0069nstall")
+    (entry,) = read(text.encode())[1]
+    assert version_of(entry)["hasInstallScript"] is True
+
+
 @pytest.mark.parametrize("deprecated", [None, False, ""])
 def test_empty_deprecation_is_none(deprecated: Any) -> None:
     assert "deprecated" not in version_of(read_one(deprecated=deprecated))
