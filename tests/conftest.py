@@ -15,6 +15,8 @@ import pytest
 import pytest_twisted
 from hypothesis import HealthCheck, settings
 
+from pkgrepo.composition.core import make_formats
+from pkgrepo.config import Config
 from tests.support import server_process
 from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
@@ -54,6 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nodes", action="store_true", help="run the scenarios of clients against two nodes in turn")
     parser.addoption("--workers", type=int, metavar="N", help="run servers with N worker processes")
     parser.addoption("--confined", action="store_true", help="run servers under the filters of the systemd unit")
+
+
+make_formats(Config())  # rights ask about formats also in tests that have no server
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import PERMITS, HashingThreads, Passwords
+from pkgrepo.auth.permissions.format_rights import make_known
 from pkgrepo.composition.databases import make_catalog
 from pkgrepo.composition.processes.exclusive import ChangeRelay
 from pkgrepo.composition.processes.nodes import clock_of, nodes_of, peers_of
@@ -61,6 +62,7 @@ def make_formats(config: Config) -> dict[str, Format]:
         service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys
     )
     formats = (conda(), docker, maven(), npm(), python(), ruby())
+    make_known({each.name: each.rights for each in formats})
     return {each.name: each for each in formats}
 
 

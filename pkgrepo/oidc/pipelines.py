@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from pkgrepo.auth.permissions.format_rights import rights_of
 from pkgrepo.auth.permissions.ownership import read_owner
 from pkgrepo.auth.permissions.publishers import claim_text, iter_publishers, publisher_id, recognises
 from pkgrepo.auth.tokens.limits import covers, literal
@@ -185,7 +186,7 @@ class PipelineTokens:
             if package is not None:
                 owner = await self._catalog.look(read_owner, repository, package)
                 own = set() if owner is None else {owner.id} & owners.keys()
-            elif repository.format == "docker":  # a project owns images by its key
+            elif rights_of(repository.format).project_key is not None:  # a project owns images by its key
                 own = set(owners)
             else:
                 bound = await self._catalog.look(list_bindings, repository_id=repository.id)

@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from pkgrepo.auth.permissions.format_rights import FormatRights
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo, Package, Repository, RepositoryType
 from pkgrepo.model.admission import Admitted
@@ -162,6 +163,7 @@ class StoredFormat:
 
     ``index_removed`` updates the index after the removal of many versions, which ``index`` does one by one.
     ``versions`` is None for images; ``ecosystem`` for formats that databases of vulnerabilities have no records of.
+    ``rights`` are what decides who owns a name.
     ``purls`` are the package URLs that a version names, from its metadata and the attributes of its files.
     With ``single_file`` a version has one file, beside those that belong to it.
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
@@ -204,6 +206,7 @@ class StoredFormat:
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ranges: Ranges = NO_VERSIONS
     ecosystem: Ecosystem | None = None
+    rights: FormatRights = field(factory=FormatRights)
     index_removed: VersionsIndexer | None = None
     approved: Callable[[Mapping[str, Any], Mapping[str, str]], Mapping[str, Any]] = lambda meta, _person: meta
     companion: Companion | None = None

@@ -1,27 +1,12 @@
-"""
-Which project owns a package, by its name.
-
-===========  ======================================================================================
-format       bindings that match a package, the most specific first
-===========  ======================================================================================
-container    the image, its leading segments, its first segment; a project whose key is the first
-             segment owns it without a binding
-Java         the coordinates, the group id written ``com.acme:*``, the group id (with those below
-             it), and the group ids above it on dot boundaries; a folder, written with slashes, is
-             of the artifact or group that it is or is in
-Node         the package, then its scope
-Ruby         the gem
-Python,      the package, then prefixes on hyphen boundaries, written ``acme-*``
-conda
-===========  ======================================================================================
-"""
+"""Which project owns a package, by its name; see L{FormatRights} of each format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 
+from pkgrepo.auth.permissions.format_rights import rights_of
 from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Project, ProjectRole, Repository
@@ -55,29 +40,11 @@ class Ownership:
 
 def ownership(repository: Repository, package: str) -> Ownership:
     """The ownership rule for a package key in a repository."""
-    project_key = None
-    match repository.format:
-        case "docker":
-            patterns = _prefixes(package, "/")
-            claim = project_key = patterns[-1]
-        case "maven" if "/" in package:
-            patterns, claim = tuple(_owners_of_folder(package)), package
-        case "maven":
-            group, colon, _ = package.partition(":")
-            patterns = ((package, f"{group}:*") if colon else ()) + _prefixes(group, ".")
-            claim = package  # not the group: the first publisher of com:a would own all groups below com
-        case "npm":
-            scope, slash, _ = package.partition("/")
-            patterns = (package, scope) if slash else (package,)
-            claim = scope
-        case "python" | "conda":
-            patterns = (package, *(f"{prefix}-*" for prefix in _prefixes(package, "-")[1:]))
-            claim = package
-        case _:
-            patterns = (package,)
-            claim = package
+    rights = rights_of(repository.format)
+    claim = rights.claim(package)
+    project_key = None if rights.project_key is None else rights.project_key(package)
     claim_key = project_key or f"{repository.storage_name}.{repository.name}:{claim}"
-    return Ownership(patterns=patterns, project_key=project_key, claim=claim, claim_key=claim_key)
+    return Ownership(patterns=rights.patterns(package), project_key=project_key, claim=claim, claim_key=claim_key)
 
 
 def check_pattern(repository: Repository, pattern: str, package_key: Callable[[str], str]) -> None:
@@ -86,27 +53,16 @@ def check_pattern(repository: Repository, pattern: str, package_key: Callable[[s
 
     :raises Invalid: it can match no package, so that it would protect nothing
     """
-    sample = ""  # a name that it matches, where that is not its stem
-    match repository.format:
-        case "maven":
-            stem = pattern.removesuffix(":*")
-            sample = stem if ":" in stem else f"{stem}:a"
-            forms = "com.acme (a group with those below it), com.acme:* (one group) or com.acme:app (one artifact)"
-        case "python" | "conda":
-            stem, forms = pattern.removesuffix("-*"), "acme (one package) or acme-* (those that begin so)"
-        case "npm":
-            stem, forms = pattern, "@acme (a scope) or the whole name of a package"
-            sample = f"{stem}/a" if stem.startswith("@") and "/" not in stem else stem
-        case "docker":
-            stem, forms = pattern, "acme (with all images below it) or the whole name of an image"
-        case _:
-            stem, forms = pattern, "the whole name of a package"
+    rights = rights_of(repository.format)
+    stem, sample = rights.stem(pattern)
     try:
         if "*" in stem or not stem:
             raise Invalid("it has an asterisk", "")
         key = package_key(sample or stem)
     except Invalid:
-        raise Invalid(f"{pattern!r} matches no package of {repository.path}; write {forms}", "/pattern") from None
+        raise Invalid(
+            f"{pattern!r} matches no package of {repository.path}; write {rights.forms}", "/pattern"
+        ) from None
     if key != (sample or stem):  # stored in that form, it would not be what `repo apply` has declared
         compared = key if sample else key + pattern[len(stem) :]
         raise Invalid(f"{pattern!r} matches no package of {repository.path}, but {compared!r} does", "/pattern")
@@ -126,7 +82,7 @@ def read_owners(r: Reader, repository: Repository, members: Iterable[int], *, pi
     those that have publishers.
     """
     found = {each.id: each for each in projects_bound_in(r, repository.id)}
-    if repository.format == "docker":
+    if rights_of(repository.format).project_key is not None:
         named = [get_project(r, each) for each in members] + (projects_with_publishers(r) if pipeline else [])
         found |= {each.id: each for each in named if _may_name_images(each)}
     return [*found.values()]
@@ -149,7 +105,7 @@ def read_owned(r: Reader, project_ids: Iterable[int], repositories: Iterable[Rep
         for each in list_bindings(r, project_id=project.id):
             bound.setdefault(each.repository_id, []).append(each.pattern)
         for place in places:
-            names_it = place.format == "docker" and _may_name_images(project)
+            names_it = rights_of(place.format).project_key is not None and _may_name_images(project)
             patterns = [*bound.get(place.id, ()), *([project.key] if names_it else [])]
             if patterns:
                 found.append(Owned(place, project, list(dict.fromkeys(patterns))))
@@ -192,20 +148,3 @@ def _claim(tx: Transaction, repository: Repository, package: str, user_id: int, 
     role = roles_of_user(tx, user_id).get(found.id)
     if role is None or role.rank < ProjectRole.DEVELOPER.rank:
         raise Forbidden(f"{package!r} in {repository.path} was claimed by another project a moment ago")
-
-
-def _owners_of_folder(path: str) -> Iterator[str]:
-    """The bindings that match a folder of a Maven repository: as an artifact, a group, or what is in one of these."""
-    parts = path.strip("/").split("/")
-    for count in range(len(parts), 0, -1):
-        group = ".".join(parts[: count - 1])
-        if group:
-            yield f"{group}:{parts[count - 1]}"
-        yield ".".join(parts[:count])
-        if group:
-            yield f"{group}:*"
-
-
-def _prefixes(name: str, separator: str) -> tuple[str, ...]:
-    parts = name.split(separator)
-    return tuple(separator.join(parts[:count]) for count in range(len(parts), 0, -1))

@@ -8,6 +8,7 @@ from typing import Any
 
 from packaging.utils import parse_wheel_filename
 
+from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.formats.conda import paths
 from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
 from pkgrepo.formats.conda.index.documents import ChannelSource
@@ -66,6 +67,7 @@ def conda() -> Format:
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.PROXY}),
         package_key=check_name,
+        rights=HYPHENATED,
         version_key=version_key,
         index=index_package,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),

@@ -28,7 +28,7 @@ from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.policy.refusals import RuleRefused
 
 from .configuration import CONFIGURATIONS, immutable_tags
-from .names import RANGES, DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
+from .names import RANGES, RIGHTS, DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
 from .proxied.keeping import ImageKeeper
 from .proxied.registry_client import api_of, authorize
@@ -99,6 +99,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         aliases=("container", "oci"),
         configurations=CONFIGURATIONS,
         package_key=_package_key,
+        rights=RIGHTS,
         version_key=_version_key,
         check_place=check_place,
         warnings=keyring.warnings,

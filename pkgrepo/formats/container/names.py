@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.auth.permissions.format_rights import FormatRights, prefixes
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.repositories.version_ranges import Ranges, Test, one_build
 
@@ -169,3 +170,16 @@ def find_digest(text: str) -> Digest | None:
         return parse_digest(text)
     except DigestInvalid:
         return None
+
+
+def _first(image: str) -> str:
+    return image.partition("/")[0]
+
+
+RIGHTS: Final = FormatRights(
+    patterns=lambda image: prefixes(image, "/"),
+    claim=_first,
+    project_key=_first,  # a project owns the images whose first segment is its key
+    forms="acme (with all images below it) or the whole name of an image",
+    scoped_tokens=True,
+)

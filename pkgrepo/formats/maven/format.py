@@ -49,6 +49,7 @@ from .names import (
     parse_package_key,
     parse_version,
 )
+from .owners import RIGHTS
 from .paths import METADATA_NAMES
 from .push_rules import find_package_of, refuses
 from .routes import ROUTES, take_file
@@ -66,6 +67,7 @@ def maven() -> Format:
         aliases=("java",),
         configurations=CONFIGURATIONS,
         package_key=parse_package_key,
+        rights=RIGHTS,
         version_key=parse_version,
         refuses=refuses,
         index=index_artifact,

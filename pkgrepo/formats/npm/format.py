@@ -23,7 +23,7 @@ from pkgrepo.repositories.policy.judge import Declares
 
 from .configuration import CONFIGURATIONS
 from .indexing import index_package, index_removed
-from .names import package_key
+from .names import RIGHTS, package_key
 from .routes import ROUTES
 from .semver import padded, parse_version
 from .setup import install_snippets, snippets
@@ -42,6 +42,7 @@ def npm() -> Format:
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.HOSTED, RepositoryType.PROXY}),
         package_key=package_key,
+        rights=RIGHTS,
         version_key=lambda text: parse_version(text).text,
         index=index_package,
         index_removed=index_removed,

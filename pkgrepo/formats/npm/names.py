@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pkgrepo.auth.permissions.format_rights import FormatRights
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.untrusted.text import quoted
@@ -153,3 +154,19 @@ def _broken_rule(name: str) -> str:
     if bare in _NODE_MODULES and not scope:
         return "is the name of a module that comes with Node"
     return ""
+
+
+def _scope_or_name(package: str) -> str:
+    return package.partition("/")[0]
+
+
+def _stem(pattern: str) -> tuple[str, str]:
+    return pattern, f"{pattern}/a" if pattern.startswith("@") and "/" not in pattern else pattern
+
+
+RIGHTS: Final = FormatRights(
+    patterns=lambda package: tuple(dict.fromkeys((package, _scope_or_name(package)))),
+    claim=_scope_or_name,
+    stem=_stem,
+    forms="@acme (a scope) or the whole name of a package",
+)

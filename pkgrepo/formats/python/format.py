@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.formats.python import names, versions
 from pkgrepo.formats.python.configuration import CONFIGURATIONS
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
@@ -46,6 +47,7 @@ def python() -> Format:
         aliases=("pypi", "pip"),
         configurations=CONFIGURATIONS,
         package_key=normalise,
+        rights=HYPHENATED,
         version_key=versions.version_key,
         index=index_project,
         versions=VersionKinds(sort=lambda text: versions.parse_version(text)[1], prerelease=versions.is_prerelease),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import evolve, frozen
 
+from pkgrepo.auth.permissions.format_rights import rights_of
 from pkgrepo.auth.permissions.ownership import ownership, read_owner
 from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader, Transaction
@@ -165,7 +166,7 @@ def _places(r: Reader, project: Project) -> Iterator[tuple[Repository, set[str]]
     for each in projects.list_bindings(r, project_id=project.id):
         prefixes.setdefault(each.repository_id, set()).add(each.pattern.removesuffix("*"))
     for repository in repositories.repositories_of_type(r, RepositoryType.HOSTED):
-        if repository.format == "docker":  # an image's name may name its project in any repository
+        if rights_of(repository.format).project_key is not None:  # in any repository names may name the project
             prefixes.setdefault(repository.id, set()).add(project.key)
         if repository.parent is None and repository.id in prefixes:
             yield repository, prefixes[repository.id]
