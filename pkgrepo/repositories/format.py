@@ -138,13 +138,30 @@ class Ecosystem:
 
     ``name`` is OSV's word for the format. ``package_key`` is the key of a package by its name there. ``sort`` is the
     sort key of a version that bounds a range. ``builds`` are the sort keys that all builds of a listed version have:
-    from the first, to the second (exclusive). All three raise ``Invalid``.
+    from the first, to the second (exclusive). All three raise ``Invalid``. Versions of ``semantic`` ones
+    are compared as Semantic Versioning 2.0.0 says.
     """
 
     name: str
     package_key: Callable[[str], str]
     sort: Callable[[str], bytes]
     builds: Callable[[str], tuple[bytes, bytes]]
+    semantic: bool = False
+
+
+@frozen(kw_only=True, eq=False)
+class PackageUrls:
+    """
+    How package URLs name packages of a format.
+
+    ``name`` is a name as clients write it, by the one in the URL. ``names`` are all that it may have here, by type. The
+    versions of ``digest_types`` are digests.
+    """
+
+    types: tuple[str, ...] = ()
+    name: Callable[[str], str] = lambda name: name
+    names: Callable[[str, str], Sequence[str]] = lambda _type, name: (name,)
+    digest_types: frozenset[str] = frozenset()
 
 
 def _index_nothing(index: PackageIndex, change: Change) -> None:
@@ -206,6 +223,7 @@ class StoredFormat:
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ranges: Ranges = NO_VERSIONS
     ecosystem: Ecosystem | None = None
+    package_urls: PackageUrls = field(factory=PackageUrls)
     rights: FormatRights = field(factory=FormatRights)
     index_removed: VersionsIndexer | None = None
     approved: Callable[[Mapping[str, Any], Mapping[str, str]], Mapping[str, Any]] = lambda meta, _person: meta

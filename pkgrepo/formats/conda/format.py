@@ -33,7 +33,7 @@ from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
-from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, VersionKinds
+from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
@@ -67,6 +67,7 @@ def conda() -> Format:
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.PROXY}),
         package_key=check_name,
+        package_urls=PackageUrls(types=("conda",)),
         rights=HYPHENATED,
         version_key=version_key,
         index=index_package,

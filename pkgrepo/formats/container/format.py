@@ -23,7 +23,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.format import Images
+from pkgrepo.repositories.format import Images, PackageUrls
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.policy.refusals import RuleRefused
 
@@ -37,6 +37,14 @@ from .routes import RegistrySite
 from .saved_images import publish_sent
 from .setup import install_snippets, snippets
 from .target import Target
+
+
+def _names(type_: str, name: str) -> tuple[str, ...]:
+    """The registry for the type docker names the images of its own so."""
+    return (name, f"library/{name}") if type_ == "docker" and "/" not in name else (name,)
+
+
+URLS = PackageUrls(types=("docker", "oci"), names=_names, digest_types=frozenset({"oci"}))
 
 
 def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tuple[str, ...] = ()) -> Format:
@@ -99,6 +107,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         aliases=("container", "oci"),
         configurations=CONFIGURATIONS,
         package_key=_package_key,
+        package_urls=URLS,
         rights=RIGHTS,
         version_key=_version_key,
         check_place=check_place,

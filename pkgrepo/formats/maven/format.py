@@ -37,7 +37,7 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
-from pkgrepo.repositories.format import Ecosystem, Tree, VersionKinds
+from pkgrepo.repositories.format import Ecosystem, PackageUrls, Tree, VersionKinds
 from pkgrepo.repositories.version_ranges import one_build
 
 from .configuration import CONFIGURATIONS
@@ -67,6 +67,7 @@ def maven() -> Format:
         aliases=("java",),
         configurations=CONFIGURATIONS,
         package_key=parse_package_key,
+        package_urls=PackageUrls(types=("maven",), name=lambda name: name.replace("/", ":", 1)),
         rights=RIGHTS,
         version_key=parse_version,
         refuses=refuses,

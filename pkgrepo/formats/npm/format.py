@@ -18,7 +18,7 @@ from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import Layout, VersionKinds
+from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
 
 from .configuration import CONFIGURATIONS
@@ -42,6 +42,7 @@ def npm() -> Format:
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.HOSTED, RepositoryType.PROXY}),
         package_key=package_key,
+        package_urls=PackageUrls(types=("npm",)),
         rights=RIGHTS,
         version_key=lambda text: parse_version(text).text,
         index=index_package,

@@ -35,7 +35,7 @@ from pkgrepo.gateway.publishing.pipelines import PYTHON_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, OwnFacts, Proxied, merge_fragments
-from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
+from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 
@@ -47,6 +47,7 @@ def python() -> Format:
         aliases=("pypi", "pip"),
         configurations=CONFIGURATIONS,
         package_key=normalise,
+        package_urls=PackageUrls(types=("pypi",)),
         rights=HYPHENATED,
         version_key=versions.version_key,
         index=index_project,

@@ -25,7 +25,7 @@ from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied
-from pkgrepo.repositories.format import Ecosystem, Layout, VersionKinds
+from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
 
 from .configuration import CONFIGURATIONS
 from .gemspec import EXTENSIONS
@@ -44,6 +44,7 @@ def ruby() -> Format:
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.HOSTED, RepositoryType.PROXY}),
         package_key=check_name,
+        package_urls=PackageUrls(types=("gem",)),
         version_key=check_full_version,
         index=apply_change,
         versions=VersionKinds(

@@ -16,7 +16,7 @@ from pkgrepo.model import Repository
 from pkgrepo.model.advisories import SEVERITIES, Advisory
 from pkgrepo.repositories.advisories.known import Knowledge, OnPackage
 from pkgrepo.repositories.advisories.package_urls import read_purl
-from pkgrepo.repositories.format import Ecosystem
+from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import advisories
 
 from .contents import ComponentRecord
@@ -167,8 +167,8 @@ async def known_of_components(
 
     None for one without a package URL of which something is known.
     """
-    ecosystems = {each.ecosystem.name: each.ecosystem for each in call.services.formats.values() if each.ecosystem}
-    places = [_place(each, ecosystems) for each in components]
+    checked = [each for each in call.services.formats.values() if each.ecosystem]
+    places = [_place(each, checked) for each in components]
     known: dict[str, Mapping[str, OnPackage]] = {}
     for word in sorted({each[0] for each in places if each is not None}):
         keys = {each[1] for each in places if each is not None and each[0] == word}
@@ -185,11 +185,12 @@ async def known_of_components(
     return answers
 
 
-def _place(component: ComponentRecord, ecosystems: Mapping[str, Ecosystem]) -> tuple[str, str, bytes] | None:
+def _place(component: ComponentRecord, formats: Sequence[StoredFormat]) -> tuple[str, str, bytes] | None:
     """Ecosystem, key and sort key of a component; None if its package URL is of no version that can be checked."""
     try:
-        word, name, version = read_purl(component.purl, component.version)
-        ecosystem = ecosystems[word]
-        return word, ecosystem.package_key(name), ecosystem.sort(version)
+        read = read_purl(component.purl, formats, "purl")
+        assert read.format.ecosystem is not None, "it is one of these"
+        ecosystem = read.format.ecosystem
+        return ecosystem.name, ecosystem.package_key(read.name), ecosystem.sort(read.version or component.version)
     except Invalid:
         return None

@@ -72,7 +72,7 @@ async def query(call: Call, body: OsvQuestion) -> OsvAnswer:
     503 if the advisories of the server are not loaded, too old, or not of this ecosystem, and nothing was found.
     """
     [found] = await _affecting(call, [body])
-    return OsvAnswer(vulns=[osv_record(each) for each in found])
+    return OsvAnswer(vulns=[_record(call, each) for each in found])
 
 
 @table.post("/osv/v1/querybatch", VIEWERS, "Ask for the vulnerabilities of several versions", asks=True)
@@ -124,7 +124,10 @@ def _read(call: Call, question: OsvQuestion) -> tuple[str, str, Ecosystem]:
     package, version = question.package, question.version
     name, word = package.name, package.ecosystem.partition(":")[0]
     if package.purl:
-        word, name, version = read_purl(package.purl, version)
+        checked = [each for each in call.services.formats.values() if each.ecosystem]
+        read = read_purl(package.purl, checked, "/package/purl")
+        assert read.format.ecosystem is not None, "it is one of these"
+        word, name, version = read.format.ecosystem.name, read.name, read.version or version
     by_name = {each.ecosystem.name: each.ecosystem for each in call.services.formats.values() if each.ecosystem}
     if word not in by_name:
         raise Invalid(f"the ecosystem is one of {', '.join(sorted(by_name))}", "/package/ecosystem")
@@ -133,14 +136,15 @@ def _read(call: Call, question: OsvQuestion) -> tuple[str, str, Ecosystem]:
     return by_name[word].package_key(name), version, by_name[word]
 
 
-def osv_record(advisory: Advisory) -> dict[str, Any]:
+def _record(call: Call, advisory: Advisory) -> dict[str, Any]:
     """The record of an advisory in the form of the OSV schema, with one range that has all events."""
     events: list[dict[str, str]] = []
     for each in advisory.ranges:
         events.append({"introduced": each.introduced or "0"})
         ends = {"fixed": each.fixed, "last_affected": each.last_affected, "limit": each.limit}
         events += [{name: text} for name, text in ends.items() if text]
-    kind = "SEMVER" if advisory.ecosystem == "npm" else "ECOSYSTEM"
+    known = (each.ecosystem for each in call.services.formats.values() if each.ecosystem)
+    semantic = any(each.semantic for each in known if each.name == advisory.ecosystem)
     severity = f"CVSS_V{advisory.vector[5:6]}"
     return {
         "schema_version": "1.6.0",
@@ -154,7 +158,7 @@ def osv_record(advisory: Advisory) -> dict[str, Any]:
         "affected": [
             {
                 "package": {"name": advisory.package, "ecosystem": advisory.ecosystem},
-                "ranges": [{"type": kind, "events": events}] if events else [],
+                "ranges": [{"type": "SEMVER" if semantic else "ECOSYSTEM", "events": events}] if events else [],
                 "versions": list(advisory.versions),
             }
         ],

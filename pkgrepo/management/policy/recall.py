@@ -19,7 +19,7 @@ from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Repository, RepositoryType
-from pkgrepo.repositories.advisories.package_urls import FORMATS, split_purl
+from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog import download_log
 from pkgrepo.storage.catalog.download_log import FETCH_ORDERS, FetchedItem, Fetches, Question
@@ -214,17 +214,13 @@ async def _of_digest(call: Call, digest: bytes) -> Question:
 
 
 def _of_purl(call: Call, purl: str) -> Question:
-    kind, name, version = split_purl(purl)
-    if kind not in FORMATS:
-        raise Invalid(f"a package URL has one of the types {', '.join(FORMATS)}", "purl")
-    name_of_format = FORMATS[kind]
+    read = read_purl(purl, call.services.formats.values(), "purl")
+    name_of_format, urls, version = read.format.name, read.format.package_urls, read.version
     if version.startswith("sha256:"):
         return Question(format=name_of_format, digests=[_digest(version)])
-    if kind == "oci":
-        raise Invalid("a package URL of the type oci has the digest of the image as its version", "purl")
-    packages = _keys(call, [name_of_format], name)
-    if kind == "docker" and "/" not in name:
-        packages.append(f"library/{name}")  # how the registry for docker names the images of its own
+    if read.type in urls.digest_types:
+        raise Invalid(f"a package URL of the type {read.type} has the digest of the image as its version", "purl")
+    packages = [key for name in urls.names(read.type, read.name) for key in _keys(call, [name_of_format], name)]
     versions = _versions(call, [name_of_format], version)
     copies = _copies(call, call.registry.all(), packages, version)
     return Question(format=name_of_format, packages=packages, versions=versions, copies=copies)

@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
 from urllib.parse import unquote
 
+from attrs import frozen
+
 from pkgrepo.errors import Invalid
-
-# With OSV's words for them.
-TYPES: Final = {"npm": "npm", "pypi": "PyPI", "maven": "Maven", "gem": "RubyGems"}
-# With the names of formats.
-FORMATS: Final = {
-    "npm": "npm",
-    "pypi": "python",
-    "maven": "maven",
-    "gem": "ruby",
-    "conda": "conda",
-    "docker": "docker",
-    "oci": "docker",
-}
+from pkgrepo.repositories.format import StoredFormat
 
 
-def read_purl(purl: str, version: str = "") -> tuple[str, str, str]:
+@frozen
+class PackageUrl:
     """
-    Ecosystem, name and version of a package URL; its own version replaces ``version``.
+    What a package URL names: the ``name`` as clients of the format write it; ``version`` is empty if it has none.
 
-    :raises Invalid: it is none, or of a type that no database of vulnerabilities has
+    Qualifiers are left out.
     """
-    kind, name, found = split_purl(purl)
-    if kind not in TYPES:
-        raise Invalid(
-            f"a package URL is pkg:TYPE/NAME@VERSION with one of the types {', '.join(TYPES)}", "/package/purl"
-        )
-    return TYPES[kind], name, found or version
+
+    format: StoredFormat
+    type: str
+    name: str
+    version: str
 
 
-def split_purl(purl: str) -> tuple[str, str, str]:
+def read_purl(purl: str, formats: Iterable[StoredFormat], pointer: str) -> PackageUrl:
     """
-    Type, name and version of a package URL; the version is empty if it has none. Qualifiers are left out.
+    Read a package URL; ``pointer`` is where it stands in the body or the query.
 
-    The name is as clients of the type's format write it: group and artifact of Maven have a colon between them.
-
-    :raises Invalid: it is none
+    :raises Invalid: it is none, or of a type that none of the formats has
     """
     scheme, _, rest = purl.partition(":")
     path = rest.partition("#")[0].partition("?")[0].strip("/")
     kind, _, named = path.partition("/")
     if scheme != "pkg" or not kind or not named:
-        raise Invalid("a package URL is pkg:TYPE/NAME@VERSION", "/package/purl")
+        raise Invalid("a package URL is pkg:TYPE/NAME@VERSION", pointer)
     kind = kind.lower()
+    by_type = {type_: each for each in formats for type_ in each.package_urls.types}
+    if kind not in by_type:
+        types = ", ".join(by_type)
+        raise Invalid(f"a package URL is pkg:TYPE/NAME@VERSION with one of the types {types}", pointer)
     before, at, after = named.rpartition("@")
     name, version = (unquote(before), unquote(after)) if at and before else (unquote(named), "")
-    return kind, name.replace("/", ":", 1) if kind == "maven" else name, version
+    found = by_type[kind]
+    return PackageUrl(found, kind, found.package_urls.name(name), version)

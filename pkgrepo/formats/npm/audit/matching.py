@@ -34,7 +34,7 @@ def _bound(text: str) -> bytes:
     return semver.parse_version(semver.padded(text)).sort
 
 
-ECOSYSTEM: Final = Ecosystem(name="npm", package_key=package_key, sort=_bound, builds=one_build(_bound))
+ECOSYSTEM: Final = Ecosystem(name="npm", package_key=package_key, sort=_bound, builds=one_build(_bound), semantic=True)
 
 
 def read_bulk(body: bytes, limits: AuditLimits = AUDIT) -> Mapping[str, list[str]]:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from pkgrepo.composition.core import make_formats
+from pkgrepo.config import Config
 from pkgrepo.repositories.advisories.package_urls import read_purl
 from tests.support.conda_packages import make_conda
 from tests.support.images import Image, Registry, describe, make_image, make_index
@@ -240,7 +242,9 @@ async def test_questions_of_the_osv_api_without_data_are_refused(filled: Stack) 
     ],
 )
 def test_package_urls_are_read(purl: str, read: tuple[str, str, str]) -> None:
-    assert read_purl(purl, "9") == read
+    found = read_purl(purl, make_formats(Config()).values(), "")
+    assert found.format.ecosystem is not None
+    assert (found.format.ecosystem.name, found.name, found.version or "9") == read
 
 
 BOM: dict[str, Any] = {
