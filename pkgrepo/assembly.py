@@ -127,7 +127,7 @@ class Assembly:
         branches = management.branches()
         for each in formats:
             branches.update(each.branches(services, tokens))
-        branches.update(WebApp(management.dispatcher, services.access, core.pools).branches())
+        branches.update(WebApp(management.dispatcher, services.access, core.pools, core.formats).branches())
         self.site.resource = RootResource(RootApp(mounts=mounts, access=services.access, branches=branches))
         self.site.request_context = core.catalog.pinned
         self.site.repeats.generation = core.catalog.generation

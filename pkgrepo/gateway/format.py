@@ -10,6 +10,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.gateway.publishing.pipelines import RootExchange
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository
@@ -87,7 +88,9 @@ class Format(StoredFormat):
     must not reveal whether the repository exists: it may be one that does not, in which no action is allowed.
 
     ``setup`` are snippets for setting up clients for a repository, by its URL without a slash at the end; ``install``
-    those for installing a package from there, by name and version. ``uploads`` are the files that it takes from forms.
+    those for installing a package from there, by name and version. Who makes a token is shown how ``token_clients`` use
+    it: by their setup, or by the ``logins`` at an address of the server, if there are any. ``uploads`` are the files
+    that it takes from forms.
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
     They are tried in order, since some upstreams lack the first ones; for ``authorize`` see
@@ -96,7 +99,8 @@ class Format(StoredFormat):
     that is followed.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
-    slash between; they are given the resource that issues bearer tokens. ``ping_responses``, by raw path, go to every
+    slash between; they are given the resource that issues bearer tokens. ``root_exchanges`` are addresses at the root
+    where pipelines get tokens. ``ping_responses``, by raw path, go to every
     caller with valid credentials, and are sent from memory before routing. ``background`` makes services that run in
     one process of the server at a time, ``running`` those that run in each process. ``caches`` are shown by
     ``/metrics`` under their names. ``check_settings`` raises ``Invalid`` at the start for a setting that cannot be
@@ -106,6 +110,8 @@ class Format(StoredFormat):
     resource: Callable[[Repository, Services], IResource]
     needs_no_credentials: Callable[[bytes], bool] = lambda _path: False
     setup: Setup
+    token_clients: tuple[str, ...] = ()
+    logins: Callable[[str], Sequence[Snippet]] = lambda _base_url: ()
     install: Callable[[str, str, str], Sequence[Snippet]]
     uploads: Uploads | None = None
     proxied: Proxied | None = None
@@ -116,6 +122,7 @@ class Format(StoredFormat):
     keep_image: KeepImage | None = None
     copies: Callable[[Services], Copies] | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
+    root_exchanges: Sequence[RootExchange] = ()
     ping_responses: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()
     running: Callable[[], Sequence[IService]] = tuple

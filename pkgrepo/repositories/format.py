@@ -201,6 +201,7 @@ class StoredFormat:
     it is also run after a change of the settings named by ``list_settings``, on which these lists depend.
     ``lists_noted`` are the types of repositories with lists over all packages that leave out what is noted as hidden,
     see L{pkgrepo.storage.catalog.server.judged}; of others nothing is noted.
+    Clients of a format that ``heeds_yanks`` do not choose yanked versions.
     """
 
     name: str
@@ -234,3 +235,4 @@ class StoredFormat:
     compact: Callable[[Transaction, Repository, int], None] | None = None
     list_settings: frozenset[str] = frozenset()
     lists_noted: frozenset[RepositoryType] = frozenset()
+    heeds_yanks: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, cast
 from urllib.parse import quote, unquote
@@ -15,6 +15,7 @@ from pkgrepo.auth.login.sessions import is_csrf
 from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.callers.browsers import session_secret
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.http.answering.dispatch import App, answer_with, refusal_of, refuse_unrouted
 from pkgrepo.http.request import Request
@@ -80,9 +81,10 @@ OLD_FORM = "this form belongs to a login that has ended: load its page again, an
 class WebApp:
     """The pages below ``/ui``. ``api`` are the operations of the management API, ``pools`` threads for readmes."""
 
-    def __init__(self, api: Dispatcher, access: Access, pools: Pools) -> None:
+    def __init__(self, api: Dispatcher, access: Access, pools: Pools, formats: Mapping[str, Format]) -> None:
         self._api = api
         self._access = access
+        self._formats = formats
         self._assets = Assets()
         self._renderer = PageRenderer(self._assets)
         self._app = App()
@@ -153,7 +155,7 @@ class WebApp:
         self._app.route("/static/<name>", methods=["GET"], endpoint="static")(handle)
 
     def _visit(self, request: Request) -> Visit:
-        return Visit(request, ANONYMOUS, self._api, self._renderer, self._readmes)
+        return Visit(request, ANONYMOUS, self._api, self._renderer, self._readmes, self._formats)
 
     async def _page(
         self, visit: Visit, handler: Callable[..., Awaitable[Response]], parameters: dict[str, str]

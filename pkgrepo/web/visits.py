@@ -11,6 +11,7 @@ from markupsafe import Markup
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.callers.browsers import CONSOLE, session_secret
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import LIMITS
 from pkgrepo.gateway.refusals import refusal_headers
 from pkgrepo.http.reading.multipart import Part
@@ -93,13 +94,24 @@ class Visit:
     """A request for a page by ``identity``. ``readmes`` renders Markdown and the like."""
 
     def __init__(
-        self, request: Request, identity: Identity, api: Dispatcher, renderer: PageRenderer, readmes: Readmes
+        self,
+        request: Request,
+        identity: Identity,
+        api: Dispatcher,
+        renderer: PageRenderer,
+        readmes: Readmes,
+        formats: Mapping[str, Format],
     ) -> None:
         self.request = request
         self.identity = identity
         self.readmes = readmes
         self._api = api
         self._renderer = renderer
+        self._formats = formats
+
+    def format_of(self, repository: Any) -> Format:
+        """The format of the record of a repository."""
+        return self._formats[repository.format]
 
     async def api(
         self,

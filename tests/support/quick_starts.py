@@ -49,7 +49,7 @@ def compile_routes() -> None:
     from pkgrepo.web.app import WebApp
 
     ManagementApp(MagicMock(), MagicMock()).branches()  # no handler is called
-    WebApp(MagicMock(), MagicMock(), MagicMock()).branches()
+    WebApp(MagicMock(), MagicMock(), MagicMock(), {}).branches()
 
 
 def make_catalog(folder: Path) -> None:

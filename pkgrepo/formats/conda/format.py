@@ -85,6 +85,7 @@ def conda() -> Format:
             origins=projects_of,
         ),
         resource=serve(ROUTES, caches),
+        token_clients=("conda",),
         setup=snippets,
         install=install_snippets,
         uploads=Uploads(

@@ -35,7 +35,7 @@ from .proxied.registry_client import api_of, authorize
 from .proxied.replication import ImageCopies
 from .routes import RegistrySite
 from .saved_images import publish_sent
-from .setup import install_snippets, snippets
+from .setup import install_snippets, logins, snippets
 from .target import Target
 
 
@@ -109,6 +109,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         package_key=_package_key,
         package_urls=URLS,
         rights=RIGHTS,
+        heeds_yanks=False,
         version_key=_version_key,
         check_place=check_place,
         warnings=keyring.warnings,
@@ -117,6 +118,8 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         resource=resource,
         # the challenge names the token service
         needs_no_credentials=lambda path: path == b"v2" or path.startswith(b"v2/"),
+        token_clients=("docker",),
+        logins=logins,
         setup=lambda url, publishes: snippets(url, _path_of(url)),  # noqa: ARG005 - they show both
         uploads=Uploads(
             what="archives of images: docker save, podman save, skopeo copy ... oci-archive:FILE, buildx",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from urllib.parse import urlsplit
 
-from pkgrepo.repositories.snippets import Snippet, command, snippet
+from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -54,6 +55,13 @@ def snippets(base_url: str, path: str) -> Sequence[Snippet]:
             f"helm registry login{plain_http} {host}\nhelm push{plain_http} CHART.tgz oci://{place}/charts\n",
         ),
     ]
+
+
+def logins(base_url: str) -> Sequence[Snippet]:
+    """How docker logs in with a new token; the token is in no argument of it."""
+    host = quote(urlsplit(base_url).netloc)
+    text = f"printf %s {TOKEN} | docker login {host} --username USERNAME --password-stdin\n"
+    return [snippet("docker", "docker", "", "sh", text)]
 
 
 def image_path(path: str) -> str:

@@ -69,6 +69,7 @@ def maven() -> Format:
         package_key=parse_package_key,
         package_urls=PackageUrls(types=("maven",), name=lambda name: name.replace("/", ":", 1)),
         rights=RIGHTS,
+        heeds_yanks=False,
         version_key=parse_version,
         refuses=refuses,
         index=index_artifact,
@@ -85,6 +86,7 @@ def maven() -> Format:
         ),
         join_staged=join_staged,
         resource=serve(ROUTES, caches),
+        token_clients=("maven",),
         setup=snippets,
         uploads=Uploads(
             what="a jar or another file of a version, with its POM",

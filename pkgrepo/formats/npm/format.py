@@ -11,9 +11,9 @@ from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_pack
 from pkgrepo.formats.npm.proxied.upstream import packument_question, read_declared, release_of, restore_packument
 from pkgrepo.formats.npm.publish.requests import approved
 from pkgrepo.formats.npm.ranges import RANGES, accepts
+from pkgrepo.formats.npm.token_exchange import PREFIX, ROOT_EXCHANGES
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.publishing.pipelines import NPM_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document_of
@@ -30,7 +30,7 @@ from .setup import install_snippets, snippets
 
 # One of which a registry has: mirrors of files have no ping, and Gitea has packages and a search only.
 PROBES = ("-/ping", "", "-/v1/search?text=npm&size=1")
-LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done", NPM_EXCHANGE)
+LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done", PREFIX)
 
 
 def npm() -> Format:
@@ -59,6 +59,8 @@ def npm() -> Format:
         layout=Layout(path=paths.readable_path),
         resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path.startswith(LOGINS),
+        root_exchanges=ROOT_EXCHANGES,
+        token_clients=("npm",),
         setup=snippets,
         install=install_snippets,
         uploads=Uploads(

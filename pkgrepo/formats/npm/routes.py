@@ -41,9 +41,9 @@ from pkgrepo.formats.npm.search.requests import (
     stars,
     stars_of_caller,
 )
+from pkgrepo.formats.npm.token_exchange import answer_exchange
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
-from pkgrepo.gateway.publishing.pipelines import answer_npm_in
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -263,7 +263,7 @@ async def _npm(context: Context[Caches], request: Request, verb: str, parts: Seq
             return await attestations(context, request, name, version_text)
         case ["POST", "oidc", "token", "exchange", "package", *rest]:
             name, _ = existing(split_name(rest), "package", "/".join(rest))
-            return await answer_npm_in(context, request, name)
+            return await answer_exchange(context, request, name)
         case ["GET", "user"]:
             return await profile(context, request)
         case ["POST", "user"]:

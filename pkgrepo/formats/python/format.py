@@ -29,9 +29,9 @@ from pkgrepo.formats.python.proxied.upstream import (
 from pkgrepo.formats.python.ranges import RANGES, accepts
 from pkgrepo.formats.python.routes import PythonSite
 from pkgrepo.formats.python.setup import install_snippets, snippets
+from pkgrepo.formats.python.token_exchange import PREFIX, ROOT_EXCHANGES
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.format import Format
-from pkgrepo.gateway.publishing.pipelines import PYTHON_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, OwnFacts, Proxied, merge_fragments
@@ -61,7 +61,9 @@ def python() -> Format:
         ),
         layout=Layout(path=names.readable_path, places_vary=True),  # by the spelling of a version in the name of a file
         resource=lambda repository, services: PythonSite(services, repository, caches).app.resource(),
-        needs_no_credentials=lambda path: path.startswith(PYTHON_EXCHANGE),
+        needs_no_credentials=lambda path: path.startswith(PREFIX),
+        root_exchanges=ROOT_EXCHANGES,
+        token_clients=("pip",),
         setup=snippets,
         install=install_snippets,
         uploads=Uploads(

@@ -28,6 +28,7 @@ from pkgrepo.formats.python.index.requests import (
     provenance,
 )
 from pkgrepo.formats.python.proxied.requests import project_metadata, project_metadata_with_files, version_metadata
+from pkgrepo.formats.python.token_exchange import answer_audience, answer_mint
 from pkgrepo.formats.python.upload.requests import (
     media_type,
     refuse_upload,
@@ -36,7 +37,6 @@ from pkgrepo.formats.python.upload.requests import (
     upload_form_of,
 )
 from pkgrepo.gateway.bodies import UPLOADS
-from pkgrepo.gateway.publishing.pipelines import answer_audience_in, answer_mint_in
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.answering.dispatch import App, answering, refusal_of
@@ -95,8 +95,8 @@ READS: Final[Table] = (
     ("GET /pypi-data/<project>/json", project_metadata_with_files),
     ("GET /pypi/<project>/<version>/", file_of_version),
     ("POST /pypi/", search_or_upload),
-    ("GET /_/oidc/audience", answer_audience_in),
-    ("POST /_/oidc/mint-token", answer_mint_in),
+    ("GET /_/oidc/audience", answer_audience),
+    ("POST /_/oidc/mint-token", answer_mint),
 )
 # These are called with the context of the hosted repository that takes changes.
 WRITES: Final[Table] = (

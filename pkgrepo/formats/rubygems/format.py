@@ -18,9 +18,9 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
 )
 from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.formats.rubygems.ranges import RANGES, accepts
+from pkgrepo.formats.rubygems.token_exchange import PATH, ROOT_EXCHANGES
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.publishing.pipelines import GEM_EXCHANGE
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document, restored_document_of
@@ -59,7 +59,9 @@ def ruby() -> Format:
         public_path=paths.public_path,
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),
-        needs_no_credentials=lambda path: path == GEM_EXCHANGE,
+        needs_no_credentials=lambda path: path == PATH,
+        root_exchanges=ROOT_EXCHANGES,
+        token_clients=("gem", "bundler"),
         setup=snippets,
         install=install_snippets,
         uploads=Uploads(what="gems", names={".gem": ".+-.+"}, take=take_file, caches=caches),

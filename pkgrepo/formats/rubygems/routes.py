@@ -16,9 +16,9 @@ from pkgrepo.formats.rubygems.index.requests import file, info
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.requests import compact, specs
 from pkgrepo.formats.rubygems.push.requests import push
+from pkgrepo.formats.rubygems.token_exchange import answer_exchange
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
-from pkgrepo.gateway.publishing.pipelines import answer_gem_in
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
@@ -57,7 +57,7 @@ API: Mapping[tuple[str, ...], Mapping[str, Handler]] = {
     ("v1", "gems", "unyank"): {"PUT": unyank},
     ("v1", "api_key"): {"GET": read_key, "POST": create_key, "PUT": extend_key},
     ("v1", "api_key.json"): {"GET": read_json_key},
-    ("v1", "oidc", "trusted_publisher", "exchange_token"): {"POST": answer_gem_in},
+    ("v1", "oidc", "trusted_publisher", "exchange_token"): {"POST": answer_exchange},
 }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
-from urllib.parse import unquote
 
 from twisted.web.resource import IResource
 
-from pkgrepo.gateway.publishing.pipelines import answer_audience, answer_gem, answer_mint, answer_npm
+from pkgrepo.gateway.publishing.pipelines import RootExchange
 from pkgrepo.gateway.refusals import ERRORS
+from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.dispatch import App, answer_with, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
@@ -81,30 +81,20 @@ async def exchange_token(call: Call, body: IdentityTokenBody) -> PipelineToken:
 
 
 def branches(services: ManagementServices) -> dict[str, IResource]:
-    """Resources at the root of the server, which are about all repositories of a format."""
-    shared = services.shared
+    """Resources at the root of the server, where pipelines get tokens for all repositories of a format."""
+    found: dict[str, dict[tuple[str, str], Callable[..., Awaitable[Response]]]] = {}
+    for format_ in services.formats.values():
+        for each in format_.root_exchanges:
+            found.setdefault(each.branch, {})[each.method, each.path] = _of_all(services.shared, format_.name, each)
+    return {branch: _resource(routes) for branch, routes in found.items()}
 
-    async def mint(request: Request) -> Response:
+
+def _of_all(shared: Services, format_name: str, exchange: RootExchange) -> Callable[..., Awaitable[Response]]:
+    async def answer(request: Request, **parts: str) -> Response:
         await shared.pipelines.refresh()
-        return await answer_mint(shared, request, shared.pipelines.of_format("python"))
+        return await exchange.answer(shared, request, shared.pipelines.of_format(format_name), **parts)
 
-    async def audience(_request: Request) -> Response:
-        return await answer_audience(shared)
-
-    async def gem(request: Request) -> Response:
-        await shared.pipelines.refresh()
-        return await answer_gem(shared, request, shared.pipelines.of_format("ruby"))
-
-    async def npm(request: Request, name: str) -> Response:
-        await shared.pipelines.refresh()
-        key = services.formats["npm"].package_key(unquote(name))
-        return await answer_npm(shared, request, shared.pipelines.of_format("npm"), key)
-
-    return {
-        "_": _resource({("GET", "/oidc/audience"): audience, ("POST", "/oidc/mint-token"): mint}),
-        "-": _resource({("POST", "/npm/v1/oidc/token/exchange/package/<path:name>"): npm}),
-        "api/v1": _resource({("POST", "/v1/oidc/trusted_publisher/exchange_token"): gem}),
-    }
+    return answer
 
 
 def _resource(routes: dict[tuple[str, str], Callable[..., Awaitable[Response]]]) -> IResource:

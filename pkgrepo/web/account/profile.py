@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from shlex import quote
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,7 +20,6 @@ from pkgrepo.web.visits import Form, Visit
 pages = PageTable()
 PER_PAGE: Final = 100
 NEWEST: Final = "-created_at"
-CLIENTS: Final = ("npm", "pip", "maven", "gem", "bundler", "conda")  # that are shown how to use a new token
 MOST_REPOSITORIES: Final = 1000  # that are looked at for one of each format
 WARNED: Final = timedelta(days=14)  # before a token ends, as its first event comes
 REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
@@ -210,24 +208,23 @@ async def _lines(visit: Visit, made: Any) -> list[dict[str, str]]:
     for each in (await visit.api("GET", "/repository", query={"limit": MOST_REPOSITORIES})).items:
         path = f"{each.storage_name}/{each.name}"
         if each.format not in opened and any(fnmatchcase(path, pattern) for pattern in patterns):
-            opened[each.format] = path
+            opened[each.format] = each
     found: dict[str, dict[str, str]] = {}
-    for format_, path in opened.items():
-        if format_ == "docker":
-            found["docker"] = {"title": "docker", "file": "", "text": _docker_login(visit, made)}
-            continue
-        for each in await visit.api("GET", "/repository/<repository>/setup", {"repository": path}):
-            text = re.sub(r"<TOKEN>|\bTOKEN\b", made.token, each.text).replace("USERNAME", made.owner)
-            if made.token in text and each.client in CLIENTS and each.client not in found:
-                found[each.client] = {"title": each.client, "file": each.file or each.title, "text": text}
+    for record in opened.values():
+        place = {"repository": f"{record.storage_name}/{record.name}"}
+        said = [
+            (each.client, each.file or each.title, each.text)
+            for each in await visit.api("GET", "/repository/<repository>/setup", place)
+        ]
+        kind = visit.format_of(record)
+        logins = [(each["client"], each["file"], each["text"]) for each in kind.logins(visit.base_url)]
+        for client, file, text in logins or said:
+            used = re.sub(r"<TOKEN>|\bTOKEN\b", made.token, text).replace("USERNAME", made.owner)
+            if made.token in used and client in kind.token_clients and client not in found:
+                found[client] = {"title": client, "file": file, "text": used}
     address = quote(visit.base_url)
     text = f"printf %s {made.token} > token.txt\npkgrepo login {address} --token-file token.txt\nrm token.txt\n"
     return [*found.values(), {"title": "pkgrepo", "file": "", "text": text}]
-
-
-def _docker_login(visit: Visit, made: Any) -> str:
-    host = quote(urlsplit(visit.base_url).netloc)
-    return f"printf %s {made.token} | docker login {host} --username {made.owner} --password-stdin\n"
 
 
 def _new_token(form: Form) -> dict[str, Any]:

@@ -69,7 +69,7 @@ async def show_package(visit: Visit, storage: str, name: str, package: str) -> R
 async def show_versions(visit: Visit, storage: str, name: str, package: str) -> Response:
     """All versions of a package."""
     repository = await find_repository(visit, storage, name)
-    images = repository.format == "docker"
+    images = visit.format_of(repository).images is not None
     more: dict[str, str | int] = {"platforms": True, "without_statements": True} if images else {}
     listed = await _versions(visit, storage, name, package, limit=PER_PAGE, **more, **_order(visit))
     usual = "-published_at" if images else "-version"
@@ -101,7 +101,8 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         {"repository": f"{storage}/{name}"},
         query={"package": found.package, "version": found.version},
     )
-    image = await _image(visit, {**place, "version": version}) if repository.format == "docker" else None
+    images = visit.format_of(repository).images is not None
+    image = await _image(visit, {**place, "version": version}) if images else None
     labels = _labels(found, image)
     advisories = await _advisories(visit, {**place, "version": version})
     downloads = await _downloads(visit, place, SPANS[1])
@@ -126,7 +127,7 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         details=_details(found),
         needing=await _needing(visit, repository, place),
         classifiers=_classifiers(found.metadata),
-        vouchers=await _attestations(visit, {**place, "version": version}) if repository.format != "docker" else None,
+        vouchers=await _attestations(visit, {**place, "version": version}) if not images else None,
         links=_web_links({label: labels[name] for label, name in LABEL_LINKS.items()} | found.links),
         downloads=downloads,
         counted=_counted(downloads),
@@ -326,7 +327,7 @@ def _labels(found: Any, image: Any) -> dict[str, str]:
 
 async def _needing(visit: Visit, repository: Any, place: dict[str, str]) -> int:
     """How many packages need one, for those who may delete it; 0 for others."""
-    if "delete" not in repository.actions or repository.format == "docker":
+    if "delete" not in repository.actions or visit.format_of(repository).images:
         return 0
     query = {"limit": 1, "count": True}
     return int((await visit.api("GET", "/package/<repository>/<package>/dependents", place, query=query)).total)
