@@ -29,6 +29,7 @@ from urllib.parse import unquote
 
 from attrs import frozen
 
+from pkgrepo.auth.permissions.format_rights import has_images, rights_of
 from pkgrepo.errors import Conflict
 from pkgrepo.http.request import Request
 from pkgrepo.interfaces import Reader
@@ -37,7 +38,6 @@ from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
 
-FORMAT = "docker"
 PREFIX = b"/v2/"
 AUTO = "auto"
 _STAGE = re.compile(r"\.(staged?-[0-9a-f-]{36})$")  # with a dot instead of the plus sign, which images' names lack
@@ -84,7 +84,7 @@ class ImageAddresses:
             repository = self._registry.find(storage, repository_name)
             if repository is None:
                 repository = self._registry.find(storage, _STAGE.sub(r"+\1", repository_name))
-            if repository is not None and repository.format == FORMAT and repository.addressed:
+            if repository is not None and has_images(repository) and repository.addressed:
                 return ImageAddress(repository, image)
         aliased = self._registry.addresses.of_image(name)
         if aliased is not None:
@@ -123,7 +123,7 @@ class ImageAddresses:
         """Why nothing was found, as a sentence for a caller who may know of the ``visible`` repositories."""
         storage, _, rest = name.partition("/")
         repository = self._registry.find(storage, rest)
-        if repository is not None and repository.format == FORMAT and repository.id in visible:
+        if repository is not None and has_images(repository) and repository.id in visible:
             return f"the name of the image is missing after {name}"
         sentence = f"there is no container repository at {name}; an image is called storage/repository/image here"
         if self._setting == AUTO and sum(each.id in visible for each in self._containers()) > 1:
@@ -167,7 +167,7 @@ class ImageAddresses:
         return self._default
 
     def _containers(self) -> list[Repository]:
-        return [each for each in self._registry.listed() if each.format == FORMAT]
+        return [each for each in self._registry.listed() if has_images(each)]
 
     def _means_another(self, name: str) -> bool:
         """Whether a name begins with a storage, and is meant for a repository or image that does not exist there."""
@@ -179,7 +179,7 @@ class ImageAddresses:
     def _find(self, path: str) -> Repository | None:
         storage, _, name = path.partition("/")
         found = self._registry.find(storage, name) if name else None
-        return found if found is not None and found.format == FORMAT else None
+        return found if found is not None and has_images(found) else None
 
 
 def is_marked(repository: Repository) -> bool:
@@ -193,7 +193,7 @@ def check_hides_nothing(r: Reader, default: str, format_name: str, storage: str,
 
     :raises Conflict: images of the default repository would be found no more
     """
-    if format_name != FORMAT or not default:
+    if not rights_of(format_name).images or not default:
         return
     prefix = f"{storage}/{name}/".casefold()
     home = repositories.find_by_path(r, *default.casefold().split("/", 1)) if "/" in default else None

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 from attrs import Factory, define, evolve, frozen
 from twisted.web.resource import IResource
 
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import Invalid, PkgrepoError
@@ -31,7 +32,6 @@ from pkgrepo.repositories.past import read_moment, view_of
 from pkgrepo.untrusted.text import decode_parts
 
 from .format import Format
-from .image_addresses import FORMAT as IMAGES
 from .services import Services
 
 PREFIX = b"/repositories/"
@@ -146,7 +146,7 @@ class Mounts:
         if path is not None:
             asked = request.asked_host
             bound = self._registry.find_path(path)
-            if (bound is not None and bound.format == IMAGES) or raw.startswith(TICKETS):
+            if (bound is not None and has_images(bound)) or raw.startswith(TICKETS):
                 path = None
         if path is None:
             base, path = addresses.of_path(raw) or ("", None)

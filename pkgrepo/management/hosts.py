@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
@@ -134,12 +134,12 @@ def _check(call: Call, wanted: AddressTable) -> None:
                 _check_view(call, repository, text, pointer(kind, name))
             if name in getattr(configured, kind):
                 raise Conflict(f"{name} is set in the configuration file")
-            if name.startswith("/v2/") and repository.format != FORMAT:
+            if name.startswith("/v2/") and not has_images(repository):
                 raise Invalid(f"{path} is no container repository, as names below /v2/ are of", pointer(kind, name))
     for host in own:
         found = wanted.of_host(host)
         repository = None if found is None else call.registry.find_path(found.partition("@")[0])
-        if repository is not None and repository.format != FORMAT:
+        if repository is not None and not has_images(repository):
             raise Conflict(f"{host} is the name of the server itself, whose API and console would not be there")
 
 

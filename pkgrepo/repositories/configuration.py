@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 import msgspec
-from attrs import frozen
+from attrs import field, frozen
 
 from pkgrepo.auth.permissions.publishers import is_anything, texts_of
 from pkgrepo.errors import Invalid
@@ -253,11 +253,12 @@ class Configurations:
     The configurations that one format takes.
 
     ``what`` names the format in messages. ``types`` is a subclass of L{RepositoryConfig}, or several joined with ``|``,
-    of which ``type`` selects one.
+    of which ``type`` selects one. ``part_aliases`` are our names of parts by those that other servers use.
     """
 
     what: str
     types: type[RepositoryConfig] | UnionType
+    part_aliases: Mapping[str, str] = field(factory=dict)
 
     def validate(self, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """

@@ -12,6 +12,8 @@ from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.model import Repository
+
 
 @frozen(kw_only=True, eq=False)
 class FormatRights:
@@ -24,8 +26,8 @@ class FormatRights:
     ``stem`` is what is compared of a binding, and a name that it matches where that is not its stem, or an empty text.
     ``forms`` is how people write bindings, as a part of a sentence.
 
-    With ``scoped_tokens`` clients ask for bearer tokens by scope (https://distribution.github.io/distribution/spec/auth/
-    token/), so that one without a scope opens nothing.
+    Packages may be ``images``: these are addressed below ``/v2/`` for all repositories together, and clients ask for
+    bearer tokens by scope (https://distribution.github.io/distribution/spec/auth/token/): one without opens nothing.
     """
 
     patterns: Callable[[str], tuple[str, ...]] = lambda package: (package,)
@@ -33,7 +35,7 @@ class FormatRights:
     project_key: Callable[[str], str] | None = None
     stem: Callable[[str], tuple[str, str]] = lambda pattern: (pattern, "")
     forms: str = "the whole name of a package"
-    scoped_tokens: bool = False
+    images: bool = False
 
 
 _KNOWN: Final[dict[str, FormatRights]] = {}
@@ -49,6 +51,11 @@ def rights_of(format_name: str) -> FormatRights:
     if format_name not in _KNOWN:
         raise LookupError(f"there is no format {format_name!r}")
     return _KNOWN[format_name]
+
+
+def has_images(repository: Repository) -> bool:
+    """Whether the packages of a repository are images."""
+    return rights_of(repository.format).images
 
 
 def prefixes(name: str, separator: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from typing import Any
 
 from attrs import Factory, frozen
 
-from pkgrepo.auth.permissions.format_rights import rights_of
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.auth.permissions.publishers import STAGE, publishers_of, publishers_of_project
 from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, covers
 from pkgrepo.interfaces import Reader
@@ -202,7 +202,7 @@ def _refusal_by_token(
         open_ = _decide_anonymous(action, repository, anonymous=anonymous).allowed
         if identity.anonymous or not open_:
             return "the token does not reach that far"
-    if identity.scoped is False and rights_of(repository.format).scoped_tokens:
+    if identity.scoped is False and has_images(repository):
         return "the bearer token was asked for without a scope"
     return ""
 

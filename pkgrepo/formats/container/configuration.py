@@ -129,7 +129,9 @@ class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=Reposit
         return super().normalised()
 
 
-CONFIGURATIONS = configuration.Configurations("container images", HostedConfig | ProxyConfig | VirtualConfig)
+CONFIGURATIONS = configuration.Configurations(
+    "container images", HostedConfig | ProxyConfig | VirtualConfig, part_aliases={"docker_push_rules": "push_rules"}
+)
 
 
 def push_rules(repository: Repository) -> PushRules:

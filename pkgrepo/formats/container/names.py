@@ -181,5 +181,5 @@ RIGHTS: Final = FormatRights(
     claim=_first,
     project_key=_first,  # a project owns the images whose first segment is its key
     forms="acme (with all images below it) or the whole name of an image",
-    scoped_tokens=True,
+    images=True,
 )

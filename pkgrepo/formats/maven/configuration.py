@@ -105,4 +105,6 @@ class VirtualConfig(schema.MergingConfig, frozen=True, kw_only=True, tag=Reposit
     ] = "merge"
 
 
-CONFIGURATIONS = configuration.Configurations("the Maven format", HostedConfig | ProxyConfig | VirtualConfig)
+CONFIGURATIONS = configuration.Configurations(
+    "the Maven format", HostedConfig | ProxyConfig | VirtualConfig, part_aliases={"maven_push_rules": "push_rules"}
+)

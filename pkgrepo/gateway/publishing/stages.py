@@ -23,8 +23,8 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from pkgrepo.auth.permissions.admission import NO_APPROVER, admit_approver
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.errors import Conflict, Forbidden, Invalid, NotFound, Outdated
-from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Extent, Identity, Repository, RepositoryType, Visibility
@@ -356,7 +356,7 @@ def _overlay_config(format_: StoredFormat, base: Repository, staged_uid: str) ->
 
 def address_of(base_url: str, overlay: Repository) -> str:
     """The address from which what is staged is installed; of images what stands before their names."""
-    if overlay.format == FORMAT:
+    if has_images(overlay):
         host = base_url.partition("://")[2]
         return f"{host}/{overlay.storage_name}/{overlay.name.replace('+', '.')}".lower()
     return f"{base_url}/repositories/{overlay.path}"

@@ -7,11 +7,11 @@ from typing import Literal
 from attrs import evolve, frozen
 
 from pkgrepo.auth.permissions.authorizer import Authorizer
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.auth.tokens.bearer import unbound
 from pkgrepo.auth.tokens.limits import SERVER_SCOPES
 from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
 from pkgrepo.gateway.callers.access import unknown
-from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Extent, Identity, Repository
 
@@ -96,7 +96,7 @@ class AccessRule:
             extent = Extent.SOME if package is None else package
             if not await authorizer.may(identity, Action.READ, repository, extent):
                 raise unknown(identity, asked)
-            if identity.scoped and repository.format != FORMAT:
+            if identity.scoped and not has_images(repository):
                 raise Forbidden(SCOPED)
             await self._check_action(identity, self.action, authorizer, repository, extent if self.some else package)
         elif self.scope:

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
-from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import SCOPED, AccessRule
 from pkgrepo.management.api.call import Call
@@ -117,7 +117,7 @@ async def _find(call: Call, id: str) -> _Seen:
     seen = None if job is None else await _see(call, job)
     if seen is None:
         raise NotFound("job", id)
-    if call.identity.scoped and (seen.repository is None or seen.repository.format != FORMAT):
+    if call.identity.scoped and (seen.repository is None or not has_images(seen.repository)):
         raise Forbidden(SCOPED)
     return seen
 

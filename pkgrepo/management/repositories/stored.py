@@ -23,12 +23,9 @@ from pkgrepo.repositories.policy.effective import SHORT
 from pkgrepo.repositories.policy.facts import own_faults, own_rules_checked
 from pkgrepo.repositories.retention.rules import check_versions
 
-# Names of parts that clients of other servers use: our name, and the only format that has it (None: every format).
 _PART_ALIASES = {
-    "maven_push_rules": ("push_rules", "maven"),
-    "docker_push_rules": ("push_rules", "docker"),
-    "package_retention": ("retention", None),
-}
+    "package_retention": "retention"
+}  # our names of those that clients of other servers use, in any format
 
 _OTHER_FORMS = {"config": "proxy"}  # parts that replace another one when they are set
 
@@ -102,8 +99,7 @@ def joined(format_: Format, configs: Mapping[str, Any]) -> dict[str, Any]:
 
 def part_name(format_: Format, key: str) -> str:
     """The name of a configuration part, from one of its aliases; other keys are returned unchanged."""
-    name, only = _PART_ALIASES.get(key, (key, None))
-    return name if only in (None, format_.name) else key
+    return {**_PART_ALIASES, **format_.configurations.part_aliases}.get(key, key)
 
 
 def is_whole(format_: Format, key: str) -> bool:

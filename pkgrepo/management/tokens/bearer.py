@@ -17,11 +17,11 @@ from urllib.parse import parse_qs
 
 from msgspec import UNSET, UnsetType
 
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.auth.tokens.bearer import Access, allowed_words
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, StorageFull
 from pkgrepo.gateway.callers.access import code_of
-from pkgrepo.gateway.image_addresses import FORMAT
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
@@ -173,7 +173,7 @@ def _candidates(call: Call, host: str | None, name: str) -> Iterator[tuple[Repos
     storage, _, rest = name.partition("/")
     repository_name, _, package = rest.partition("/")
     repository = call.registry.find(storage, repository_name)
-    if repository is not None and (repository.format != FORMAT or not package):
+    if repository is not None and (not has_images(repository) or not package):
         yield repository, package
     images = call.shared.images
     for found in (images.find(host, name), images.find_default(host, name)):
