@@ -10,6 +10,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.gateway.mirrored.places import Mirrored
 from pkgrepo.gateway.publishing.pipelines import RootExchange
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.http.responses import Response
@@ -115,6 +116,7 @@ class Format(StoredFormat):
     install: Callable[[str, str, str], Sequence[Snippet]]
     uploads: Uploads | None = None
     proxied: Proxied | None = None
+    mirrored: Mirrored
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
     authorize: Authorize | None = None
     explain: Explain | None = None

@@ -39,15 +39,13 @@ from pkgrepo.errors import (
     StorageFull,
     UpstreamMismatch,
 )
-from pkgrepo.formats.maven.upload.pom import POM_SIZE
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted, differs
+from pkgrepo.gateway.mirrored.places import Needed, Needs, Place
 from pkgrepo.gateway.package_files import find_package_file
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
-from pkgrepo.mirroring.locks.wanted import Lock, Wanted, differs
-from pkgrepo.mirroring.paths import METADATA, Place, common_questions, document_keys, find_places
-from pkgrepo.mirroring.poms import NeededPoms
 from pkgrepo.model import File, Repository, RepositoryType
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import Want
@@ -62,7 +60,6 @@ log = Logger()
 
 PACKAGES: Final = 6  # at a time
 FILES: Final = 4  # of a package at a time
-POM: Final = ".pom"
 LISTED: Final = 1000  # problems that the result of the job lists; all are counted
 LONGEST_REASON: Final = 500
 
@@ -127,6 +124,7 @@ class MirrorRun:
         self._services = services
         self._repository = repository
         self._format = format_
+        self._mirrored = format_.mirrored
         self._report = Report()
         self._arrived: dict[str, tuple[str, str]] = {}  # package and label by path, of files that are being recorded
 
@@ -145,8 +143,8 @@ class MirrorRun:
         work = self._take_images if self._format.keep_image is not None else self._take_package
         await self._take_all(by_name, work, progress)
         await self._services.proxy.settle()
-        if self._format.name == "maven":
-            await self._take_needed_poms(lock.wanted, progress)
+        if self._mirrored.needs is not None:
+            await self._take_needed(self._mirrored.needs, lock.wanted, progress)
         sizes = await self._services.catalog.scan(_sizes, self._members, [*self._arrived])
         report.size += sum(sizes.values())
         for path, (name, label) in self._arrived.items():
@@ -172,26 +170,26 @@ class MirrorRun:
 
         await _all([worker() for _ in range(PACKAGES)])
 
-    async def _take_needed_poms(self, wanted: Sequence[Wanted], progress: Progress) -> None:
-        """Fetch the parents and imports of the POMs that were fetched, until there are no more."""
-        needed, poms = NeededPoms(), [each for each in wanted if each.file.endswith(POM)]
-        while poms:
-            for some in _batches(poms, FILES):
-                await together(self._add_pom(needed, each.file) for each in some)
-            poms = await self._services.pools.cpu(needed.needed)
-            await self._take_all({each.file: [each] for each in poms}, self._take_package, progress)
+    async def _take_needed(self, needs: Needs, wanted: Sequence[Wanted], progress: Progress) -> None:
+        """Fetch what files that were fetched need, such as the parents of POMs, until there is no more."""
+        needed, naming = needs.collect(), [each for each in wanted if each.file.endswith(needs.ending)]
+        while naming:
+            for some in _batches(naming, FILES):
+                await together(self._add_needs(needed, needs.largest, each.file) for each in some)
+            naming = await self._services.pools.cpu(needed.needed)
+            await self._take_all({each.file: [each] for each in naming}, self._take_package, progress)
             await self._services.proxy.settle()
 
-    async def _add_pom(self, needed: NeededPoms, path: str) -> None:
+    async def _add_needs(self, needed: Needed, largest: int, path: str) -> None:
         file = await self._services.catalog.look(_find_kept, self._members, path)
-        if file is not None and file.size <= POM_SIZE:
+        if file is not None and file.size <= largest:
             chunks = self._services.files.chunks(file.storage_id, file.locator, file.size)
             await self._services.pools.cpu(needed.add, path, b"".join([each async for each in chunks]))
 
     async def _keep_common(self, wanted: Sequence[Wanted]) -> None:
         """Have the documents kept that clients read whatever they want."""
         proxy = self._services.proxy
-        for question in common_questions(self._repository, wanted):
+        for question in self._mirrored.common(wanted):
             for each in proxy.resolver.flat_members(self._repository):
                 if each.type is not RepositoryType.PROXY or not each.active:
                     continue
@@ -219,7 +217,8 @@ class MirrorRun:
         """Fetch the files of a package, and before that its document."""
         try:
             await self._keep_documents(wanted)
-            places = await find_places(self._services, self._repository, wanted)
+            assert self._mirrored.places is not None, "it is no format of images"
+            places = await self._mirrored.places(self._services, self._repository, wanted)
         except Exception as error:  # noqa: BLE001 - one bad package does not stop the others
             for each in wanted:
                 self._refuse(name or each.file, each.label, error)
@@ -229,7 +228,7 @@ class MirrorRun:
         for each in wanted:
             if id(each) not in found:
                 self._report.add(NOT_FOUND, name, each.label, _why_not(each))
-        places = [each for each in places if self._is_chosen(each.path.rpartition("/")[2].removesuffix(METADATA))]
+        places = [each for each in places if self._is_chosen(self._mirrored.split(each.path.rpartition("/")[2])[0])]
         for companions in (False, True):  # these may be in the files that they belong to
             for some in _batches([each for each in places if each.is_companion is companions], FILES):
                 await together(self._take(each) for each in some)
@@ -240,7 +239,7 @@ class MirrorRun:
 
     async def _keep_documents(self, wanted: Sequence[Wanted]) -> None:
         """Have the documents kept that clients read. :raises PkgrepoError: there are none"""
-        for key in dict.fromkeys(document_keys(self._repository, wanted)):
+        for key in dict.fromkeys(key for each in wanted for key in self._mirrored.document_keys(each)):
             await self._services.proxy.resolver.state(self._repository, key)
 
     async def _take(self, place: Place) -> None:
@@ -257,8 +256,8 @@ class MirrorRun:
             if not (place.is_companion and isinstance(error, NotFound)):
                 self._refuse(name, place.path.rpartition("/")[2] if place.is_companion else wanted.label, error)
             return
-        if place.path.endswith(METADATA):
-            return  # it comes with its wheel
+        if place.uncounted:
+            return  # it comes with another file
         report.fetched += fetched.is_new
         report.present += not fetched.is_new
         report.size += fetched.size if fetched.is_new else 0

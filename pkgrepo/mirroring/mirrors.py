@@ -10,11 +10,11 @@ from attrs import define, evolve
 
 from pkgrepo.errors import Invalid, RepositoryInactive
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.mirrored.locks import Lock
 from pkgrepo.gateway.services import Services
 from pkgrepo.mirroring.engine import MirrorRun
-from pkgrepo.mirroring.locks.reading import read_lock
-from pkgrepo.mirroring.locks.wanted import Lock
 from pkgrepo.mirroring.patterns import find_wanted, patterns_of
+from pkgrepo.mirroring.reading import Formats, read_lock
 from pkgrepo.model import Actor, Repository
 from pkgrepo.proxy.schema import MirrorPattern
 from pkgrepo.repositories.upkeep.jobs import Jobs, Progress
@@ -38,7 +38,8 @@ class Mirrors:
             raise Invalid("there is no lock file, and the configuration has no mirror.patterns", "/locks")
         if not request.locks:
             return await self.follow(repository, patterns, actor)
-        lock = await self._services.pools.cpu(_read_all, request.locks, repository.format)
+        formats = {name: each.mirrored for name, each in self._formats.items()}
+        lock = await self._services.pools.cpu(_read_all, request.locks, repository.format, formats)
         data = {
             "on": repository.path,
             "repository": repository.uid,
@@ -73,12 +74,12 @@ class Mirrors:
         return await MirrorRun(self._services, repository, format_, only=only).run(lock, progress)
 
 
-def _read_all(locks: Sequence[LockFile], format_name: str) -> Lock:
+def _read_all(locks: Sequence[LockFile], format_name: str, formats: Formats) -> Lock:
     """What all lock files name. :raises Invalid: one cannot be read"""
     found = Lock()
     for index, each in enumerate(locks):
         try:
-            lock = read_lock(each.name, each.text, format_name)
+            lock = read_lock(each.name, each.text, format_name, formats)
             for some in lock.wanted:
                 found.want(some)
         except Invalid as error:

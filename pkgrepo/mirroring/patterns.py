@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -10,11 +10,9 @@ import msgspec
 
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive, StorageFailed
 from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
-from pkgrepo.mirroring.locks.others import artifact_stem
-from pkgrepo.mirroring.locks.wanted import Lock, Wanted
-from pkgrepo.mirroring.paths import list_files
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.format import merge_versions
 from pkgrepo.proxy.schema import MirrorConfig, MirrorPattern
@@ -71,8 +69,7 @@ async def _versions_of(
     elif proxied is None:
         raise Invalid("the tags of images are named one by one")
     else:
-        folder, _, last = name.rpartition("/") if format_.name == "conda" else ("", "", name)
-        key = f"{folder}/{last}" if folder else format_.package_key(name)
+        key = (format_.mirrored.document_key or format_.package_key)(name)
         members = await services.proxy.resolver.members(repository, key, Trace())
         parts = await services.proxy.resolver.parts(members, key, proxied.latest_form)
         chosen = merge_versions(parts)
@@ -80,24 +77,11 @@ async def _versions_of(
             prerelease = None if format_.versions is None else format_.versions.prerelease
             stable = [each for each in chosen if prerelease is None or not prerelease(each)]
             chosen = (stable or chosen)[-int(count) :]
-    if format_.name == "conda":
-        files = [each for each in await list_files(services, repository, name) if each.version in chosen]
-        return [Wanted(format="conda", name=name, file=each.path) for each in files]
-    if format_.name == "maven":
-        return [each for version in chosen for each in _artifact(name, version)]
+    if format_.mirrored.choose is not None:
+        return await format_.mirrored.choose(services, repository, name, chosen)
     if not chosen:
         raise NotFound("version of package", name)
     return [Wanted(format=format_.name, name=name, version=each) for each in chosen]
-
-
-def _artifact(name: str, version: str) -> Iterator[Wanted]:
-    """The POM of a version, and its jar if it has one."""
-    group, colon, artifact = name.partition(":")
-    if not colon:
-        raise Invalid("a Java artifact is named group:artifact")
-    stem = artifact_stem(group, artifact, version)
-    yield Wanted(format="maven", name=name, version=version, file=f"{stem}.pom")
-    yield Wanted(format="maven", name=name, version=version, file=f"{stem}.jar", optional=True)
 
 
 def _names(r: Reader, repository_id: int) -> list[str]:

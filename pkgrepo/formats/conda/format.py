@@ -39,6 +39,7 @@ from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config
 from .description import PURLS
+from .mirrored import MIRRORED
 from .names import check_name, version_key
 from .routes import ROUTES, Caches, take_file
 from .setup import install_snippets, snippets
@@ -85,6 +86,7 @@ def conda() -> Format:
             origins=projects_of,
         ),
         resource=serve(ROUTES, caches),
+        mirrored=MIRRORED,
         token_clients=("conda",),
         setup=snippets,
         install=install_snippets,

@@ -41,6 +41,7 @@ from pkgrepo.repositories.format import Ecosystem, PackageUrls, Tree, VersionKin
 from pkgrepo.repositories.version_ranges import one_build
 
 from .configuration import CONFIGURATIONS
+from .mirrored import MIRRORED
 from .names import (
     build_of,
     is_literal_snapshot,
@@ -86,6 +87,7 @@ def maven() -> Format:
         ),
         join_staged=join_staged,
         resource=serve(ROUTES, caches),
+        mirrored=MIRRORED,
         token_clients=("maven",),
         setup=snippets,
         uploads=Uploads(

@@ -23,6 +23,7 @@ from pkgrepo.repositories.policy.judge import Declares
 
 from .configuration import CONFIGURATIONS
 from .indexing import index_package, index_removed
+from .mirrored import MIRRORED
 from .names import RIGHTS, package_key
 from .routes import ROUTES
 from .semver import padded, parse_version
@@ -60,6 +61,7 @@ def npm() -> Format:
         resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path.startswith(LOGINS),
         root_exchanges=ROOT_EXCHANGES,
+        mirrored=MIRRORED,
         token_clients=("npm",),
         setup=snippets,
         install=install_snippets,

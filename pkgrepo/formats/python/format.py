@@ -12,6 +12,7 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
 from pkgrepo.formats.python.index.project_lists import NAME_LISTS, PROJECT_LISTS, MergedLists
 from pkgrepo.formats.python.index.requests import IndexCaches
+from pkgrepo.formats.python.mirrored import MIRRORED
 from pkgrepo.formats.python.names import normalise
 from pkgrepo.formats.python.proxied.upstream import (
     container_of,
@@ -63,6 +64,7 @@ def python() -> Format:
         resource=lambda repository, services: PythonSite(services, repository, caches).app.resource(),
         needs_no_credentials=lambda path: path.startswith(PREFIX),
         root_exchanges=ROOT_EXCHANGES,
+        mirrored=MIRRORED,
         token_clients=("pip",),
         setup=snippets,
         install=install_snippets,

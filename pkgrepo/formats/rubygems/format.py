@@ -30,6 +30,7 @@ from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionK
 from .configuration import CONFIGURATIONS
 from .gemspec import EXTENSIONS
 from .indexer import apply_change
+from .mirrored import MIRRORED
 from .names import bound_key, builds, check_full_version, check_name, is_prerelease, order_key
 from .routes import ROUTES
 from .setup import install_snippets, snippets
@@ -61,6 +62,7 @@ def ruby() -> Format:
         resource=serve(ROUTES, caches),
         needs_no_credentials=lambda path: path == PATH,
         root_exchanges=ROOT_EXCHANGES,
+        mirrored=MIRRORED,
         token_clients=("gem", "bundler"),
         setup=snippets,
         install=install_snippets,

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attrs import evolve
 
-from pkgrepo.mirroring import engine
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted
+from pkgrepo.gateway.mirrored.places import Place
 from pkgrepo.mirroring.engine import MirrorRun, _Fetched, _why_not
-from pkgrepo.mirroring.locks.wanted import Lock, Wanted
-from pkgrepo.mirroring.paths import Place
+from tests.support.lock_files import FORMATS
 
 KEPT, LOST = "a/b/1/b-1.jar", "a/b/1/b-1-sources.jar"
 
@@ -29,14 +30,13 @@ async def test_what_came_and_could_not_be_recorded_is_missing(monkeypatch: pytes
     async def fetch(*_: object) -> _Fetched:
         return _Fetched(None, 0, {}, is_new=True)
 
-    monkeypatch.setattr(engine, "find_places", find)
     monkeypatch.setattr(MirrorRun, "_fetch", fetch)
     services: Any = SimpleNamespace(
         proxy=SimpleNamespace(settle=settle, resolver=SimpleNamespace(flat_members=lambda _: [])),
         catalog=SimpleNamespace(scan=scan),
     )
     repository: Any = SimpleNamespace(format="maven")
-    format_: Any = SimpleNamespace(keep_image=None, name="maven")
+    format_: Any = SimpleNamespace(keep_image=None, mirrored=evolve(FORMATS["maven"], places=find, needs=None))
     progress: Any = SimpleNamespace(begin=lambda *_: None, step=lambda *_: None, end=lambda: None)
     lock = Lock([Wanted(format="maven", name="a:b", file=each) for each in (KEPT, LOST)])
     found = await MirrorRun(services, repository, format_).run(lock, progress)

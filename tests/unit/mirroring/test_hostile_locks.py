@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.mirroring.locks import npm, others, python, wanted
-from pkgrepo.mirroring.locks.reading import read_lock
-from pkgrepo.mirroring.paths import document_keys
-from pkgrepo.model import Repository
+from pkgrepo.formats.conda.locks import read_explicit
+from pkgrepo.formats.maven.locks import read_maven
+from pkgrepo.formats.npm import locks as npm
+from pkgrepo.formats.python import locks as python
+from pkgrepo.gateway.mirrored import locks as wanted
+from pkgrepo.mirroring.reading import read_lock
+from tests.support.lock_files import FORMATS
 
 LONG = 1_000_000  # of what takes the square of its length, it would take hours
 
@@ -27,7 +28,7 @@ def test_long_versions_take_no_time() -> None:
 
 
 def test_long_lines_of_artifacts_are_left_out() -> None:
-    lock = others.read_maven(f"{'-a' * LONG}!\n+- org.x:y:jar:1.0:compile\n")
+    lock = read_maven(f"{'-a' * LONG}!\n+- org.x:y:jar:1.0:compile\n")
     assert [each.version for each in lock.wanted] == ["1.0", "1.0"]
     assert [reason for _, reason in lock.left_out] == ["the line is too long"]
 
@@ -71,7 +72,7 @@ def test_deep_markers_of_requirements_are_left_out() -> None:
     ids=["npm", "conda", "python"],
 )
 def test_addresses_that_are_none(name: str, text: str, format_name: str) -> None:
-    lock = read_lock(name, text, format_name)
+    lock = read_lock(name, text, format_name, FORMATS)
     assert all("[" not in each.file for each in lock.wanted)
 
 
@@ -79,7 +80,7 @@ def test_what_is_named_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wanted, "MOST_WANTED", 3)
     for text in ("a==1\nb==1\nc==1\nd==1\n", "a\nb\nc\nd\n"):
         with pytest.raises(Invalid, match="more than 3"):
-            read_lock("requirements.txt", text, "python")
+            read_lock("requirements.txt", text, "python", FORMATS)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +99,7 @@ def test_secrets_are_in_no_report(line: str, shown: str) -> None:
 
 
 def test_a_channel_has_the_folders_that_conda_knows() -> None:
-    repository = cast("Repository", SimpleNamespace(format="conda"))
     for url in ("https://h.example/c/%2e%2e/a-1-0.conda", "https://h.example/c/x%3Fy/a-1-0.conda"):
-        lock = others.read_explicit(f"@EXPLICIT\n{url}\n")
+        lock = read_explicit(f"@EXPLICIT\n{url}\n")
         with pytest.raises(Invalid, match="subdir"):
-            document_keys(repository, lock.wanted)
+            list(FORMATS["conda"].document_keys(lock.wanted[0]))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.mirroring.locks import others
-from pkgrepo.mirroring.locks.choosing import Chosen
-from pkgrepo.mirroring.locks.reading import find_formats, read_lock
-from pkgrepo.mirroring.locks.wanted import Lock, Wanted, differs
+from pkgrepo.formats.conda.locks import read_explicit
+from pkgrepo.formats.container.locks import read_images
+from pkgrepo.formats.maven.locks import read_maven
+from pkgrepo.formats.rubygems.locks import read_gemfile
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted, differs
+from pkgrepo.mirroring.choosing import Chosen
+from pkgrepo.mirroring.reading import find_formats, read_lock
+from tests.support.lock_files import FORMATS
 
 HEX = "a" * 64
 
@@ -18,7 +22,7 @@ def files(lock: Lock) -> list[str]:
 
 
 def test_gemfile() -> None:
-    lock = others.read_gemfile(
+    lock = read_gemfile(
         "GIT\n  remote: https://h.example/g.git\n  specs:\n    g (1.0)\n\n"
         "PATH\n  remote: .\n  specs:\n    own (0.1)\n\n"
         "GEM\n  remote: https://g.example/\n  specs:\n    a (1.0)\n      b (>= 1)\n    b (2.0-java)\n\n"
@@ -33,7 +37,7 @@ def test_gemfile() -> None:
 
 
 def test_explicit_list_of_conda() -> None:
-    lock = others.read_explicit(
+    lock = read_explicit(
         f"# platform: linux-64\n@EXPLICIT\nhttps://c.example/x/linux-64/a-1.0-h0_0.conda#{'b' * 32}\n"
         f"https://c.example/x/noarch/b-c-2.0-py_0.tar.bz2#sha256:{HEX}\n"
     )
@@ -52,8 +56,8 @@ def test_conda_lock_and_pixi_have_two_formats() -> None:
     pixi = f"version: 6\nenvironments: {{}}\npackages:\n- conda: {url}\n  sha256: {HEX}\n"
     pixi += f"- pypi: {wheel}\n  sha256: {HEX}\n"
     for name, each in (("conda-lock.yml", text), ("pixi.lock", pixi)):
-        assert files(read_lock(name, each, "conda")) == ["noarch/a-1.0-py_0.conda"]
-        (found,) = read_lock(name, each, "python").wanted
+        assert files(read_lock(name, each, "conda", FORMATS)) == ["noarch/a-1.0-py_0.conda"]
+        (found,) = read_lock(name, each, "python", FORMATS).wanted
         assert (found.name.replace("_", "-"), found.file) == ("b-c", "b_c-1.0-py3-none-any.whl")
         assert ("sha256", HEX) in found.digests
 
@@ -70,28 +74,28 @@ def test_conda_lock_and_pixi_have_two_formats() -> None:
     ids=range(5),
 )
 def test_coordinates_of_maven(line: str, paths: list[str]) -> None:
-    assert files(others.read_maven(line)) == [f"g/h/a/1.0/{each}" for each in paths]
+    assert files(read_maven(line)) == [f"g/h/a/1.0/{each}" for each in paths]
 
 
 def test_paths_of_maven_may_have_digests() -> None:
-    lock = others.read_maven(f"{HEX}  g/h/a/1.0/a-1.0.jar\ng/h/a/maven-metadata.xml\n")
+    lock = read_maven(f"{HEX}  g/h/a/1.0/a-1.0.jar\ng/h/a/maven-metadata.xml\n")
     assert files(lock) == ["g/h/a/1.0/a-1.0.jar", "g/h/a/maven-metadata.xml"]
     assert lock.wanted[0].digests == {("sha256", HEX)}
     assert lock.wanted[0].name == "g.h:a"
 
 
 def test_a_tree_does_not_name_the_project_itself() -> None:
-    lock = others.read_maven("[INFO] own:app:jar:1.0\n[INFO] +- g:a:jar:2.0:compile\n")
+    lock = read_maven("[INFO] own:app:jar:1.0\n[INFO] +- g:a:jar:2.0:compile\n")
     assert files(lock) == ["g/a/2.0/a-2.0.pom", "g/a/2.0/a-2.0.jar"]
 
 
 def test_a_pom_is_refused_with_the_way_out() -> None:
     with pytest.raises(Invalid, match=r"maven\.repo\.local"):
-        read_lock("pom.xml", "<?xml version='1.0'?>\n<project>\n</project>", "maven")
+        read_lock("pom.xml", "<?xml version='1.0'?>\n<project>\n</project>", "maven", FORMATS)
 
 
 def test_images_have_tags_digests_and_platforms() -> None:
-    lock = others.read_images(
+    lock = read_images(
         f"# all\nalpine\nr.example:5000/team/app:1 linux/amd64,linux/arm64\nx@sha256:{HEX}\nbad@sha256:0\n"
     )
     assert [(each.name, each.version, each.platforms) for each in lock.wanted] == [
@@ -112,11 +116,11 @@ def test_the_strongest_digest_of_both_sides_decides() -> None:
 
 def test_a_file_of_another_format_is_refused() -> None:
     with pytest.raises(Invalid, match="nothing for a repository of the format ruby"):
-        read_lock("package-lock.json", '{"packages": {"node_modules/a": {"version": "1.0.0"}}}', "ruby")
+        read_lock("package-lock.json", '{"packages": {"node_modules/a": {"version": "1.0.0"}}}', "ruby", FORMATS)
 
 
 def test_what_is_named_is_chosen_by_its_place() -> None:
-    chosen = Chosen("python", ["*.whl"])
+    chosen = Chosen(FORMATS["python"], ["*.whl"])
     chosen.add(Lock([Wanted(format="python", name="A.b", version="1.0", digests=frozenset({("sha256", HEX)}))]))
     assert chosen.has_package("a-b")
     wheel, sdist = "packages/a-b/1.0/a_b-1.0-py3-none-any.whl", "packages/a-b/1.0/a_b-1.0.tar.gz"
@@ -142,4 +146,4 @@ def test_what_is_named_is_chosen_by_its_place() -> None:
     ids=range(9),
 )
 def test_the_formats_that_a_file_may_be_for(name: str, text: str, formats: str) -> None:
-    assert " ".join(sorted(find_formats(name, text))) == formats
+    assert " ".join(sorted(find_formats(name, text, FORMATS))) == formats

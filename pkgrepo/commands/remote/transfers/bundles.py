@@ -26,7 +26,7 @@ from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.session import Session, checked, remote
 from pkgrepo.commands.remote.transfers.files import Draft
 from pkgrepo.commands.remote.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
-from pkgrepo.commands.remote.transfers.mirror import GivenLock, assign_locks
+from pkgrepo.commands.remote.transfers.mirror import GivenLock, assign_locks, known_formats
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import METADATA_NAMES
@@ -43,9 +43,8 @@ from pkgrepo.importing.bundle_file import (
     key_digest,
     read_whole,
 )
-from pkgrepo.mirroring.locks.choosing import Chosen
-from pkgrepo.mirroring.locks.others import RUBY
-from pkgrepo.mirroring.locks.reading import read_lock
+from pkgrepo.mirroring.choosing import Chosen
+from pkgrepo.mirroring.reading import read_lock
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 from pkgrepo.web.rendering.filters import plural, size
 
@@ -192,9 +191,10 @@ async def _read_last(session: Session, path: Path) -> dict[str, Content]:
 
 async def _mirror(session: Session, record: Any, given: Sequence[GivenLock], only: Sequence[str]) -> Chosen:
     """Have a repository fetch what lock files name. Returns what they name."""
-    chosen = Chosen(record["format"], only)
+    formats = known_formats()
+    chosen = Chosen(formats[record["format"]], only)
     for each in given:
-        chosen.add(read_lock(each.name, each.text, record["format"]))
+        chosen.add(read_lock(each.name, each.text, record["format"], formats))
     if given:
         used = [{"name": each.name, "text": each.text} for each in given]
         path = at("repository", f"{record['storage_name']}/{record['name']}", "mirror")

@@ -16,8 +16,10 @@ from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.printer import Printer
 from pkgrepo.commands.remote.session import Session, checked, remote
 from pkgrepo.commands.remote.transfers.files import sha256_of
+from pkgrepo.config import Config
 from pkgrepo.errors import Invalid
-from pkgrepo.mirroring.locks.reading import FOLDER_LIST, find_formats
+from pkgrepo.formats.maven.mirrored import FOLDER_LIST
+from pkgrepo.mirroring.reading import Formats, find_formats
 from pkgrepo.web.rendering.filters import plural, size
 
 WORDS: Final = {
@@ -108,8 +110,9 @@ class GivenLock:
 def assign_locks(given: Sequence[GivenLock], formats: Mapping[str, str]) -> dict[str, list[GivenLock]]:
     """The lock files that are for each repository. :raises Invalid: one is for none, or it is not clear for which"""
     found: dict[str, list[GivenLock]] = {name: [] for name in formats}
+    known = known_formats() if given else {}
     for each in given:
-        possible = find_formats(each.name, each.text)
+        possible = find_formats(each.name, each.text, known)
         fitting = [each.repository] if each.repository else [name for name in formats if formats[name] in possible]
         if not fitting:
             raise Invalid(f"none of these repositories has the format of {each.name}")
@@ -118,6 +121,13 @@ def assign_locks(given: Sequence[GivenLock], formats: Mapping[str, str]) -> dict
         for name in fitting:
             found[name].append(each)
     return found
+
+
+def known_formats() -> Formats:
+    """What formats say of lock files. They are imported for the first one: that takes a second."""
+    from pkgrepo.composition.core import make_formats  # noqa: PLC0415 - see above
+
+    return {name: each.mirrored for name, each in make_formats(Config()).items()}
 
 
 def read_given(path: Path) -> tuple[str, str]:

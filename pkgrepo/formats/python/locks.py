@@ -10,8 +10,17 @@ from typing import Any, Final
 from packaging.requirements import InvalidRequirement, Requirement
 
 from pkgrepo.errors import Invalid
-
-from .wanted import Digests, Lock, Wanted, parse_hashes, path_of, read_json, table_of, tables_of, text_of
+from pkgrepo.gateway.mirrored.locks import (
+    Digests,
+    Lock,
+    Wanted,
+    parse_hashes,
+    path_of,
+    read_json,
+    table_of,
+    tables_of,
+    text_of,
+)
 
 PYTHON: Final = "python"
 NO_INDEX: Final = "it does not come from an index"

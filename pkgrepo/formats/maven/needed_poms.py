@@ -14,9 +14,9 @@ from typing import Final
 from attrs import define, evolve, field
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.locks import NAME, artifact_stem
 from pkgrepo.formats.maven.upload.pom import Pom, read_pom
-from pkgrepo.mirroring.locks.others import artifact_stem
-from pkgrepo.mirroring.locks.wanted import Wanted
+from pkgrepo.gateway.mirrored.locks import Wanted
 
 # Whoever published one of the artifacts decides how many others its POM names, and how large these are.
 MOST_POMS: Final = 20_000  # that are read for one mirror, and that are told
@@ -101,4 +101,4 @@ def _wanted(coordinates: str) -> Iterator[Wanted]:
     if len(parts) == 3 and all(_PLAIN.fullmatch(each) for each in parts):
         group, artifact, version = parts
         file = f"{artifact_stem(group, artifact, version)}.pom"
-        yield Wanted(format="maven", name=f"{group}:{artifact}", version=version, file=file)
+        yield Wanted(format=NAME, name=f"{group}:{artifact}", version=version, file=file)

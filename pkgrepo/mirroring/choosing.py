@@ -7,20 +7,15 @@ from fnmatch import fnmatchcase
 
 from attrs import Factory, define
 
-from pkgrepo.formats.conda.names import parse_file_name
-from pkgrepo.formats.python.names import normalise, split_companion
-from pkgrepo.formats.python.versions import find_version
-
-from .others import CONDA, MAVEN
-from .python import PYTHON
-from .wanted import Lock, Wanted, differs
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted, differs
+from pkgrepo.gateway.mirrored.places import Mirrored
 
 
 @define
 class Chosen:
-    """What lock files name of a repository of a ``format``; of files ``only`` those with names that match a glob."""
+    """What lock files name of a repository; of files ``only`` those with names that match a glob."""
 
-    format: str
+    format: Mirrored
     only: Sequence[str] = ()
     _by_key: dict[str, list[Wanted]] = Factory(dict)
     _found: set[Wanted] = Factory(set)
@@ -30,7 +25,7 @@ class Chosen:
         """Add what a lock file names."""
         for each in lock.wanted:
             if not each.file or self._is_among(each.label):
-                self._by_key.setdefault(self._key(each), []).append(each)
+                self._by_key.setdefault(self.format.package_key(each), []).append(each)
 
     def has_package(self, key: str) -> bool:
         """Whether something of a package is wanted."""
@@ -39,11 +34,12 @@ class Chosen:
     def takes(self, key: str, version: str, path: str, digests: Mapping[str, str]) -> bool:
         """Whether a file of a version is wanted, or with an empty path the version of an image."""
         name = path.rpartition("/")[2]
-        base, companion = split_companion(name) if self.format == PYTHON else (name, "")
+        base, companion = self.format.split(name)
         mine = [
             each
             for each in self._by_key.get(key, ())
-            if self._names(each, version, path, base) and (companion or differs(each.digests, digests) is not True)
+            if self.format.is_wanted(each, version, path, base)
+            and (companion or differs(each.digests, digests) is not True)
         ]
         self._found.update(mine)
         return bool(mine) and (not path or self._is_among(base))
@@ -59,24 +55,6 @@ class Chosen:
             f"{each.name} {each.label}": "the repository does not keep it" for each in every if each not in self._found
         }
         return [f"{name}: {reason}" for name, reason in {**absent, **self._reasons}.items()]
-
-    def _names(self, wanted: Wanted, version: str, path: str, base: str) -> bool:
-        """Whether a file of a version is wanted; ``base`` is its name, or that of the file whose companion it is."""
-        if self.format in (CONDA, MAVEN):
-            return wanted.file == path
-        if wanted.file:
-            return wanted.file == base
-        if self.format != PYTHON:
-            return wanted.version == version
-        parsed = find_version(version)
-        return wanted.version == version if parsed is None else find_version(wanted.version) == parsed
-
-    def _key(self, wanted: Wanted) -> str:
-        if self.format == PYTHON:
-            return normalise(wanted.name)
-        if self.format == CONDA:
-            return parse_file_name(wanted.file.rpartition("/")[2]).name
-        return wanted.name
 
     def _is_among(self, name: str) -> bool:
         return not self.only or any(fnmatchcase(name, each) for each in self.only)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.mirroring import poms
-from pkgrepo.mirroring.poms import NeededPoms
+from pkgrepo.formats.maven import needed_poms as poms
+from pkgrepo.formats.maven.needed_poms import NeededPoms
 from tests.support.maven_files import make_pom
 from tests.support.memory_server import running_stacks
 from tests.support.upstreams.maven import MavenUpstream

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.mirroring.locks import python
-from pkgrepo.mirroring.locks.wanted import Lock
+from pkgrepo.formats.python import locks as python
+from pkgrepo.gateway.mirrored.locks import Lock
 
 HEX = "a" * 64
 WHEEL = "a_b-1.0-py3-none-any.whl"

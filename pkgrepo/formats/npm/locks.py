@@ -7,8 +7,17 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid
-
-from .wanted import Digests, Lock, Wanted, parse_integrity, path_of, read_json, read_yaml, table_of, text_of
+from pkgrepo.gateway.mirrored.locks import (
+    Digests,
+    Lock,
+    Wanted,
+    parse_integrity,
+    path_of,
+    read_json,
+    read_yaml,
+    table_of,
+    text_of,
+)
 
 NPM: Final = "npm"
 MOST_DEPTH: Final = 100  # of the dependencies in a file of version 1

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.mirroring.locks import npm
-from pkgrepo.mirroring.locks.wanted import Lock
+from pkgrepo.formats.npm import locks as npm
+from pkgrepo.gateway.mirrored.locks import Lock
 
 SHA = ("sha512", "aa" * 64)
 INTEGRITY = "sha512-" + "qqqq" * 21 + "qg=="
