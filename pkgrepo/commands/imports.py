@@ -22,11 +22,12 @@ from pkgrepo.commands.remote.profiles import Options, find_target
 from pkgrepo.commands.remote.session import Session, checked, complete_profiles, run_with
 from pkgrepo.commands.settings import Sources
 from pkgrepo.commands.terminal import ask_secret, fail, make_progress
-from pkgrepo.composition.core import Core
+from pkgrepo.composition.core import Core, make_formats
 from pkgrepo.composition.imports import make_importers
+from pkgrepo.config import Config
 from pkgrepo.errors import NotFound
 from pkgrepo.importing.bundles import KIND as BUNDLE
-from pkgrepo.importing.kinds import KINDS
+from pkgrepo.importing.kinds import make_kinds
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.web.rendering.filters import plural, size
@@ -191,7 +192,7 @@ def _find(core: Core, path: str) -> Repository:
 
 import_group.add_command(preview_people)
 import_group.add_command(print_plan)
-for _name, _kind in KINDS.items():
+for _name, _kind in make_kinds(make_formats(Config())).items():
     if not _kind.files:
         _add_command(_name, _kind.about)
 

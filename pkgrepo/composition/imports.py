@@ -9,7 +9,7 @@ from urllib.request import getproxies_environment
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.upstreams import upstream_settings
 from pkgrepo.config import Config
-from pkgrepo.importing.engine import Tools
+from pkgrepo.gateway.imported.engine import Tools
 from pkgrepo.importing.importers import Importers
 from pkgrepo.proxy.upstream.instances import Upstreams
 

@@ -10,6 +10,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.gateway.mirrored.places import Mirrored
 from pkgrepo.gateway.publishing.pipelines import RootExchange
 from pkgrepo.gateway.publishing.uploads import Uploads
@@ -117,6 +118,7 @@ class Format(StoredFormat):
     uploads: Uploads | None = None
     proxied: Proxied | None = None
     mirrored: Mirrored
+    imported: Imported
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
     authorize: Authorize | None = None
     explain: Explain | None = None

@@ -12,15 +12,11 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound
-from pkgrepo.formats.maven.paths import Checksum, Directory, parse_text
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.imported.described import WithLeftOut
+from pkgrepo.gateway.imported.items import Bundle, Item, Source, State
+from pkgrepo.gateway.imported.places import Folder, FoundFile, LocalPlace
 from pkgrepo.importing.bundle_file import OWN, Content, Facts, PackageFacts, Reading, Stored
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Bundle, Item, Source, State
-from pkgrepo.importing.sources import conda, npm, python, ruby
-from pkgrepo.importing.sources.described import WithLeftOut
-from pkgrepo.importing.sources.image_folders import Layouts
-from pkgrepo.importing.sources.maven import item_of, key_of
-from pkgrepo.importing.sources.places import Folder, FoundFile, LocalPlace
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -114,36 +110,6 @@ class BundleFolder(Folder):
         return PackedPlace(self._path, self.pools, listed=listed, stored=self._blobs.get(listed.sha256))
 
 
-class MavenBundle:
-    """The files of a Maven repository in a bundle, by directory."""
-
-    def __init__(self, folder: BundleFolder) -> None:
-        self._folder = folder
-        self._found: dict[str, list[FoundFile]] = {}
-
-    async def names(self) -> AsyncIterator[str]:
-        """The directories that have files."""
-        for each in await self._folder.files():
-            self._found.setdefault(each.path.rpartition("/")[0], []).append(each)
-        for name in sorted(self._found):
-            yield name
-
-    async def bundle(self, name: str) -> Bundle:
-        """The files of a directory, POMs first: they describe what follows."""
-        items, left_out = [], []
-        found = self._found.pop(name)
-        for each in sorted(found, key=lambda file: (not file.path.endswith(".pom"), file.path)):
-            try:
-                target = parse_text(each.path)
-            except Invalid as error:
-                left_out.append((each.path, error.message))
-                continue
-            if not isinstance(target, Checksum | Directory):
-                items.append(item_of(target, self._folder.file(each), {}, each.size, each.modified_ns // 1_000_000))
-        mark = hashlib.sha256("\n".join(each.mark for each in found).encode()).hexdigest()
-        return Bundle(name=name, key=key_of(items), fingerprint=mark, items=items, left_out=left_out)
-
-
 class BundleSource:
     """
     A source in a bundle, with the digests of its list, and with what the bundle knows of the packages.
@@ -151,9 +117,10 @@ class BundleSource:
     Of yanked gems it knows the state, and has no files.
     """
 
-    def __init__(self, inner: Source, facts: Facts) -> None:
+    def __init__(self, inner: Source, facts: Facts, documents_have_states: bool = False) -> None:
         self._inner = inner
         self._facts = facts
+        self._has_states = documents_have_states
         self._withdrawn: set[str] = set()  # the packages of which all versions are yanked, and no file is there
 
     async def names(self) -> AsyncIterator[str]:
@@ -176,7 +143,7 @@ class BundleSource:
         known = self._facts.packages.get(bundle.key, PackageFacts()).versions
         items = [_with_facts(each, known.get(each.version or ""), self._facts.times) for each in bundle.items]
         states: dict[str, State] = {}
-        if self._facts.format != "npm":  # whose documents have the deprecations
+        if not self._has_states:
             for text, each in known.items():
                 if each.state in (VersionState.YANKED, VersionState.DEPRECATED):
                     states[text] = VersionState(each.state), each.reason
@@ -194,7 +161,7 @@ def _with_facts(item: Item, known: Any, times: Mapping[str, int]) -> Item:
     return evolve(item, digests={**item.digests, **digests}, published_ms=published_ms, publisher=publisher)
 
 
-async def open_bundle(path: str, format_name: str, request: ImportRequest, pools: Pools, progress: Progress) -> Source:
+async def open_bundle(path: str, format_: Format, request: ImportRequest, pools: Pools, progress: Progress) -> Source:
     """
     Verify a bundle, and return what it has for a repository of a format.
 
@@ -212,18 +179,12 @@ async def open_bundle(path: str, format_name: str, request: ImportRequest, pools
         progress.end()
     finally:
         reading.close()
-    content = _choose(contents, format_name, request)
+    content = _choose(contents, format_.name, request)
     folder = await pools.disk(partial(BundleFolder, path, pools, content, reading.blobs))
-    if format_name == "docker":
-        return ImageSource(Layouts(folder), request.renamed, request.names)
-    makers: dict[str, Any] = {
-        "conda": conda.ChannelFolder,
-        "maven": MavenBundle,
-        "npm": npm.NpmFolder,
-        "python": python.PythonFolder,
-        "ruby": ruby.GemFolder,
-    }
-    return BundleSource(WithLeftOut(makers[format_name](folder), folder), content.facts)
+    source = format_.imported.in_bundle(folder, request)
+    if format_.images is not None:
+        return source
+    return BundleSource(WithLeftOut(source, folder), content.facts, format_.imported.states)
 
 
 def _step(reading: Reading) -> bool:

@@ -9,24 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import Forbidden, Invalid, RepositoryInactive
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.imported.described import WithLeftOut
+from pkgrepo.gateway.imported.engine import Import, Order, Tools
+from pkgrepo.gateway.imported.items import Source
+from pkgrepo.gateway.imported.places import Folder, Site
 from pkgrepo.importing.bundles import open_bundle
-from pkgrepo.importing.engine import Import, Order, TakeBundle, Tools
-from pkgrepo.importing.files import FileTaker
-from pkgrepo.importing.images import ImageSource, ImageTaker
-from pkgrepo.importing.items import Source
-from pkgrepo.importing.kinds import KINDS, MAVEN, TAKINGS, Kind, find_kind
-from pkgrepo.importing.maven_files import MavenTaker
-from pkgrepo.importing.sources.described import WithLeftOut
-from pkgrepo.importing.sources.places import Folder, Site
+from pkgrepo.importing.kinds import Kind, find_kind, make_kinds
 from pkgrepo.model import Actor, Repository, RepositoryType
 from pkgrepo.outbound.urls import Target, UserInfoError, parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Credentials, Route
-from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.upkeep.imports import KIND, ImportRequest, SourceKind
 from pkgrepo.repositories.upkeep.jobs import Jobs, Progress
 
@@ -43,11 +40,15 @@ class Importers:
 
     _tools: Tools
     _jobs: Jobs
-    _formats: Mapping[str, StoredFormat]
+    _formats: Mapping[str, Format]
     _upstreams: Callable[[str | None], Upstreams]
     _folders: Sequence[Path] | None
     _keys: Sequence[Path]
     _reactor: Any
+    _kinds: Mapping[str, Kind] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._kinds = make_kinds(self._formats)
 
     @property
     def kinds(self) -> Sequence[SourceKind]:
@@ -60,7 +61,7 @@ class Importers:
                 addresses=sorted(each.addresses),
                 folders=sorted({*each.folders, *each.files}),
             )
-            for name, each in sorted(KINDS.items())
+            for name, each in sorted(self._kinds.items())
         ]
 
     async def __call__(self, repository: Repository, request: ImportRequest, actor: Actor) -> str:
@@ -93,7 +94,7 @@ class Importers:
             raise Invalid(f"{repository.path} is no hosted repository", "/into")
         if not repository.active:
             raise RepositoryInactive(repository.path)
-        kind = find_kind(request.kind, repository.format)
+        kind = find_kind(self._kinds, request.kind, repository.format)
         if kind.one_repository and len(request.repositories) != 1:
             raise Invalid(f"name {kind.one_repository} (repositories, or --repository)", "/repositories")
         return Order(
@@ -134,11 +135,11 @@ class Importers:
     async def _run(self, request: ImportRequest, order: Order, progress: Progress) -> Mapping[str, Any]:
         """The work of the job."""
         format_name = order.repository.format
-        kind = find_kind(request.kind, format_name)
+        kind = find_kind(self._kinds, request.kind, format_name)
         if kind.files:
             keys = request.keys or await self._tools.pools.disk(self._read_keys)
             request = evolve(request, keys=keys)
-            source = await open_bundle(order.place, format_name, request, self._tools.pools, progress)
+            source = await open_bundle(order.place, self._formats[format_name], request, self._tools.pools, progress)
             return await self._take(source, order, progress)
         if not request.is_remote:
             folder = Folder(order.place, self._tools.pools)
@@ -166,14 +167,7 @@ class Importers:
         self, source: Source, order: Order, progress: Progress, folder: Folder | None = None
     ) -> Mapping[str, Any]:
         format_ = self._formats[order.repository.format]
-        taker: TakeBundle
-        if isinstance(source, ImageSource):
-            assert format_.images is not None, "sources of images are for repositories of images"
-            taker = ImageTaker(tools=self._tools, order=order, store=source.store, images=format_.images)
-        elif format_.name == MAVEN:
-            taker = MavenTaker(tools=self._tools, order=order, indexer=format_.index)
-        else:
-            taker = FileTaker(tools=self._tools, order=order, taking=TAKINGS[format_.name], indexer=format_.index)
+        taker = format_.imported.taker(self._tools, order, source, format_)
         whole = source if folder is None else WithLeftOut(source, folder)
         return await Import(self._tools, order, whole, taker).run(progress)
 

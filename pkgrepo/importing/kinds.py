@@ -1,51 +1,43 @@
-"""The kinds of sources, by the word that people use."""
+"""The kinds of sources, by the word that people use: what formats read themselves, and other servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
 
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.container.imported.images import ImageSource
+from pkgrepo.formats.container.imported.registry import Harbor
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.imported.items import Source
+from pkgrepo.gateway.imported.kinds import FromAddress, FromFolder
+from pkgrepo.gateway.imported.places import Site
 from pkgrepo.importing.bundles import KIND as BUNDLE
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Source, Taking
-from pkgrepo.importing.sources import conda, npm, python, ruby
-from pkgrepo.importing.sources.artifactory import open_artifactory
-from pkgrepo.importing.sources.described import with_names
-from pkgrepo.importing.sources.devpi import DevpiExport
-from pkgrepo.importing.sources.gitea import open_gitea
-from pkgrepo.importing.sources.image_folders import open_images
-from pkgrepo.importing.sources.maven import MavenFolder, MavenSite
-from pkgrepo.importing.sources.nexus import open_nexus
-from pkgrepo.importing.sources.pkgrepo import open_repository
-from pkgrepo.importing.sources.places import Folder, Site
-from pkgrepo.importing.sources.registry import Harbor, Registry
+from pkgrepo.importing.servers import artifactory, gitea, nexus
+from pkgrepo.importing.servers.devpi import DevpiExport
+from pkgrepo.importing.servers.pkgrepo import open_repository
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
-CONTAINER: Final = "docker"  # names of formats
-MAVEN: Final = "maven"
-FromAddress = Callable[[Site, ImportRequest], Source]
-FromFolder = Callable[[Folder, ImportRequest], Source]
+NEXUS = "A repository (--repository) of Nexus 3; its images are at the address of their connector: container."
 
 
 @frozen(kw_only=True, eq=False)
 class Kind:
     """
-    A kind of source. ``sources`` make one of an address or of a folder, by the format of the repository.
+    A kind of source. ``addresses`` and ``folders`` make one of these, by the format of the repository.
 
-    None of either: such a source is no address, or no folder. ``files`` are the formats for which it is one file.
-    ``about`` is the help of the command.
-    ``one_repository`` is what the request has to name, of a source with several repositories.
+    Of a format that is in neither such a source is no address, or no folder. ``files`` are the formats for which it is
+    one file. ``about`` is the help of the command. ``one_repository`` is what the request has to name, of a source with
+    several repositories.
     """
 
     about: str
     one_repository: str = ""
-    addresses: Mapping[str, FromAddress]
-    folders: Mapping[str, FromFolder]
-    files: Sequence[str] = ()
+    addresses: Mapping[str, FromAddress] = {}
+    folders: Mapping[str, FromFolder] = {}
+    files: Iterable[str] = ()
 
     @property
     def formats(self) -> list[str]:
@@ -58,100 +50,67 @@ def _open_harbor(site: Site, request: ImportRequest) -> Source:
     return ImageSource(harbor, request.renamed, request.names, harbor.pulls)
 
 
-TAKINGS: Final[Mapping[str, Taking]] = {
-    "conda": conda.TAKING,
-    "npm": npm.TAKING,
-    "python": python.TAKING,
-    "ruby": ruby.TAKING,
-}
+def make_kinds(formats: Mapping[str, Format]) -> Mapping[str, Kind]:
+    """All kinds of sources for these formats, by their words."""
+    own = {
+        each.imported.kind: Kind(
+            about=each.imported.about,
+            addresses={each.name: each.imported.address},
+            folders={each.name: each.imported.folder},
+        )
+        for each in formats.values()
+    }
+    npm, python = own["npm"], own["python"]
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "python": Kind(
-        about="Python packages: a simple index (PEP 503, PEP 691), or a folder of wheels and source distributions.",
-        addresses={"python": lambda site, request: with_names(python.PythonIndex(site), request.names)},
-        folders={"python": lambda folder, _: python.PythonFolder(folder)},
-    ),
-    "npm": Kind(
-        about="npm packages: a registry, or a folder with the tarballs of each package.",
-        addresses={"npm": lambda site, request: with_names(npm.NpmRegistry(site), request.names)},
-        folders={"npm": lambda folder, _: npm.NpmFolder(folder)},
-    ),
-    "verdaccio": Kind(
-        about="The npm packages of a Verdaccio: its address, or its storage folder.",
-        addresses={"npm": lambda site, request: with_names(npm.NpmRegistry(site), request.names)},
-        folders={"npm": lambda folder, _: npm.NpmFolder(folder)},
-    ),
-    "container": Kind(
-        about="Container images: a registry, OCI layouts (zot, skopeo), or the storage folder of CNCF distribution.",
-        addresses={CONTAINER: lambda site, request: ImageSource(Registry(site), request.renamed, request.names)},
-        folders={CONTAINER: lambda folder, request: ImageSource(open_images(folder), request.renamed, request.names)},
-    ),
-    "maven": Kind(
-        about="Maven artifacts: a repository with listings, or a folder with the layout of one.",
-        addresses={MAVEN: lambda site, request: MavenSite(site, request.names)},
-        folders={MAVEN: lambda folder, request: MavenFolder(folder, follow_links=request.follow_links)},
-    ),
-    "ruby": Kind(
-        about="Ruby gems: a gem server (compact or legacy index), or a folder of gems (geminabox, gemstash).",
-        addresses={"ruby": lambda site, request: with_names(ruby.GemServer(site), request.names)},
-        folders={"ruby": lambda folder, _: ruby.GemFolder(folder)},
-    ),
-    "conda": Kind(
-        about="Conda packages: a channel, by its address or its folder.",
-        addresses={"conda": lambda site, _: conda.Channel(site)},
-        folders={"conda": lambda folder, _: conda.ChannelFolder(folder)},
-    ),
-    "nexus": Kind(
-        one_repository="the repository of Nexus",
-        about="A repository (--repository) of Nexus 3; its images are at the address of their connector: container.",
-        addresses={each: partial(open_nexus, each) for each in ("maven", "npm", "python", "ruby")},
-        folders={},
-    ),
-    "artifactory": Kind(
-        one_repository="the repository of Artifactory",
-        about="A repository (--repository) of Artifactory.",
-        addresses={
-            each: partial(open_artifactory, each) for each in ("conda", CONTAINER, "maven", "npm", "python", "ruby")
-        },
-        folders={},
-    ),
-    "gitea": Kind(
-        one_repository="the owner of the packages",
-        about="The packages of an owner (--repository) in Gitea or Forgejo.",
-        addresses={each: partial(open_gitea, each) for each in (CONTAINER, "maven", "npm", "python", "ruby")},
-        folders={},
-    ),
-    "harbor": Kind(
-        about="The images of Harbor; of some projects with --repository.",
-        addresses={CONTAINER: _open_harbor},
-        folders={},
-    ),
-    "pkgrepo": Kind(
-        about="A repository of another pkgrepo, by its address: https://host/repositories/STORAGE/REPOSITORY.",
-        addresses={
-            each: partial(open_repository, each) for each in ("conda", CONTAINER, "maven", "npm", "python", "ruby")
-        },
-        folders={},
-    ),
-    BUNDLE: Kind(
-        about="An air-gap bundle that another pkgrepo has written.",
-        addresses={},
-        folders={},
-        files=("conda", CONTAINER, "maven", "npm", "python", "ruby"),
-    ),
-    "devpi": Kind(
-        about="An index of devpi: the address of its simple index, or a folder that devpi-export wrote.",
-        addresses={"python": lambda site, request: with_names(python.PythonIndex(site), request.names)},
-        folders={"python": lambda folder, request: DevpiExport(folder, request.repositories)},
-    ),
-}
+    def of(names: Iterable[str], make: Callable[[Format], FromAddress]) -> dict[str, FromAddress]:
+        return {each: make(formats[each]) for each in names}
+
+    return {
+        **own,
+        "verdaccio": Kind(
+            about="The npm packages of a Verdaccio: its address, or its storage folder.",
+            addresses=npm.addresses,
+            folders=npm.folders,
+        ),
+        "nexus": Kind(
+            one_repository="the repository of Nexus",
+            about=NEXUS,
+            addresses=of(nexus.FORMATS, lambda each: partial(nexus.open_nexus, each.imported)),
+        ),
+        "artifactory": Kind(
+            one_repository="the repository of Artifactory",
+            about="A repository (--repository) of Artifactory.",
+            addresses=of(
+                artifactory.FORMATS, lambda each: partial(artifactory.open_artifactory, each.imported, each.name)
+            ),
+        ),
+        "gitea": Kind(
+            one_repository="the owner of the packages",
+            about="The packages of an owner (--repository) in Gitea or Forgejo.",
+            addresses=of(gitea.TYPES, lambda each: partial(gitea.open_gitea, each.imported, each.name)),
+        ),
+        "harbor": Kind(
+            about="The images of Harbor; of some projects with --repository.",
+            addresses={each.name: _open_harbor for each in formats.values() if each.images is not None},
+        ),
+        "pkgrepo": Kind(
+            about="A repository of another pkgrepo, by its address: https://host/repositories/STORAGE/REPOSITORY.",
+            addresses=of(formats, lambda each: partial(open_repository, each)),
+        ),
+        BUNDLE: Kind(about="An air-gap bundle that another pkgrepo has written.", files=formats),
+        "devpi": Kind(
+            about="An index of devpi: the address of its simple index, or a folder that devpi-export wrote.",
+            addresses=python.addresses,
+            folders=dict.fromkeys(python.folders, lambda folder, request: DevpiExport(folder, request.repositories)),
+        ),
+    }
 
 
-def find_kind(name: str, format_name: str) -> Kind:
+def find_kind(kinds: Mapping[str, Kind], name: str, format_name: str) -> Kind:
     """The kind with a name, for a repository of a format. :raises Invalid: there is none, or not for that format"""
-    kind = KINDS.get(name)
+    kind = kinds.get(name)
     if kind is None:
-        raise Invalid(f"there is no kind of source {name[:50]!r}; there are {', '.join(sorted(KINDS))}", "/kind")
+        raise Invalid(f"there is no kind of source {name[:50]!r}; there are {', '.join(sorted(kinds))}", "/kind")
     if format_name not in kind.formats:
         raise Invalid(
             f"a source of kind {name} is taken into repositories of {' or '.join(kind.formats)}, not {format_name}",

@@ -114,7 +114,7 @@ def test_all_slips_of_a_room_are_python_and_a_seed_chooses_the_same_ones() -> No
 
 def test_a_room_is_a_folder_or_a_file_with_or_without_the_name_of_the_package() -> None:
     assert files_of("replication/files.py") == files_of("pkgrepo/replication/files") == ["pkgrepo/replication/files.py"]
-    assert "pkgrepo/importing/sources/npm.py" in files_of("importing/")
+    assert "pkgrepo/formats/npm/imported.py" in files_of("importing/")
     with pytest.raises(FileNotFoundError, match="pkgrepo/nowhere"):
         files_of("nowhere")
 

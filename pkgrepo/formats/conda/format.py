@@ -39,6 +39,7 @@ from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config
 from .description import PURLS
+from .imported import IMPORTED
 from .mirrored import MIRRORED
 from .names import check_name, version_key
 from .routes import ROUTES, Caches, take_file
@@ -87,6 +88,7 @@ def conda() -> Format:
         ),
         resource=serve(ROUTES, caches),
         mirrored=MIRRORED,
+        imported=IMPORTED,
         token_clients=("conda",),
         setup=snippets,
         install=install_snippets,

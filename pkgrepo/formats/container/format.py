@@ -28,6 +28,7 @@ from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.policy.refusals import RuleRefused
 
 from .configuration import CONFIGURATIONS, immutable_tags
+from .imported import IMPORTED
 from .mirrored import MIRRORED
 from .names import RANGES, RIGHTS, DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
@@ -120,6 +121,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         # the challenge names the token service
         needs_no_credentials=lambda path: path == b"v2" or path.startswith(b"v2/"),
         mirrored=MIRRORED,
+        imported=IMPORTED,
         token_clients=("docker",),
         logins=logins,
         setup=lambda url, publishes: snippets(url, _path_of(url)),  # noqa: ARG005 - they show both

@@ -41,6 +41,7 @@ from pkgrepo.repositories.format import Ecosystem, PackageUrls, Tree, VersionKin
 from pkgrepo.repositories.version_ranges import one_build
 
 from .configuration import CONFIGURATIONS
+from .imported import IMPORTED
 from .mirrored import MIRRORED
 from .names import (
     build_of,
@@ -88,6 +89,7 @@ def maven() -> Format:
         join_staged=join_staged,
         resource=serve(ROUTES, caches),
         mirrored=MIRRORED,
+        imported=IMPORTED,
         token_clients=("maven",),
         setup=snippets,
         uploads=Uploads(

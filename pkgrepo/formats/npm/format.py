@@ -22,6 +22,7 @@ from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
 
 from .configuration import CONFIGURATIONS
+from .imported import IMPORTED
 from .indexing import index_package, index_removed
 from .mirrored import MIRRORED
 from .names import RIGHTS, package_key
@@ -62,6 +63,7 @@ def npm() -> Format:
         needs_no_credentials=lambda path: path.startswith(LOGINS),
         root_exchanges=ROOT_EXCHANGES,
         mirrored=MIRRORED,
+        imported=IMPORTED,
         token_clients=("npm",),
         setup=snippets,
         install=install_snippets,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.formats.python import names, versions
 from pkgrepo.formats.python.configuration import CONFIGURATIONS
+from pkgrepo.formats.python.imported import IMPORTED
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
@@ -65,6 +66,7 @@ def python() -> Format:
         needs_no_credentials=lambda path: path.startswith(PREFIX),
         root_exchanges=ROOT_EXCHANGES,
         mirrored=MIRRORED,
+        imported=IMPORTED,
         token_clients=("pip",),
         setup=snippets,
         install=install_snippets,

@@ -29,6 +29,7 @@ from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionK
 
 from .configuration import CONFIGURATIONS
 from .gemspec import EXTENSIONS
+from .imported import IMPORTED
 from .indexer import apply_change
 from .mirrored import MIRRORED
 from .names import bound_key, builds, check_full_version, check_name, is_prerelease, order_key
@@ -63,6 +64,7 @@ def ruby() -> Format:
         needs_no_credentials=lambda path: path == PATH,
         root_exchanges=ROOT_EXCHANGES,
         mirrored=MIRRORED,
+        imported=IMPORTED,
         token_clients=("gem", "bundler"),
         setup=snippets,
         install=install_snippets,

@@ -10,11 +10,11 @@ import pytest
 
 from pkgrepo.commands.remote.transfers.bundles import Bundling, _add_package
 from pkgrepo.errors import NotFound
+from pkgrepo.gateway.imported.described import Described
+from pkgrepo.gateway.imported.files import _set_facts
+from pkgrepo.gateway.imported.items import Bundle, Fact, Item
 from pkgrepo.importing.bundle_file import Facts, PackageFacts, VersionFacts
 from pkgrepo.importing.bundles import BundleSource
-from pkgrepo.importing.files import _set_facts
-from pkgrepo.importing.items import Bundle, Fact, Item
-from pkgrepo.importing.sources.described import Described
 from pkgrepo.model import VersionState
 from pkgrepo.storage.catalog.packages import versions
 from tests.support.admission import admitted

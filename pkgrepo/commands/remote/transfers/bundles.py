@@ -30,6 +30,7 @@ from pkgrepo.commands.remote.transfers.mirror import GivenLock, assign_locks, kn
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import METADATA_NAMES
+from pkgrepo.formats.rubygems.locks import NAME as RUBY
 from pkgrepo.formats.rubygems.paths import is_hidden, public_path
 from pkgrepo.importing.bundle_file import (
     BEFORE,

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from pkgrepo.mirroring.locks.choosing import Chosen
+from pkgrepo.mirroring.locks.reading import read_lock
 
 from pkgrepo.commands.remote.transfers.bundles import FORMATS, Bundling
 from pkgrepo.importing.bundle_file import Facts
-from pkgrepo.mirroring.locks.choosing import Chosen
-from pkgrepo.mirroring.locks.reading import read_lock
 
 LOCK = """GEM
   remote: https://gems.example.test/

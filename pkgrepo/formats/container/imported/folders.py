@@ -10,9 +10,9 @@ from typing import Any, Final
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.container.documents import MANIFEST_SIZE
+from pkgrepo.formats.container.imported.images import ImageStore
 from pkgrepo.formats.container.names import find_digest, is_tag, parse_digest
-from pkgrepo.importing.images import ImageStore
-from pkgrepo.importing.sources.places import Folder, LocalPlace
+from pkgrepo.gateway.imported.places import Folder, LocalPlace
 
 INDEX: Final = "index.json"
 REF_NAME: Final = "org.opencontainers.image.ref.name"
@@ -30,7 +30,7 @@ class Layouts:
 
     Below the folder of an image may be others.
 
-    See L{pkgrepo.importing.images.ImageStore}.
+    See L{pkgrepo.formats.container.imported.images.ImageStore}.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -106,7 +106,7 @@ class Layouts:
 
 class DistributionStorage:
     """
-    The filesystem storage of CNCF distribution; see L{pkgrepo.importing.images.ImageStore}.
+    The filesystem storage of CNCF distribution; see L{pkgrepo.formats.container.imported.images.ImageStore}.
 
     Below ``repositories/<name>/_manifests`` are links: files with a digest; blobs are in one place for all images.
     """

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.python.imported import About, in_order
 from pkgrepo.formats.python.names import collapse, file_path, parse_filename
-from pkgrepo.importing.items import Bundle, Item
-from pkgrepo.importing.sources.described import digests_of, objects_of, text_of
-from pkgrepo.importing.sources.places import Folder
-from pkgrepo.importing.sources.python import About, in_order
+from pkgrepo.gateway.imported.described import digests_of, objects_of, text_of
+from pkgrepo.gateway.imported.items import Bundle, Item
+from pkgrepo.gateway.imported.places import Folder
 
 DATA: Final = "dataindex.json"
 SUMS: Final = {each: each for each in ("sha512", "sha256", "md5")}

@@ -11,33 +11,41 @@ from itertools import count
 from typing import Any, Final
 from urllib.parse import quote
 
+from attrs import evolve
+
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.python.names import collapse
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.sources.described import PROTOCOLS, Described, Once, digests_of, objects_of, text_of, time_ms
-from pkgrepo.importing.sources.maven import MavenAssets
-from pkgrepo.importing.sources.places import Site
-from pkgrepo.importing.sources.registry import Registry
+from pkgrepo.formats.container.imported.images import ImageSource
+from pkgrepo.formats.container.imported.registry import Registry
+from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of, time_ms
+from pkgrepo.gateway.imported.items import Fact, Facts, Source
+from pkgrepo.gateway.imported.kinds import Imported
+from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 PAGE: Final = 50  # the server's own limit
 SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}
-TYPES: Final = {"maven": "maven", "npm": "npm", "python": "pypi", "ruby": "rubygems"}  # by our names of formats
+IMAGES: Final = "docker"
+TYPES: Final = {  # by our names of formats
+    IMAGES: "container",
+    "maven": "maven",
+    "npm": "npm",
+    "python": "pypi",
+    "ruby": "rubygems",
+}
 
 
-def open_gitea(format_name: str, site: Site, request: ImportRequest) -> Source:
+def open_gitea(imported: Imported, name: str, site: Site, request: ImportRequest) -> Source:
     """The packages of one owner."""
     owner = quote(request.repositories[0])
-    if format_name == "docker":
-        listed = _Packages(site, owner, "container", str)
+    if name == IMAGES:
+        listed = _Packages(site, owner, TYPES[name], imported.normal)
         images = _Images(site.at(f"{site.url}/v2/{owner}"), listed)
         return ImageSource(images, request.renamed, request.names)
-    packages = _Packages(site, owner, TYPES[format_name], collapse if format_name == "python" else str)
-    inner = site.at(f"{site.url}/api/packages/{owner}/{TYPES[format_name]}")
-    if format_name == "maven":
-        return MavenAssets(inner, packages.paths)
-    return Described(PROTOCOLS[format_name](inner), packages.facts, packages.names)
+    packages = _Packages(site, owner, TYPES[name], imported.normal)
+    inner = site.at(f"{site.url}/api/packages/{owner}/{TYPES[name]}")
+    if imported.assets is not None:
+        return imported.assets(inner, packages.paths)
+    return Described(imported.address(inner, evolve(request, names=())), packages.facts, packages.names)
 
 
 class _Images(Registry):

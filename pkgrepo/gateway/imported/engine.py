@@ -41,8 +41,8 @@ from pkgrepo.errors import (
     StorageFull,
     UpstreamFailed,
 )
+from pkgrepo.gateway.imported.items import Bundle, Source
 from pkgrepo.http.responses import Refusal
-from pkgrepo.importing.items import Bundle, Source
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.model.admission import Admitted

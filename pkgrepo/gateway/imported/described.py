@@ -11,26 +11,13 @@ from attrs import evolve
 from twisted.internet.defer import DeferredLock
 
 from pkgrepo.errors import NotFound
-from pkgrepo.importing.items import Bundle, Facts, Item, Source, downloads_of
-from pkgrepo.importing.sources.conda import Channel
-from pkgrepo.importing.sources.maven import MavenSite
-from pkgrepo.importing.sources.npm import NpmRegistry
-from pkgrepo.importing.sources.places import Folder, Site
-from pkgrepo.importing.sources.python import PythonIndex
-from pkgrepo.importing.sources.ruby import GemServer
+from pkgrepo.gateway.imported.items import Bundle, Facts, Item, Source, downloads_of
+from pkgrepo.gateway.imported.places import Folder
 from pkgrepo.model import VersionState
 
 T = TypeVar("T")
 
 MOST: Final = 2**53  # that a count may be: more is no number of JSON for many programs
-
-PROTOCOLS: Mapping[str, Callable[[Site], Source]] = {  # by the format; the address is that of the repository
-    "conda": Channel,
-    "maven": MavenSite,
-    "npm": NpmRegistry,
-    "python": PythonIndex,
-    "ruby": GemServer,
-}
 
 
 class Once(Generic[T]):

@@ -22,9 +22,9 @@ from pkgrepo.formats.maven.paths import (
 from pkgrepo.formats.maven.push_rules import check_push_policy
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.pom import read_pom_file
-from pkgrepo.importing.engine import Order, Taken, Tools
-from pkgrepo.importing.files import FileTaker
-from pkgrepo.importing.items import MARK, Bundle, Item, Taking
+from pkgrepo.gateway.imported.engine import Order, Taken, Tools
+from pkgrepo.gateway.imported.files import FileTaker
+from pkgrepo.gateway.imported.items import MARK, Bundle, Item, Taking
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.index import Indexer
@@ -40,7 +40,7 @@ ODD: Final = "odd"  # the attribute with what is wrong with a POM
 
 @frozen(kw_only=True)
 class MavenTaker:
-    """Takes in what is missing of directories; see ``pkgrepo.importing.engine``."""
+    """Takes in what is missing of directories; see ``pkgrepo.gateway.imported.engine``."""
 
     tools: Tools
     order: Order

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.conda.imported import _bundle, _read_records
+from pkgrepo.formats.container.imported.images import ImageSource
+from pkgrepo.formats.npm.imported import _names_in, read_packument
+from pkgrepo.formats.python.imported import About, _states
 from pkgrepo.formats.python.names import parse_filename, parse_upload
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Fact, Item, downloads_of
-from pkgrepo.importing.sources.conda import _bundle, _read_records
-from pkgrepo.importing.sources.described import count_of, digests_of, time_ms
-from pkgrepo.importing.sources.devpi import DevpiExport
-from pkgrepo.importing.sources.npm import _names_in, read_packument
-from pkgrepo.importing.sources.python import About, _states
+from pkgrepo.gateway.imported.described import count_of, digests_of, time_ms
+from pkgrepo.gateway.imported.items import Fact, Item, downloads_of
+from pkgrepo.importing.servers.devpi import DevpiExport
 from pkgrepo.model import VersionState
 from pkgrepo.storage.catalog.imported_downloads import Downloads
 

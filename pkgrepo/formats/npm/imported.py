@@ -26,8 +26,10 @@ from pkgrepo.formats.npm.names import (
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.publish.imported import imported_release
 from pkgrepo.formats.npm.publish.manifest import ALGORITHMS
-from pkgrepo.importing.items import Bundle, Item, Place, State, Taking
-from pkgrepo.importing.sources.places import Folder, FoundFile, Site, texts
+from pkgrepo.gateway.imported.described import with_names
+from pkgrepo.gateway.imported.items import Bundle, Item, Place, State, Taking
+from pkgrepo.gateway.imported.kinds import Imported, take_files
+from pkgrepo.gateway.imported.places import Folder, FoundFile, Site, texts
 from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.repositories.publish.releases import Release
@@ -255,7 +257,7 @@ def _bundle_of_tarballs(name: str, folder: Folder, tarballs: Mapping[str, FoundF
 
 
 async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a tarball; see L{pkgrepo.importing.items.Take}."""
+    """The release of a tarball; see L{pkgrepo.gateway.imported.items.Take}."""
     about: About = item.about
     return await imported_release(about.name, about.version, about.manifest, staged, blob, pools)
 
@@ -311,3 +313,21 @@ def _time_ms(text: Any) -> int | None:
     except ValueError:
         return None
     return None if time is None or time.year < 1970 or time.tzinfo is None else round(time.timestamp() * 1000)
+
+
+def _package_of(path: str) -> str:
+    """Of a path such as ``@scope/name/-/@scope/name-1.0.tgz``."""
+    return path.partition("/-/")[0] if "/-/" in path else ""
+
+
+IMPORTED: Final = Imported(
+    kind="npm",
+    about="npm packages: a registry, or a folder with the tarballs of each package.",
+    address=lambda site, request: with_names(NpmRegistry(site), request.names),
+    folder=lambda folder, _: NpmFolder(folder),
+    in_bundle=lambda folder, _: NpmFolder(folder),
+    taker=take_files(TAKING),
+    package_of=_package_of,
+    listed=False,
+    states=True,
+)

@@ -11,17 +11,17 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.errors import DigestMismatch, NotFound
-from pkgrepo.importing.engine import Report, Taken
-from pkgrepo.importing.files import AT_ONCE, BATCH_SIZE, FileTaker
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Bundle, Item, Taking
-from pkgrepo.importing.sources.conda import ChannelFolder
-from pkgrepo.importing.sources.described import WithLeftOut
-from pkgrepo.importing.sources.image_folders import open_images
-from pkgrepo.importing.sources.npm import NpmFolder
-from pkgrepo.importing.sources.places import Folder
-from pkgrepo.importing.sources.python import PythonFolder
-from pkgrepo.importing.sources.ruby import GemFolder
+from pkgrepo.formats.conda.imported import ChannelFolder
+from pkgrepo.formats.container.imported.folders import open_images
+from pkgrepo.formats.container.imported.images import ImageSource
+from pkgrepo.formats.npm.imported import NpmFolder
+from pkgrepo.formats.python.imported import PythonFolder
+from pkgrepo.formats.rubygems.imported import GemFolder
+from pkgrepo.gateway.imported.described import WithLeftOut
+from pkgrepo.gateway.imported.engine import Report, Taken
+from pkgrepo.gateway.imported.files import AT_ONCE, BATCH_SIZE, FileTaker
+from pkgrepo.gateway.imported.items import Bundle, Item, Taking
+from pkgrepo.gateway.imported.places import Folder
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 
 BAD = DigestMismatch("sha1", "a", "b")

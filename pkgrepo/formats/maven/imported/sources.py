@@ -18,6 +18,7 @@ from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE
+from pkgrepo.formats.maven.imported.folder import SourceDirectory, walk
 from pkgrepo.formats.maven.metadata.reading import LARGEST as METADATA_SIZE
 from pkgrepo.formats.maven.metadata.reading import read_metadata
 from pkgrepo.formats.maven.paths import (
@@ -29,9 +30,8 @@ from pkgrepo.formats.maven.paths import (
     parse_text,
 )
 from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
-from pkgrepo.importing.items import Bundle, Fact, Item, Place, downloads_of
-from pkgrepo.importing.sources.maven_folder import SourceDirectory, walk
-from pkgrepo.importing.sources.places import Folder, LocalPlace, Site
+from pkgrepo.gateway.imported.items import Bundle, Fact, Item, Place, downloads_of
+from pkgrepo.gateway.imported.places import Folder, LocalPlace, Site
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 
 METADATA_NAME: Final = "maven-metadata.xml"

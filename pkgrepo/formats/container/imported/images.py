@@ -14,8 +14,8 @@ from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.documents import ManifestDocument, parse_in_thread
 from pkgrepo.formats.container.manifests.push import HEAD, begins_document
 from pkgrepo.formats.container.names import is_image_name, is_tag, parse_digest
-from pkgrepo.importing.engine import Order, Taken, Tools
-from pkgrepo.importing.items import Bundle, Place
+from pkgrepo.gateway.imported.engine import Order, Taken, Tools
+from pkgrepo.gateway.imported.items import Bundle, Place
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.format import Images
 from pkgrepo.repositories.images.blobs import link_blob
@@ -104,7 +104,7 @@ class ImageSource:
 
 @frozen(kw_only=True)
 class ImageTaker:
-    """Takes in what is missing of images; see ``pkgrepo.importing.engine``. ``images`` are the rules of the format."""
+    """Takes in what is missing of images; ``images`` are the rules of the format."""
 
     tools: Tools
     order: Order

@@ -8,19 +8,16 @@ files. Written from its documentation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 from urllib.parse import quote
 
 import msgspec
+from attrs import evolve
 from twisted.logger import Logger
 
-from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
-from pkgrepo.formats.python.names import parse_filename
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.sources.described import (
-    PROTOCOLS,
+from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.gateway.imported.described import (
     Described,
     Once,
     count_of,
@@ -29,40 +26,40 @@ from pkgrepo.importing.sources.described import (
     text_of,
     time_ms,
 )
-from pkgrepo.importing.sources.maven import MavenAssets
-from pkgrepo.importing.sources.npm import NpmRegistry
-from pkgrepo.importing.sources.places import Site
-from pkgrepo.importing.sources.registry import Registry
+from pkgrepo.gateway.imported.items import Fact, Facts, Source
+from pkgrepo.gateway.imported.kinds import Imported
+from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 log = Logger()
 
 SUMS: Final = {"sha1": "sha1", "sha2": "sha256", "md5": "md5"}
-PROTOCOL: Final = {"conda": "conda", "npm": "npm", "python": "pypi", "ruby": "gems", "docker": "docker"}
+IMAGES: Final = "docker"
+PROTOCOL: Final = {"conda": "conda", "npm": "npm", "python": "pypi", "ruby": "gems", IMAGES: "docker"}  # by our names
+FORMATS: Final = (*PROTOCOL, "maven")  # of the repositories that it has
 LIST: Final = "?list&deep=1&listFolders=0&mdTimestamps=1"
 
 
-def open_artifactory(format_name: str, site: Site, request: ImportRequest) -> Source:
+def open_artifactory(imported: Imported, name: str, site: Site, request: ImportRequest) -> Source:
     """The packages of one repository."""
-    files = _Files(site, request.repositories[0], format_name)
+    files = _Files(site, request.repositories[0], imported.package_of)
     repository = quote(request.repositories[0])
-    if format_name == "maven":
-        return MavenAssets(site.at(f"{site.url}/{repository}"), files.paths)
-    inner = site.at(f"{site.url}/api/{PROTOCOL[format_name]}/{repository}")
-    if format_name == "docker":
-        return ImageSource(Registry(inner), request.renamed, request.names)
-    if format_name == "npm":
-        return Described(NpmRegistry(inner), files.facts, files.names)
-    return Described(PROTOCOLS[format_name](inner), files.facts)
+    if imported.assets is not None:
+        return imported.assets(site.at(f"{site.url}/{repository}"), files.paths)
+    inner = site.at(f"{site.url}/api/{PROTOCOL[name]}/{repository}")
+    if name == IMAGES:
+        return imported.address(inner, request)
+    source = imported.address(inner, evolve(request, names=()))
+    return Described(source, files.facts, None if imported.listed else files.names)
 
 
 class _Files:
     """The files of a repository, and what the list of them says."""
 
-    def __init__(self, site: Site, repository: str, format_name: str) -> None:
+    def __init__(self, site: Site, repository: str, package_of: Callable[[str], str]) -> None:
         self._site = site
         self._repository = repository
-        self._format = format_name
+        self._package_of = package_of  # by the path of a file; empty if that does not tell
         self._once: Once[Mapping[str, dict[str, Fact]]] = Once()
 
     async def names(self) -> AsyncIterator[str]:
@@ -110,17 +107,6 @@ class _Files:
         async for path, fact in self.paths():
             found.setdefault(self._package_of(path), {})[path.rpartition("/")[2]] = fact
         return found
-
-    def _package_of(self, path: str) -> str:
-        """The package of a file, by its path; empty if that does not tell."""
-        if self._format == "npm":  # [@scope/]name/-/[@scope/]name-1.0.tgz
-            return path.partition("/-/")[0] if "/-/" in path else ""
-        if self._format == "python":
-            try:
-                return parse_filename(path.rpartition("/")[2], eggs=True).project_key
-            except Invalid:
-                return ""
-        return ""
 
 
 def _fact(file: Mapping[str, object], downloads: int) -> Fact:

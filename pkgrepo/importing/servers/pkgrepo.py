@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from attrs import evolve
+
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.importing.images import ImageSource
-from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.sources.described import PROTOCOLS, Described, count_of, objects_of, text_of, time_ms
-from pkgrepo.importing.sources.places import Site
-from pkgrepo.importing.sources.registry import Registry
+from pkgrepo.formats.container.imported.images import ImageSource
+from pkgrepo.formats.container.imported.registry import Registry
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.imported.described import Described, count_of, objects_of, text_of, time_ms
+from pkgrepo.gateway.imported.items import Fact, Facts, Source
+from pkgrepo.gateway.imported.kinds import Imported
+from pkgrepo.gateway.imported.places import Site
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.storage.catalog.imported_downloads import Downloads
@@ -20,30 +24,28 @@ PAGE: Final = 500
 PLACE: Final = "/repositories/"
 
 
-def open_repository(format_name: str, site: Site, request: ImportRequest) -> Source:
+def open_repository(format_: Format, site: Site, request: ImportRequest) -> Source:
     """The packages of the repository whose address is that of the site. :raises Invalid: it is no such address"""
     root, place, path = site.url.partition(PLACE)
     path = unquote(path.strip("/"))
     if not place or path.count("/") != 1:
         raise Invalid("the address of a repository is https://host/repositories/STORAGE/REPOSITORY", "/source")
-    api = _Api(site.at(root), path, format_name)
-    if format_name == "docker":
+    imported = format_.imported
+    api = _Api(site.at(root), path, imported)
+    if format_.images is not None:
         return ImageSource(Registry(site.at(f"{root}/v2/{path}")), request.renamed, request.names, api.pulls)
-    inner = PROTOCOLS[format_name](site)
-    if format_name == "maven":
-        return Described(inner, api.facts_of_directory)
-    if format_name == "conda":  # whose packages have their names in several folders
-        return Described(inner, lambda name: api.facts(name.partition("/")[2]))
-    return Described(inner, api.facts, api.names)
+    source = imported.address(site, evolve(request, names=()))
+    return Described(source, api.facts_of_name, None if imported.named is not None else api.names)
 
 
 class _Api:
     """The management API of the other server, about one repository."""
 
-    def __init__(self, site: Site, path: str, format_name: str) -> None:
+    def __init__(self, site: Site, path: str, imported: Imported) -> None:
         self._site = site
         self._path = quote(path, safe="")
-        self._states = format_name != "npm"  # whose documents have the deprecations
+        self._states = not imported.states
+        self._named = imported.named
         self._totals: dict[str, int] = {}  # the downloads of packages that were listed
 
     async def names(self) -> AsyncIterator[str]:
@@ -65,16 +67,19 @@ class _Api:
         counts = {text_of(each.get("digest")): count_of(each.get("downloads")) for each in versions}
         return Downloads(total, manifests={digest: count for digest, count in counts.items() if count})
 
-    async def facts_of_directory(self, name: str) -> Facts:
-        """What the API says of the version whose files are in a directory of a Maven repository."""
-        group, _, version = name.rpartition("/")
-        group, _, artifact = group.rpartition("/")
-        if not group:
+    async def facts_of_name(self, name: str) -> Facts:
+        """What the API says of what a name of the source stands for."""
+        if self._named is None:
+            return await self.facts(name)
+        found = self._named(name)
+        if found is None:
             return {}
         try:
-            return await self.facts(f"{group.replace('/', '.')}:{artifact}", version)
-        except NotFound:  # it is no directory of a version
-            return {}
+            return await self.facts(*found)
+        except NotFound:
+            if not found[1]:
+                raise
+            return {}  # it is no directory of a version
 
     async def facts(self, name: str, version: str = "") -> Facts:
         """What the API says of a package and its versions, or only of one with this text."""

@@ -33,8 +33,10 @@ from pkgrepo.formats.python.proxied.listing import (
 from pkgrepo.formats.python.proxied.normaliser import Links
 from pkgrepo.formats.python.proxied.upstream import ACCEPT, indexes
 from pkgrepo.formats.python.upload.imported import imported_release
-from pkgrepo.importing.items import Bundle, Item, Place, State, Taking
-from pkgrepo.importing.sources.places import Folder, FoundFile, Site
+from pkgrepo.gateway.imported.described import with_names
+from pkgrepo.gateway.imported.items import Bundle, Item, Place, State, Taking
+from pkgrepo.gateway.imported.kinds import Imported, take_files
+from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.repositories.publish.releases import Release
@@ -191,7 +193,7 @@ class PythonFolder:
 
 
 async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a distribution; see L{pkgrepo.importing.items.Take}."""
+    """The release of a distribution; see L{pkgrepo.gateway.imported.items.Take}."""
     about: About = item.about
     companions: dict[str, BlobInfo] = {}
     for suffix, place in about.companions.items():
@@ -280,3 +282,22 @@ def _time_ms(text: str | None) -> int | None:
     if time is None or time.year < 1970:
         return None
     return round((time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp() * 1000)
+
+
+def _package_of(path: str) -> str:
+    try:
+        return parse_filename(path.rpartition("/")[2], eggs=True).project_key
+    except Invalid:
+        return ""
+
+
+IMPORTED: Final = Imported(
+    kind="python",
+    about="Python packages: a simple index (PEP 503, PEP 691), or a folder of wheels and source distributions.",
+    address=lambda site, request: with_names(PythonIndex(site), request.names),
+    folder=lambda folder, _: PythonFolder(folder),
+    in_bundle=lambda folder, _: PythonFolder(folder),
+    taker=take_files(TAKING),
+    package_of=_package_of,
+    normal=collapse,
+)

@@ -11,8 +11,8 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
 from pkgrepo.errors import FileBurned, FileExists, SizeMismatch
-from pkgrepo.importing.engine import Order, Taken, Tools
-from pkgrepo.importing.items import MARK, Bundle, Item, Taking
+from pkgrepo.gateway.imported.engine import Order, Taken, Tools
+from pkgrepo.gateway.imported.items import MARK, Bundle, Item, Taking
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, BlobInfo, File, Repository, Version, VersionState
 from pkgrepo.model.admission import Admitted
@@ -34,7 +34,7 @@ ALGORITHMS: Final = ("md5", "sha1", "sha512")  # beside sha256; others that a so
 @frozen(kw_only=True)
 class FileTaker:
     """
-    Takes in what is missing of packages that consist of files; see ``pkgrepo.importing.engine``.
+    Takes in what is missing of packages that consist of files; see ``pkgrepo.gateway.imported.engine``.
 
     ``broken`` are versions that are left out whole, each with the file for which, as the source knows it already.
     """

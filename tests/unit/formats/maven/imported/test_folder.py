@@ -5,8 +5,8 @@ import os
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.importing.sources.maven_folder import walk
-from pkgrepo.importing.sources.places import open_file
+from pkgrepo.formats.maven.imported.folder import walk
+from pkgrepo.gateway.imported.places import open_file
 
 
 def make(root, *paths):

@@ -157,7 +157,7 @@ class Site:
 
 @define
 class RemotePlace:
-    """The bytes at a URL; see L{pkgrepo.importing.items.Place}."""
+    """The bytes at a URL; see L{pkgrepo.gateway.imported.items.Place}."""
 
     site: Site
     url: str
@@ -251,7 +251,7 @@ def read_date(text: str | None) -> int | None:
 
 @frozen
 class LocalPlace:
-    """The bytes of a file on this machine; see L{pkgrepo.importing.items.Place}. ``follow``: it may be a link."""
+    """The bytes of a file on this machine; see L{Place}. ``follow``: it may be a link."""
 
     path: str
     pools: Pools

@@ -23,8 +23,10 @@ from pkgrepo.formats.rubygems.paths import GEM, gem_path, hidden_path
 from pkgrepo.formats.rubygems.proxied.normaliser import normalise_info
 from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import make_release, read_gem
-from pkgrepo.importing.items import Bundle, Item, Taking
-from pkgrepo.importing.sources.places import Folder, FoundFile, Site, open_file
+from pkgrepo.gateway.imported.described import with_names
+from pkgrepo.gateway.imported.items import Bundle, Item, Taking
+from pkgrepo.gateway.imported.kinds import Imported, take_files
+from pkgrepo.gateway.imported.places import Folder, FoundFile, Site, open_file
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo
 from pkgrepo.proxy.parts.values import Context
@@ -166,7 +168,7 @@ class GemFolder:
 
 
 async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a gem; see L{pkgrepo.importing.items.Take}."""
+    """The release of a gem; see L{pkgrepo.gateway.imported.items.Take}."""
     gem = await staged.inspect(pools.cpu, blob, read_gem)
     if gem_path(gem.spec.full_name) != item.path:
         raise Invalid(f"it says of itself that it is {gem.spec.full_name}")
@@ -212,3 +214,13 @@ def _rows(content: bytes) -> list[tuple[str, str]]:
     except (OSError, EOFError, zlib.error):
         raise Invalid("its list of gems is no gzip file") from None
     return list(read_rows(data))
+
+
+IMPORTED: Final = Imported(
+    kind="ruby",
+    about="Ruby gems: a gem server (compact or legacy index), or a folder of gems (geminabox, gemstash).",
+    address=lambda site, request: with_names(GemServer(site), request.names),
+    folder=lambda folder, _: GemFolder(folder),
+    in_bundle=lambda folder, _: GemFolder(folder),
+    taker=take_files(TAKING),
+)

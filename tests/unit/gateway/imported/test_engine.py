@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pkgrepo.errors import Invalid, QuotaExceeded, UpstreamTimeout
-from pkgrepo.importing.engine import Import, Order, Report, Taken, Tools
-from pkgrepo.importing.items import Bundle, Item
+from pkgrepo.gateway.imported.engine import Import, Order, Report, Taken, Tools
+from pkgrepo.gateway.imported.items import Bundle, Item
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.upkeep.jobs import NoProgress

@@ -11,28 +11,30 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from attrs import evolve
+
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.python.names import collapse
-from pkgrepo.importing.items import Fact, Facts, Source
-from pkgrepo.importing.sources.described import PROTOCOLS, Described, Once, digests_of, objects_of, text_of, time_ms
-from pkgrepo.importing.sources.maven import MavenAssets
-from pkgrepo.importing.sources.npm import NpmRegistry
-from pkgrepo.importing.sources.places import Site
+from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of, time_ms
+from pkgrepo.gateway.imported.items import Fact, Facts, Source
+from pkgrepo.gateway.imported.kinds import Imported
+from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}
 
 
-def open_nexus(format_name: str, site: Site, request: ImportRequest) -> Source:
+FORMATS: Final = ("maven", "npm", "python", "ruby")  # of the repositories that it has, by our names
+
+
+def open_nexus(imported: Imported, site: Site, request: ImportRequest) -> Source:
     """The packages of one repository."""
     repository = request.repositories[0]
-    components = _Components(site, repository, collapse if format_name == "python" else str)
+    components = _Components(site, repository, imported.normal)
     inner = site.at(f"{site.url}/repository/{quote(repository)}")
-    if format_name == "maven":
-        return MavenAssets(inner, components.paths)
-    if format_name == "npm":
-        return Described(NpmRegistry(inner), components.facts, components.names)
-    return Described(PROTOCOLS[format_name](inner), components.facts)
+    if imported.assets is not None:
+        return imported.assets(inner, components.paths)
+    source = imported.address(inner, evolve(request, names=()))
+    return Described(source, components.facts, None if imported.listed else components.names)
 
 
 class _Components:

@@ -16,8 +16,8 @@ from pkgrepo.formats.container.names import find_digest, is_tag
 from pkgrepo.formats.container.proxied.lists import ACCEPT_LISTS
 from pkgrepo.formats.container.proxied.manifests import ACCEPT
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient, UpstreamTokens, api_of, next_page
-from pkgrepo.importing.sources.described import count_of
-from pkgrepo.importing.sources.places import Site
+from pkgrepo.gateway.imported.described import count_of
+from pkgrepo.gateway.imported.places import Site
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.storage.catalog.imported_downloads import Downloads
@@ -41,7 +41,7 @@ class _Index(msgspec.Struct):
 
 
 class Registry:
-    """The images of a registry; see L{pkgrepo.importing.images.ImageStore}."""
+    """The images of a registry; see L{pkgrepo.formats.container.imported.images.ImageStore}."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -144,7 +144,7 @@ class Registry:
 
 @frozen
 class RegistryBlob:
-    """The bytes of a blob in a registry; see L{pkgrepo.importing.items.Place}."""
+    """The bytes of a blob in a registry; see L{pkgrepo.gateway.imported.items.Place}."""
 
     client: RegistryClient
     image: Place

@@ -16,8 +16,9 @@ from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.names import SUBDIRS, FileName, parse_file_name
 from pkgrepo.formats.conda.paths import package_path
-from pkgrepo.importing.items import Bundle, Item, Place, Taking
-from pkgrepo.importing.sources.places import LARGEST_LIST, Folder, FoundFile, Site
+from pkgrepo.gateway.imported.items import Bundle, Item, Place, Taking
+from pkgrepo.gateway.imported.kinds import Imported, take_files
+from pkgrepo.gateway.imported.places import LARGEST_LIST, Folder, FoundFile, Site
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
@@ -201,3 +202,14 @@ def _time_ms(value: Any) -> int | None:
     if not isinstance(value, (int, float)) or value <= 0:
         return None
     return round(value if value > _SECONDS else value * 1000)
+
+
+IMPORTED: Final = Imported(
+    kind="conda",
+    about="Conda packages: a channel, by its address or its folder.",
+    address=lambda site, _: Channel(site),
+    folder=lambda folder, _: ChannelFolder(folder),
+    in_bundle=lambda folder, _: ChannelFolder(folder),
+    taker=take_files(TAKING),
+    named=lambda name: (name.partition("/")[2], ""),  # packages have their names in several folders
+)
