@@ -31,6 +31,7 @@ OWNERS = "about who may publish, which the owners of the package decide"
 NAMES = "names of packages and of versions, as the permissions of the caller let it"
 REMOVES = "removes something, or refuses everybody"
 HELPER = "no handler: part of others"
+PIPELINES = "a token for a pipeline, whose requests are those of any caller"
 # Handlers that neither give something of a package out nor make it visible, and why.
 OTHERS: Mapping[str, Mapping[str, str]] = {
     "npm": {
@@ -45,6 +46,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("star", "starred", "stars", "stars_of_caller", "of_caller", "of_scope", "of_user"), NAMES),
         **dict.fromkeys(("remove_package", "remove_version", "unset_tag", "remove"), REMOVES),
         **dict.fromkeys(("exists", "authorize_read"), HELPER),
+        "answer_exchange": PIPELINES,
         "bulk": "advisories on names that the caller sends",
         "quick": "advisories on names that the caller sends",
         "info": "the repository itself",
@@ -52,6 +54,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     },
     "python": {
         **dict.fromkeys(("delete_file", "delete_version", "yank", "refuse_upload"), REMOVES),
+        **dict.fromkeys(("answer_audience", "answer_mint"), PIPELINES),
         "info": "the repository itself",
         "project_list": NAMES,
         "set_status": "a status of a project, by those who may delete it",
@@ -60,6 +63,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     "ruby": {
         **dict.fromkeys(("create_key", "extend_key", "read_json_key", "read_key"), PEOPLE),
         **dict.fromkeys(("change_owner", "list_owners"), OWNERS),
+        "answer_exchange": PIPELINES,
         "yank": REMOVES,
         "root": "the repository itself",
         "own": NAMES,

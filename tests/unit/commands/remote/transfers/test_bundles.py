@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from pkgrepo.mirroring.locks.choosing import Chosen
-from pkgrepo.mirroring.locks.reading import read_lock
 
 from pkgrepo.commands.remote.transfers.bundles import FORMATS, Bundling
 from pkgrepo.importing.bundle_file import Facts
+from pkgrepo.mirroring.choosing import Chosen
+from pkgrepo.mirroring.reading import read_lock
+from tests.support.lock_files import FORMATS as LOCKS
 
 LOCK = """GEM
   remote: https://gems.example.test/
@@ -45,9 +46,9 @@ class YankedGems:
 async def test_yanks_of_gems_travel_as_far_as_the_lock_names_them(
     locked: bool, versions: list[str], withheld: list[str]
 ) -> None:
-    chosen = Chosen("ruby") if locked else None
+    chosen = Chosen(LOCKS["ruby"]) if locked else None
     if chosen is not None:
-        chosen.add(read_lock("Gemfile.lock", LOCK, "ruby"))
+        chosen.add(read_lock("Gemfile.lock", LOCK, "ruby", LOCKS))
     writer: Any = None
     work = Bundling(YankedGems(), "main/gems", writer, Facts(format="ruby"), chosen, {})
     await FORMATS["ruby"](work)
