@@ -15,7 +15,7 @@ from pkgrepo.composition.advisories import Mirror, make_refresh
 from pkgrepo.composition.backups import make_runs
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.events import make_events
-from pkgrepo.composition.identification import Identification, make_identification
+from pkgrepo.composition.identification import make_identification
 from pkgrepo.composition.imports import make_importers
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.processes.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
@@ -31,11 +31,11 @@ from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.responses.content import Files
 from pkgrepo.gateway.root_app import RootApp, RootResource
-from pkgrepo.gateway.services import Proxying, Services
+from pkgrepo.gateway.services import Services
 from pkgrepo.http.repeats import Repeats
 from pkgrepo.http.site import Site
 from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
-from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.api.services import Identification, ManagementServices
 from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.metrics.durations import ReactorLag
 from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetrics, UpstreamMetrics, WebhookMetrics
@@ -256,20 +256,7 @@ class Assembly:
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
             accounts=identification.accounts,
             images=core.images,
-            proxy=Proxying(
-                upstreams=proxies.upstreams,
-                documents=proxies.documents,
-                resolver=proxies.resolver,
-                transfers=proxies.transfers,
-                negative_cache=proxies.negative_cache,
-                revalidation=proxies.revalidation,
-                counters=proxies.counters,
-                judges=proxies.judges,
-                matches=proxies.rule_matches,
-                fetching=proxies.fetching,
-                package_files=proxies.package_files,
-                settle=proxies.settle,
-            ),
+            proxy=proxies.serving(),
             formats=core.formats,
             pipelines=identification.pipelines,
             advisories=core.advisories,
@@ -317,7 +304,6 @@ class Assembly:
                 shared=services,
                 formats=core.formats,
                 companions=core.companions,
-                stores=core.stores,
                 folders=core.folders,
                 buckets=core.buckets,
                 secrets=core.secrets,
@@ -332,19 +318,8 @@ class Assembly:
                 twins=self._twins,
                 advisory_refresh=self._refresh,
                 cache_purge=self._proxies.purge,
-                authenticator=identification.authenticator,
-                second_factors=identification.second_factors,
-                authorizer=identification.authorizer,
-                sessions=identification.sessions,
-                sign_on=identification.sign_on,
-                directories=identification.directories,
-                passwords=core.passwords,
-                throttle=identification.throttle,
-                bearer=identification.bearer,
-                audit_log=identification.audit_log,
-                poster=self._events.poster,
-                feed=self._events.feed,
-                event_source=self._events.source,
+                callers=identification,
+                events=self._events,
                 database_dir=self._database_dir,
                 open_install=config.compat.open_install,
                 token_max_days=config.auth.token_max_days,

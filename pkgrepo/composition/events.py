@@ -5,26 +5,15 @@ from __future__ import annotations
 from typing import Any
 from urllib.request import getproxies_environment
 
-from attrs import frozen
-
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.config import Config
+from pkgrepo.management.api.services import Events
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.webhooks.feed import EventFeed
 from pkgrepo.webhooks.poster import Poster, Settings
 from pkgrepo.webhooks.sender import WebhookSender
 
 from .core import Core
-
-
-@frozen(kw_only=True)
-class Events:
-    """The parts; ``source`` is the name of this server in events."""
-
-    source: str
-    poster: Poster
-    sender: WebhookSender
-    feed: EventFeed
 
 
 async def make_events(core: Core, config: Config, authorizer: Authorizer, reactor: Any) -> Events:

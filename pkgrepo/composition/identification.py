@@ -7,8 +7,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from attrs import frozen
-
 from pkgrepo.auth.accounts import Accounts
 from pkgrepo.auth.external_accounts import DailyCheck
 from pkgrepo.auth.login.authenticator import Authenticator
@@ -23,7 +21,7 @@ from pkgrepo.auth.login.checkers import (
 from pkgrepo.auth.login.directories import Directories
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
-from pkgrepo.auth.login.throttle import NewUnlocks, Throttle
+from pkgrepo.auth.login.throttle import NewUnlocks
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
 from pkgrepo.auth.tokens.uses import TokenUses
@@ -31,7 +29,7 @@ from pkgrepo.composition.processes.shared_news import AUDIT, answer_after, make_
 from pkgrepo.config import Config
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.management.api.audit_log import AuditFile, AuditLog
-from pkgrepo.oidc.documents import Documents
+from pkgrepo.management.api.services import Identification
 from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.oidc.pipelines import PipelineTokens
 from pkgrepo.oidc.sign_on import SignOn
@@ -42,28 +40,6 @@ from pkgrepo.storage.catalog.server import settings
 
 from .core import Core
 from .issuers import make_documents, make_issuers, make_providers
-
-
-@frozen(kw_only=True)
-class Identification:
-    """Authentication, authorisation and the audit log; ``directories`` are those that check passwords."""
-
-    bearer: BearerTokens
-    uses: TokenUses
-    authenticator: Authenticator
-    second_factors: SecondFactors
-    throttle: Throttle
-    authorizer: Authorizer
-    sessions: BrowserSessions
-    access: Access
-    accounts: Accounts
-    audit_log: AuditLog
-    documents: Documents
-    pipelines: PipelineTokens
-    sign_on: SignOn
-    daily_check: DailyCheck
-    directories: Sequence[Any]
-    directory_logins: Directories
 
 
 async def make_identification(core: Core, config: Config, reactor: Any) -> Identification:
@@ -144,6 +120,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
         ),
         accounts=accounts,
         audit_log=audit_log,
+        passwords=core.passwords,
         documents=documents,
         pipelines=PipelineTokens(
             Issuers(make_issuers(config, documents, reactor), clock),

@@ -27,6 +27,7 @@ from pkgrepo.concurrency.services import spawn
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Proxy
 from pkgrepo.gateway.responses.content import Files
+from pkgrepo.gateway.services import Proxying
 from pkgrepo.model import ReadLimits, Repository
 from pkgrepo.process.workers.peers import NoPeers
 from pkgrepo.proxy.addressed.chosen_routes import Decisions
@@ -235,6 +236,23 @@ class ProxyParts:
 
     async def _lack(self, remote: RemoteFile) -> None:
         await self.package_files.lack(remote)
+
+    def serving(self) -> Proxying:
+        """What handlers of formats serve the packages of upstreams with."""
+        return Proxying(
+            upstreams=self.upstreams,
+            documents=self.documents,
+            resolver=self.resolver,
+            transfers=self.transfers,
+            negative_cache=self.negative_cache,
+            revalidation=self.revalidation,
+            counters=self.counters,
+            judges=self.judges,
+            matches=self.rule_matches,
+            fetching=self.fetching,
+            package_files=self.package_files,
+            settle=self.settle,
+        )
 
     def upkeep(self) -> IService:
         """The service that keeps caches within their limits."""

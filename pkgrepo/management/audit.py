@@ -59,7 +59,7 @@ class AuditRecord(Record):
 )
 async def list_entries(call: Call) -> Page[AuditRecord] | Lines:
     """The NDJSON form (format, or the Accept field) has the next page in the Link field."""
-    await call.services.audit_log.flush_all()
+    await call.services.callers.audit_log.flush_all()
     page = await call.page(
         list_audit,
         by=call.order(AUDIT_ORDERS, "-time"),

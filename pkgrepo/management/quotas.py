@@ -139,7 +139,7 @@ async def check_may_limit(call: Call, repository: Repository) -> None:
 
     :raises Forbidden: the caller is no system manager; :raises Conflict: the repository keeps nothing of clients
     """
-    if not await call.services.authorizer.may_use(call.identity, "system"):
+    if not await call.services.callers.authorizer.may_use(call.identity, "system"):
         raise Forbidden("only system managers change quotas")
     if repository.type is not RepositoryType.HOSTED:
         raise Conflict(f"{repository.path} is not hosted: of a proxy, cache.max_bytes bounds what is kept")

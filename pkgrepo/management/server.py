@@ -153,8 +153,8 @@ async def install(call: Call, body: Install) -> None:
     if not services.open_install:
         raise Forbidden("the first admin is made by the server's start; see compat.open_install")
     username = check_username(body.user.username)
-    services.passwords.check(body.user.password, username=username)
-    hashed = await services.passwords.hash(body.user.password)
+    services.callers.passwords.check(body.user.password, username=username)
+    hashed = await services.callers.passwords.hash(body.user.password)
     entry = call.entry(username)
     await call.write(entry, _install, username, hashed, now_ms=call.now_ms, name=body.user.name, email=body.user.email)
 
@@ -214,7 +214,7 @@ async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
 async def _others(services: ManagementServices) -> list[Check]:
     """The checks that admins learn of, and that do not decide on the status."""
     found = [await each(services) for each in (_layout, _webhooks, _advisories, _backups, _twins)]
-    return [*found, *map(_directory, services.directories)]
+    return [*found, *map(_directory, services.callers.directories)]
 
 
 async def _checked(services: ManagementServices) -> tuple[str, list[Check]]:
@@ -247,7 +247,7 @@ async def _database(services: ManagementServices) -> Check:
 async def _storage(services: ManagementServices, storage: Storage) -> Check:
     name = f"storage {storage.name}"
     try:
-        store: IBlobStore = await services.stores.open(storage)
+        store: IBlobStore = await services.maintenance.stores.open(storage)
         capacity = store.capacity()
     except (PkgrepoError, OSError) as error:
         return Check(name, UNAVAILABLE, str(error))

@@ -272,7 +272,7 @@ async def purge_cache(call: Call, body: PurgeWish) -> Purged | Response:
         else:
             report = await purge.purge(repository, selection, actor, progress, dry_run=dry)
         found: Mapping[str, Any] = msgspec.to_builtins(Purged.of(report, dry_run=dry))
-        call.services.audit_log.enqueue(call.entry(detail={**given, **found}))
+        call.services.callers.audit_log.enqueue(call.entry(detail={**given, **found}))
         return found
 
     data = {"on": f"repository {repository.path!r}"}

@@ -299,7 +299,7 @@ class Call:
         seen = self._seen
         if seen is not None:
             command = _unless_changed(command, seen)
-        result: T = await self.services.audit_log.write(entry, command, *args, **kwargs)
+        result: T = await self.services.callers.audit_log.write(entry, command, *args, **kwargs)
         self.audited = True
         return result
 
@@ -307,7 +307,7 @@ class Call:
         self, entry: Entry, command: Callable[[Transaction, Repository, *Ts, int], T], *args: *Ts
     ) -> T:
         """Run a command that changes the repository's content (see L{Publisher.change}), with its audit row."""
-        audit_log = self.services.audit_log
+        audit_log = self.services.callers.audit_log
         with_row = audit_log.with_row_of(entry, command)
         result: T = await self.shared.publisher.change(with_row, self.repository, *args)
         audit_log.copy(entry)

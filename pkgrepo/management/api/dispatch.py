@@ -183,7 +183,7 @@ class Dispatcher:
                 arguments["parts"] = parts or read_form(call.request.body, call.request.header(b"content-type"), LIMITS)
             value = await _run(call, handler, arguments)
             if route.audit and not call.audited and not call.only_asks:
-                self._services.audit_log.enqueue(call.entry())
+                self._services.callers.audit_log.enqueue(call.entry())
         except (PkgrepoError, Refusal) as error:
             self._audit_failure(call, error)
             raise
@@ -202,7 +202,7 @@ class Dispatcher:
         await call.route.access.check(
             call.identity,
             call.route.method,
-            services.authorizer,
+            services.callers.authorizer,
             repository=repository,
             package=call.package,
             asked=asked or "",
@@ -235,7 +235,7 @@ class Dispatcher:
             entry = evolve(entry, action="login")
         elif not entry.action:
             entry = evolve(entry, action=f"{call.route.method} {call.route.path}")
-        self._services.audit_log.enqueue(entry)
+        self._services.callers.audit_log.enqueue(entry)
 
 
 async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments: Mapping[str, Any]) -> object:

@@ -10,16 +10,23 @@ from typing import Any
 
 from attrs import frozen
 
+from pkgrepo.auth.accounts import Accounts
+from pkgrepo.auth.external_accounts import DailyCheck
 from pkgrepo.auth.login.authenticator import Authenticator
+from pkgrepo.auth.login.directories import Directories
 from pkgrepo.auth.login.passwords import Passwords
 from pkgrepo.auth.login.second_factors import SecondFactors
 from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
+from pkgrepo.auth.tokens.uses import TokenUses
+from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
 from pkgrepo.management.api.audit_log import AuditLog
+from pkgrepo.oidc.documents import Documents
+from pkgrepo.oidc.pipelines import PipelineTokens
 from pkgrepo.oidc.sign_on import SignOn
 from pkgrepo.proxy.purge import CachePurge
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh
@@ -28,7 +35,6 @@ from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.publish.publisher import ChangeListener
 from pkgrepo.repositories.retention.run import RetentionWork
-from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.imports import StartsImports
 from pkgrepo.repositories.upkeep.jobs import Jobs
@@ -39,6 +45,7 @@ from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.secret_box import SecretBox
 from pkgrepo.webhooks.feed import EventFeed
 from pkgrepo.webhooks.poster import Poster
+from pkgrepo.webhooks.sender import WebhookSender
 
 
 @frozen
@@ -70,18 +77,48 @@ class Histogram:
 
 
 @frozen(kw_only=True)
+class Identification:
+    """Authentication, authorisation and the audit log; ``directories`` check passwords, see L{IDirectory}."""
+
+    bearer: BearerTokens
+    uses: TokenUses
+    authenticator: Authenticator
+    second_factors: SecondFactors
+    throttle: Throttle
+    authorizer: Authorizer
+    sessions: BrowserSessions
+    access: Access
+    accounts: Accounts
+    audit_log: AuditLog
+    passwords: Passwords
+    documents: Documents
+    pipelines: PipelineTokens
+    sign_on: SignOn
+    daily_check: DailyCheck
+    directories: Sequence[Any]
+    directory_logins: Directories
+
+
+@frozen(kw_only=True)
+class Events:
+    """What tells other programs of events; ``source`` is the name of this server in them."""
+
+    source: str
+    poster: Poster
+    sender: WebhookSender
+    feed: EventFeed
+
+
+@frozen(kw_only=True)
 class ManagementServices:
     """
     The services of the management API: those that it shares with the formats (``shared``), and its own.
 
-    ``formats`` are by name. ``on_change`` is called with each repository that was added, changed or removed.
+    ``callers`` identifies who calls, and says what they may. ``formats`` are by name. ``on_change`` is called with each
+    repository that was added, changed or removed.
 
     With ``open_install`` anyone may make the first admin. The server is degraded while the disk of a storage, or of
     ``database_dir``, has fewer than ``low_water`` free bytes (None: see L{low_water}).
-
-    ``directories`` check passwords, see L{IDirectory}.
-
-    ``poster`` sends messages to webhooks, in which ``event_source`` names this server.
 
     ``request_times`` returns the durations of reads by format, ``reactor_lag`` how late scheduled calls ran, both in
     this process since ``started_at``.
@@ -90,7 +127,6 @@ class ManagementServices:
     shared: Services
     formats: Mapping[str, Format]
     companions: Companions
-    stores: Stores
     folders: StorageFolders
     buckets: StorageBuckets
     secrets: SecretBox
@@ -105,19 +141,8 @@ class ManagementServices:
     twins: Twins
     advisory_refresh: AdvisoryRefresh
     cache_purge: CachePurge
-    authenticator: Authenticator
-    second_factors: SecondFactors
-    authorizer: Authorizer
-    sessions: BrowserSessions
-    sign_on: SignOn
-    directories: Sequence[Any]
-    passwords: Passwords
-    throttle: Throttle
-    bearer: BearerTokens
-    audit_log: AuditLog
-    poster: Poster
-    feed: EventFeed
-    event_source: str
+    callers: Identification
+    events: Events
     database_dir: Path
     open_install: bool
     token_max_days: int

@@ -31,7 +31,7 @@ def wants_stream(call: Call) -> bool:
 
 def event_stream(call: Call, pieces: Callable[[], AsyncIterator[bytes]]) -> Response:
     """A stream of what ``pieces`` yields: whole events. A caller who has too many streams gets 429."""
-    feed, who = call.services.feed, call.counted_as
+    feed, who = call.services.events.feed, call.counted_as
 
     async def begun() -> AsyncIterator[bytes]:
         yield b"retry: %d\n\n" % RETRY_MS
@@ -57,7 +57,7 @@ async def rounds(call: Call) -> AsyncIterator[bool]:
     They end when the server stops, after ``LONGEST_S``, and when the caller's credentials end: ``call.identity`` is as
     of now in each round.
     """
-    feed, site, reactor = call.services.feed, call.request.site, call.request.site.reactor
+    feed, site, reactor = call.services.events.feed, call.request.site, call.request.site.reactor
     ends, silent, access = reactor.seconds() + LONGEST_S, False, call.route.access
     while not site.draining and reactor.seconds() < ends:
         identity = await call.shared.access.identify(call.request, counted=False)

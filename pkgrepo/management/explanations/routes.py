@@ -101,7 +101,7 @@ async def _find(call: Call) -> tuple[Repository, str]:
     await CONTENT_READERS.check(
         call.identity,
         call.route.method,
-        call.services.authorizer,
+        call.services.callers.authorizer,
         repository=repository,
         package=key,
         asked=asked,

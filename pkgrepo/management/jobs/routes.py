@@ -126,7 +126,7 @@ async def _see(call: Call, job: Job) -> _Seen | None:
     """The job with its repository; None if the caller may not see it."""
     repository = call.registry.find_uid(str(job.data.get("repository", "")))
     if repository is None:
-        return _Seen(job, None) if await call.services.authorizer.may_use(call.identity, "system") else None
+        return _Seen(job, None) if await call.services.callers.authorizer.may_use(call.identity, "system") else None
     return _Seen(job, repository) if await call.may(_needed(job), repository) else None
 
 

@@ -112,7 +112,7 @@ async def list_pins_of_project(call: Call, key: str) -> list[PinRecord]:
 async def _readable(call: Call, found: Sequence[Pin]) -> list[PinRecord]:
     """The records of those pins whose packages the caller may read."""
     there = [(repository, each) for each in found if (repository := call.registry.find_id(each.repository_id))]
-    may = await call.services.authorizer.may_each(
+    may = await call.services.callers.authorizer.may_each(
         call.identity, [(Action.READ, repository, each.package_key) for repository, each in there]
     )
     return [PinRecord.of(*pair) for pair, readable in zip(there, may, strict=True) if readable]

@@ -199,7 +199,7 @@ async def _find(call: Call, id: str) -> Staged:
 
 
 def _audited(call: Call, entry: Entry) -> None:
-    call.services.audit_log.copy(entry)
+    call.services.callers.audit_log.copy(entry)
     call.audited = True
 
 

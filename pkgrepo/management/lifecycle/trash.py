@@ -87,7 +87,7 @@ async def list_trash(call: Call) -> Page[TrashRecord]:
     wanted = await _wanted(call)
     if call.identity.anonymous:  # who may delete nothing, so that nothing has to be read
         return page_request.page([], ORDER.place, _record(call, 0, {}))
-    removed = wanted is None and await call.services.authorizer.may_use(call.identity, SYSTEM_MANAGERS.scope)
+    removed = wanted is None and await call.services.callers.authorizer.may_use(call.identity, SYSTEM_MANAGERS.scope)
     found: list[TrashEntry] = []
     seen: dict[tuple[int, str], bool] = {}
     while len(found) <= page_request.limit:
@@ -166,7 +166,7 @@ async def _wanted(call: Call) -> Repository | None:
 
 async def _find_removed(call: Call, uid: str) -> TrashEntry | None:
     """The removed repository with this id, if there is one that the caller may restore."""
-    if not await call.services.authorizer.may_use(call.identity, SYSTEM_MANAGERS.scope):
+    if not await call.services.callers.authorizer.may_use(call.identity, SYSTEM_MANAGERS.scope):
         return None
     found: TrashEntry | None = await call.catalog.look(trash.find_removed, uid)
     return found
@@ -188,7 +188,7 @@ async def _find_entry(call: Call, uid: str) -> TrashEntry:
     await CONTENT_DELETERS.check(
         call.identity,
         call.request.method.decode("ascii"),
-        call.services.authorizer,
+        call.services.callers.authorizer,
         repository=repository,
         package=entry.package_key,
         asked=uid,

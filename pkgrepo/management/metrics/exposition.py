@@ -80,7 +80,7 @@ class ProcessMetrics:
 async def answer_metrics(services: ManagementServices, processes: ProcessMetrics, request: Request) -> Response:
     """All metrics in the text format, for system managers and tokens with the scope ``metrics``."""
     identity = await services.shared.access.identify(request)
-    await METRICS_READERS.check(identity, "GET", services.authorizer)
+    await METRICS_READERS.check(identity, "GET", services.callers.authorizer)
     repositories = await services.shared.catalog.scan(all_repositories)
     counts = await services.shared.catalog.scan(all_cache_counts)
     matches = await services.shared.catalog.scan(policy.counts_since, 0)
@@ -92,7 +92,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     state, problem = await services.backups.state(), await services.backups.problem()
     twins = {name: await services.twins.state(name) for name in services.twins.plans}
     await services.shared.registry.refresh()
-    stores = [(each, services.stores.opened(each.id)) for each in services.shared.registry.storages()]
+    stores = [(each, services.maintenance.stores.opened(each.id)) for each in services.shared.registry.storages()]
     families: list[Families] = [
         _build,
         lambda: _repositories([each for each in repositories if each.stage is None]),

@@ -169,7 +169,7 @@ async def _change(
     call: Call, target: Repository, command: Callable[[Transaction, Repository, *Ts, int], Promoted], *args: *Ts
 ) -> Promoted:
     """Run a write command on the target, with its row of the audit log."""
-    entry, audit_log = call.entry(detail={"to": target.path}), call.services.audit_log
+    entry, audit_log = call.entry(detail={"to": target.path}), call.services.callers.audit_log
     result: Promoted = await call.shared.publisher.change(audit_log.with_row_of(entry, command), target, *args)
     audit_log.copy(entry)
     call.audited = True

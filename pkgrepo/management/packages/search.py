@@ -179,7 +179,7 @@ async def _hits(
     no package is asked about.
     """
     every = [*repositories.values()]
-    authorizer = call.services.authorizer
+    authorizer = call.services.callers.authorizer
     may = await authorizer.may_each(call.identity, [(Action.READ, each, None) for each in every])
     narrowed = {each.id for each, whole in zip(every, may, strict=True) if not whole}
     limit = max(most + 1, MOST_LOOKED_AT) if narrowed else most + 1
@@ -281,7 +281,7 @@ async def list_dependents(call: Call) -> Page[DependentRecord]:
     package = await call.find_package()
     own = call.repository.format
     fitting = [each for each in call.registry.all() if each.active and each.format == own and each.stage is None]
-    visible = {each.id: each for each in await call.services.authorizer.visible(call.identity, fitting)}
+    visible = {each.id: each for each in await call.services.callers.authorizer.visible(call.identity, fitting)}
     place = spelling_of(package.key), sorted(visible)
     found = await call.page(
         dependencies.list_dependents,
@@ -290,7 +290,7 @@ async def list_dependents(call: Call) -> Page[DependentRecord]:
         show=lambda each: each,
         count=(dependencies.count_dependents, *place),
     )
-    may = await call.services.authorizer.may_each(
+    may = await call.services.callers.authorizer.may_each(
         call.identity, [(Action.READ, visible[each.repository_id], each.key) for each in found.items]
     )
     version = call.query("version")
@@ -368,7 +368,7 @@ async def _searched(call: Call) -> tuple[dict[int, Repository], bool]:
         and (format_ is None or each.format == format_)
         and (not place or place in (each.uid, each.path.casefold()))
     ]
-    visible = await call.services.authorizer.visible(call.identity, fitting)
+    visible = await call.services.callers.authorizer.visible(call.identity, fitting)
     return {each.id: each for each in visible}, format_ is not None or place != ""
 
 

@@ -145,7 +145,7 @@ async def show_data(call: Call) -> AdvisoryData:
     """The source is empty for callers who are not system managers."""
     known = call.shared.advisories
     state = await known.knowledge()
-    manages = await call.services.authorizer.may_use(call.identity, "system")
+    manages = await call.services.callers.authorizer.may_use(call.identity, "system")
     return AdvisoryData(
         source=known.source if manages else "",
         loaded_at=state.loaded_at,
@@ -188,7 +188,7 @@ async def _searched(call: Call) -> tuple[dict[int, Repository], str | None]:
     """The repositories that the query names and the caller may see, by catalog key, and the key of the package."""
     place, name = call.query("repository"), call.query("package")
     every = [each for each in call.registry.all() if each.active and (place or each.parent is None)]
-    visible = await call.services.authorizer.visible(call.identity, every)
+    visible = await call.services.callers.authorizer.visible(call.identity, every)
     if not place:
         if name:
             raise Invalid("package needs a repository", "package")
@@ -206,7 +206,9 @@ async def _searched(call: Call) -> tuple[dict[int, Repository], str | None]:
 async def _counted(call: Call, repositories: Mapping[int, Repository], package: str | None) -> set[int]:
     """Those of the repositories that the caller may read as a whole, or whose package they may: counts say no more."""
     every = [*repositories.values()]
-    may = await call.services.authorizer.may_each(call.identity, [(Action.READ, each, package) for each in every])
+    may = await call.services.callers.authorizer.may_each(
+        call.identity, [(Action.READ, each, package) for each in every]
+    )
     return {each.id for each, whole in zip(every, may, strict=True) if whole}
 
 

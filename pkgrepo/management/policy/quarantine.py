@@ -131,7 +131,7 @@ async def _decide(call: Call, uid: str, comment: str, *, approved: bool) -> Quar
 
 async def _seen(call: Call, found: Quarantined) -> tuple[Repository, Quarantined] | None:
     """The repository of a version, if the caller may decide about it."""
-    repository, authorizer = call.registry.find_id(found.repository_id), call.services.authorizer
+    repository, authorizer = call.registry.find_id(found.repository_id), call.services.callers.authorizer
     if repository is None:
         return None
     manages = await authorizer.may_use(call.identity, "system")

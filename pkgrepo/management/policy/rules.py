@@ -197,7 +197,7 @@ async def count_matches(call: Call) -> list[CountRecord]:
     found: list[CountRecord] = []
     for each in call.registry.listed():
         rules = own_rules(each)
-        if rules and await call.services.authorizer.may(call.identity, Action.EDIT, each):
+        if rules and await call.services.callers.authorizer.may(call.identity, Action.EDIT, each):
             found += [_count(each.path, placed.rule, counts) for placed in rules]
     if await _manages(call):
         found += (await _server_rules(call)).counts
@@ -300,12 +300,14 @@ def _orders(call: Call) -> list[Order]:
 
 
 async def _manages(call: Call) -> bool:
-    return await call.services.authorizer.may_use(call.identity, "system")
+    return await call.services.callers.authorizer.may_use(call.identity, "system")
 
 
 async def _administers(call: Call, pattern: str) -> bool:
     repository = None if WILD & {*pattern} else call.registry.find_path(pattern)
-    return repository is not None and await call.services.authorizer.may(call.identity, Action.ADMIN, repository)
+    return repository is not None and await call.services.callers.authorizer.may(
+        call.identity, Action.ADMIN, repository
+    )
 
 
 async def _check_rights(call: Call, pattern: str) -> list[Repository]:
@@ -317,11 +319,11 @@ async def _check_rights(call: Call, pattern: str) -> list[Repository]:
         return [each for each in call.registry.all() if takes_repository(pattern, each.path)]
     repository = call.registry.find_path(pattern)
     if repository is None or not (
-        manages or await call.services.authorizer.may(call.identity, Action.READ, repository)
+        manages or await call.services.callers.authorizer.may(call.identity, Action.READ, repository)
     ):
         raise unknown(call.identity, pattern)
-    if not manages and not await call.services.authorizer.may(call.identity, Action.ADMIN, repository):
-        raise Forbidden(await call.services.authorizer.explain(call.identity, Action.ADMIN, repository, None))
+    if not manages and not await call.services.callers.authorizer.may(call.identity, Action.ADMIN, repository):
+        raise Forbidden(await call.services.callers.authorizer.explain(call.identity, Action.ADMIN, repository, None))
     return [repository]
 
 

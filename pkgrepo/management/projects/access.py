@@ -143,7 +143,7 @@ async def project_record(call: Call, project: Project) -> ProjectRecord:
     bound = await call.catalog.look(projects.list_bindings, project_id=project.id)
     places = [(call.shared.registry.find_id(each.repository_id), each.pattern) for each in bound]
     there = [(repository, pattern) for repository, pattern in places if repository is not None]
-    readable = await call.services.authorizer.may_each(
+    readable = await call.services.callers.authorizer.may_each(
         call.identity, [(Action.READ, repository, None) for repository, _ in there]
     )
     sees = (await _viewer(call)).may_list_members(project)
@@ -191,4 +191,4 @@ async def check_may_limit_projects(call: Call) -> None:
 
 
 async def _viewer(call: Call) -> ProjectViewer:
-    return await call.services.authorizer.project_viewer(call.identity)
+    return await call.services.callers.authorizer.project_viewer(call.identity)

@@ -82,7 +82,7 @@ async def find_project_by_key(call: Call) -> ProjectRecord:
     """The package need not exist. The answer is 404 if no project that the caller may see owns the name."""
     package = call.package or ""
     repository = call.repository
-    project = await call.services.authorizer.owning_project(repository, package)
+    project = await call.services.callers.authorizer.owning_project(repository, package)
     if project is None or not await visible_projects(call, [project]):
         raise NotFound("owner of package", package)
     return await project_record(call, project)

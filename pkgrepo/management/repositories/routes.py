@@ -92,7 +92,7 @@ async def list_repositories(call: Call) -> Page[RepositoryRecord]:
     if usage:
         fresh = {each.id: each for each in await call.catalog.scan(repositories.all_repositories)}
         every = [fresh.get(each.id, each) for each in every]
-    visible = await call.services.authorizer.visible(call.identity, every)
+    visible = await call.services.callers.authorizer.visible(call.identity, every)
     found = [each for each in visible if _matches(call, each)]
     page = call.page_request.page_of_all(found, lambda repository: repository.path, lambda each: each)
     counts = await _downloads(call, page.items) if usage else {}
@@ -294,7 +294,7 @@ async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
 
 async def _wholly_readable(call: Call, some: Sequence[Repository]) -> set[int]:
     """The catalog keys of those repositories that the caller may read as a whole; figures of others say too much."""
-    may = await call.services.authorizer.may_each(call.identity, [(Action.READ, each, None) for each in some])
+    may = await call.services.callers.authorizer.may_each(call.identity, [(Action.READ, each, None) for each in some])
     return {each.id for each, whole in zip(some, may, strict=True) if whole}
 
 

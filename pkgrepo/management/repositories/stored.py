@@ -196,7 +196,9 @@ async def storable(call: Call, config: Mapping[str, Any], before: Repository | N
     :raises Invalid: there is no such member, or a masked secret has no stored one; :raises Forbidden: see above
     """
     stored = before.config if before is not None else {}
-    if ca_files(config) - ca_files(stored) and not await call.services.authorizer.may_use(call.identity, "system"):
+    if ca_files(config) - ca_files(stored) and not await call.services.callers.authorizer.may_use(
+        call.identity, "system"
+    ):
         raise Forbidden("only system managers and admins may set ca_file, which names a file of the server")
     named: dict[str, Repository] = {}
     if config["type"] == RepositoryType.VIRTUAL:
@@ -239,7 +241,9 @@ async def _check_rules(call: Call, settings: Mapping[str, Any], repository: Repo
     before, after = repository.policy, settings.get("policy") or {}
     if all((before.get(key) or None) == (after.get(key) or None) for key in ("rules", SHORT)):
         return
-    if await call.services.authorizer.may_use(call.identity, "system") or await call.may(Action.ADMIN, repository):
+    if await call.services.callers.authorizer.may_use(call.identity, "system") or await call.may(
+        Action.ADMIN, repository
+    ):
         return
     raise Forbidden(
         f"policy.rules and policy.{SHORT} are changed by those who have the action admin in {repository.path}"

@@ -152,7 +152,7 @@ async def delete_storage(call: Call, id: str) -> None:
     if call.flag("dry_run"):
         return
     await call.write(call.entry(storage.name), storages.remove_storage, storage.id)
-    call.services.stores.forget(storage.id)
+    call.services.maintenance.stores.forget(storage.id)
     if storage.is_local:
         await remove_from_list(call, storage)
     else:
@@ -209,7 +209,7 @@ async def _changed(call: Call, storage: Storage, changes: dict[str, Any], shown:
         try:
             storage = await call.write(entry, storages.update_storage, storage.id, now_ms=call.now_ms, **changes)
         finally:
-            call.services.stores.forget(storage.id)
+            call.services.maintenance.stores.forget(storage.id)
         for repository in call.registry.all():
             if repository.storage_id == storage.id:
                 call.services.on_change(repository)
@@ -264,7 +264,7 @@ async def _usage(call: Call, storage: Storage) -> Usage:
     blobs, size = await call.catalog.scan(usage, storage.id)
     free = total = None
     try:
-        store: IBlobStore = await call.services.stores.of(storage)
+        store: IBlobStore = await call.services.maintenance.stores.of(storage)
         free, total = store.capacity() or (None, None)
     except (PkgrepoError, OSError):
         pass  # the figures from the catalog are shown without those of the disk
@@ -313,7 +313,7 @@ async def check_storage(call: Call, id: str) -> StorageCheck:
     written = read = 0.0
     free = None
     try:
-        store: IBlobStore = await call.services.stores.open(storage)
+        store: IBlobStore = await call.services.maintenance.stores.open(storage)
         free, _total = store.capacity() or (None, None)
         probe = os.urandom(PROBE_BYTES)
         started = time.perf_counter()

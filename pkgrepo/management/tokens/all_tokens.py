@@ -42,7 +42,7 @@ async def list_all_tokens(call: Call) -> Page[TokenRecord]:
     """
     user: User | None = await find_user(call, call.query("user")) if call.query("user") else None
     days = call.integer("unused_days", 0, 0, MOST_DAYS)
-    everyone = int(call.services.second_factors.required == "everyone")
+    everyone = int(call.services.callers.second_factors.required == "everyone")
     wanted = (
         None if user is None else user.id,
         call.now_ms - days * DAY_MS if days else None,

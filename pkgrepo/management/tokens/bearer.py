@@ -73,11 +73,11 @@ async def request_token_by_form(call: Call) -> BearerAnswer:
         raise Invalid("grant_type is password or refresh_token", "grant_type")
     if grant == "refresh_token":
         text = form.get("refresh_token", [""])[0]
-        identity = await call.services.authenticator.login("", text, call.request.client_address)
+        identity = await call.services.callers.authenticator.login("", text, call.request.client_address)
         call.identity = identity
     elif "username" in form or "password" in form:
         username, password = form.get("username", [""])[0], form.get("password", [""])[0]
-        identity = await call.services.authenticator.login(
+        identity = await call.services.callers.authenticator.login(
             username, password, call.request.client_address, code=code_of(call.request)
         )
         call.identity = identity
@@ -93,7 +93,7 @@ async def _issue(call: Call, identity: Identity, scopes: Iterable[str], *, offli
     asked = _split(scopes)
     host = call.request.asked_host
     granted = [access for scope in asked if (access := await _grant(call, host, identity, scope)) is not None]
-    issued = await call.services.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
+    issued = await call.services.callers.bearer.issue(identity, granted, scoped=bool(asked), catalog=CATALOG in asked)
     call.object = identity.username or "anonymous"
     if identity.anonymous:
         call.audited = True  # a token for an anonymous caller is no login
@@ -157,7 +157,7 @@ async def _allow(
             package = call.services.formats[repository.format].package_key(package)
         except (Invalid, KeyError):
             return None
-    allowed = await allowed_words(call.services.authorizer, identity, repository, package, words.split(","))
+    allowed = await allowed_words(call.services.callers.authorizer, identity, repository, package, words.split(","))
     if not allowed:
         return None
     return Access(name=name, repository=repository.authority.path, package=package, words=allowed)

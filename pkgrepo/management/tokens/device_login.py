@@ -227,7 +227,7 @@ async def fetch_token(call: Call, body: DeviceFetch) -> Response:
     if made is None:
         return _refused("expired_token", "this login has ended: begin it again")
     token, user, entry = made
-    call.services.audit_log.copy(entry)
+    call.services.callers.audit_log.copy(entry)
     return json_response(NewTokenRecord.of(token, user.username, token=text), headers=NO_STORE)
 
 
@@ -261,7 +261,7 @@ async def _find(call: Call, user_code: str) -> LoginRequest:
     code = "".join(each for each in user_code.upper() if each in LETTERS)
     if len(code) != LENGTH:
         raise Invalid(f"a code has {LENGTH} letters", "/user_code")
-    attempt = call.services.throttle.begin(name_key(call.identity.username), call.request.client_address)
+    attempt = call.services.callers.throttle.begin(name_key(call.identity.username), call.request.client_address)
     found = None
     try:
         found = await call.catalog.look(find_by_user_code, _hash(code), call.now_ms)

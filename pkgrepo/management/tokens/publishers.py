@@ -157,7 +157,7 @@ async def _listed(call: Call) -> list[PublisherRecord]:
     issuers = call.shared.pipelines.issuers
     found = [PublisherRecord.of(issuers, each) for each in gateway.listed(await call.fresh_repository(), call.package)]
     if call.package is not None:
-        project = await call.services.authorizer.owning_project(call.repository, call.package)
+        project = await call.services.callers.authorizer.owning_project(call.repository, call.package)
         of_project = () if project is None else that_cover(project.publishers, call.package)
         found += [PublisherRecord.of(issuers, each, of_project=True) for each in of_project]
     return found

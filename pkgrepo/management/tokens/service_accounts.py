@@ -77,7 +77,7 @@ async def _find(call: Call, id: str) -> User:
     :raises NotFound: it does not exist, or the caller may not know; :raises Forbidden: only admins manage it
     :raises Conflict: it is a person, whose tokens are that person's alone
     """
-    manages = await call.services.authorizer.may_use(call.identity, "users")
+    manages = await call.services.callers.authorizer.may_use(call.identity, "users")
     user: User | None = await call.catalog.look(users.find_user_by_id, id)
     if user is None or not (manages or await _owns(call, user)):
         raise NotFound("user", id)

@@ -146,7 +146,7 @@ async def promote_replica(call: Call) -> PromotedReplica | Response:
         if not dry:
             await prepare(call.shared.publisher, call.catalog, repository, format_.index, progress)
             detail = {"missing": missing.count, "first": missing.first[:20], "before": before}
-            promoted = await call.services.audit_log.write(
+            promoted = await call.services.callers.audit_log.write(
                 call.entry(detail=detail),
                 promote,
                 repository,

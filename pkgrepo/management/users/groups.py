@@ -86,7 +86,7 @@ async def change_group(call: Call, body: GroupChange, name: str) -> WholeGroupRe
         }
         roles = await call.catalog.look(projects.roles_through_group, group.id)
         listed = call.registry.listed()
-        await call.services.authorizer.check_group_delegation(call.identity, listed, {}, granted, roles)
+        await call.services.callers.authorizer.check_group_delegation(call.identity, listed, {}, granted, roles)
     group = await call.write(call.entry(group.name, changes), groups.update_group, group.id, **changes)
     return await _record(call, group)
 
@@ -201,7 +201,7 @@ async def _set_grants(call: Call, group: Group, present: list[Grant], granted: G
     if not is_full_admin(call.identity):  # who joins later would get them too, whatever the members have now
         before = {each.repository_id: each.actions for each in present}
         listed = call.registry.listed()
-        await call.services.authorizer.check_group_delegation(call.identity, listed, before, granted.wanted)
+        await call.services.callers.authorizer.check_group_delegation(call.identity, listed, before, granted.wanted)
     await _change(call, {"repositories": granted.detail}, group, None, granted.command)
     return await _record(call, group)
 

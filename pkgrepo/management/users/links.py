@@ -110,8 +110,8 @@ async def choose_password(call: Call, body: LinkUse) -> LinkUsed:
         raise Forbidden(USED)
     call.object = user.username
     await check_logs_in_here(call, user)  # the person may have done so since the link was made
-    call.services.passwords.check(body.password, username=user.username)
-    new = await call.services.passwords.hash(body.password)
+    call.services.callers.passwords.check(body.password, username=user.username)
+    new = await call.services.callers.passwords.hash(body.password)
     await call.write(call.entry(user.username, {"by": "one-time link"}), use_link, hashed, new, now_ms=call.now_ms)
     return LinkUsed(username=user.username)
 

@@ -185,7 +185,7 @@ async def log_in(call: Call, body: PasskeyLogin) -> Response:
     until_ms = call.now_ms + LIFE_S * 1000
     await call.catalog.write(_use, passkey, found.sign_count, hashlib.sha256(challenge).digest(), until_ms, call.now_ms)
     call.identity = identity_of(user, via="session")
-    request, sessions = call.request, call.services.sessions
+    request, sessions = call.request, call.services.callers.sessions
     client = (request.header(b"user-agent") or b"").decode("latin-1")[:MOST_CLIENT]
     secret = await sessions.begin(call.identity, request.client_address, client, passkey_id=passkey.id)
     begun = BegunSession(username=user.username, csrf=csrf_of(secret))

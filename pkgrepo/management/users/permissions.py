@@ -78,7 +78,7 @@ async def check_may_grant(
     :raises Forbidden: the caller is no admin, and does not hold a right that this adds
     """
     if not is_full_admin(call.identity):
-        await call.services.authorizer.check_delegation(
+        await call.services.callers.authorizer.check_delegation(
             call.identity, user, call.registry.listed(), grants=grants, default_actions=default_actions
         )
 

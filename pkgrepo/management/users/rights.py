@@ -71,7 +71,7 @@ async def list_rights(call: Call, id: str) -> Page[RightsRecord]:
     every = call.registry.listed()
     if not is_full_admin(call.identity):
         granted = {each.repository_id for each in await call.catalog.look(permissions_of_user, user.id)}
-        seen = {each.id for each in await call.services.authorizer.visible(call.identity, every)}
+        seen = {each.id for each in await call.services.callers.authorizer.visible(call.identity, every)}
         every = [each for each in every if each.id in granted | seen]
     return await _rights(call, identity_of(user, via="password"), every)
 
@@ -82,7 +82,7 @@ async def _rights(call: Call, identity: Identity, every: Iterable[Repository]) -
 
     Hidden ones, too, in which a role in a project lets the user publish.
     """
-    authorizer, user_id = call.services.authorizer, identity.user_id
+    authorizer, user_id = call.services.callers.authorizer, identity.user_id
     grants = [] if user_id is None else await call.catalog.look(permissions_of_user, user_id)
     every = list(every)
     shown = {each.id for each in await authorizer.visible(identity, every)} | {each.repository_id for each in grants}

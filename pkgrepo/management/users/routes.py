@@ -257,8 +257,8 @@ async def _owner(call: Call, given: OwnerGiven | None, kind: UserKind) -> Owner 
 async def _hash(call: Call, password: str | None, username: str) -> str:
     if password is None:
         return ""
-    call.services.passwords.check(password, username=username)
-    return await call.services.passwords.hash(password)
+    call.services.callers.passwords.check(password, username=username)
+    return await call.services.callers.passwords.hash(password)
 
 
 async def _update(call: Call, user: User, changes: dict[str, Any]) -> User:

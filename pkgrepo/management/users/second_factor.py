@@ -58,7 +58,7 @@ class RecoveryCodes(Record):
 async def begin(call: Call, body: Proof) -> EnrolmentRecord:
     """An account that has a second factor must remove it first (409)."""
     user = await prove(call, body, enrolling=True)
-    made = await call.services.second_factors.begin(user)
+    made = await call.services.callers.second_factors.begin(user)
     return EnrolmentRecord(secret=made.secret, uri=made.uri, ticket=made.ticket)
 
 
@@ -69,7 +69,7 @@ async def confirm(call: Call, body: Confirmation) -> RecoveryCodes:
 
     Sessions in browsers, login tokens and bearer tokens end; access tokens stay valid.
     """
-    factors = call.services.second_factors
+    factors = call.services.callers.second_factors
     uid = factors.open_ticket(body.ticket)
     user = None if uid is None else await call.catalog.look(users.find_user_by_uid, uid)
     if user is None or not user.active:
@@ -120,7 +120,7 @@ async def _remove(call: Call, user: User) -> None:
 async def prove(call: Call, body: Proof, *, enrolling: bool = False) -> User:
     """The user of a name and a password. :raises AuthenticationFailed: they are wrong, or those of a token"""
     request = call.request
-    identity = await call.services.authenticator.login(
+    identity = await call.services.callers.authenticator.login(
         body.username, body.password, request.client_address, code=body.code or code_of(request), enrolling=enrolling
     )
     if identity.via != "password" or identity.user_id is None:

@@ -84,10 +84,10 @@ async def change_password(call: Call, body: PasswordChange) -> None:
         raise AuthenticationFailed
     address = call.request.client_address
     code = body.code or code_of(call.request)
-    await call.services.authenticator.login(user.username, body.old_password, address, code=code)
+    await call.services.callers.authenticator.login(user.username, body.old_password, address, code=code)
     await call.catalog.look(check_password_here, user.id)
-    call.services.passwords.check(body.new_password, username=user.username)
-    hashed = await call.services.passwords.hash(body.new_password)
+    call.services.callers.passwords.check(body.new_password, username=user.username)
+    hashed = await call.services.callers.passwords.hash(body.new_password)
     await call.write(call.entry(user.username), users.set_password, user.id, hashed, now_ms=call.now_ms)
 
 
@@ -148,13 +148,13 @@ async def log_in(call: Call, body: BrowserLogin) -> Response:
     """
     request = call.request
     client = (request.header(b"user-agent") or b"").decode("latin-1")
-    identity = await call.services.authenticator.login(
+    identity = await call.services.callers.authenticator.login(
         body.username, body.password, request.client_address, client, code=body.code or code_of(request)
     )
     if identity.via != "password":
         raise AuthenticationFailed
     call.identity, call.object = identity, identity.username
-    sessions = call.services.sessions
+    sessions = call.services.callers.sessions
     secret = await sessions.begin(identity, request.client_address, client)
     begun = BegunSession(username=identity.username, csrf=csrf_of(secret))
     return json_response(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))

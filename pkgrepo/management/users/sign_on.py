@@ -76,7 +76,7 @@ class SignOnEnded(Record):
 @table.get("/user/login/oidc", PUBLIC, "List the identity providers")
 async def list_providers(call: Call) -> list[ProviderRecord]:
     """Those of the setting auth.oidc."""
-    return [ProviderRecord(name=each) for each in call.services.sign_on.names]
+    return [ProviderRecord(name=each) for each in call.services.callers.sign_on.names]
 
 
 @table.get("/user/me/login-methods", ACCOUNT_HOLDERS, "Show how the caller logs in")
@@ -102,7 +102,7 @@ async def show_methods(call: Call, id: str) -> LoginMethods:
 async def begin_login(call: Call, body: SignOnBegin, provider: str) -> Response:
     """Sets a cookie that binds the login to this browser for ten minutes, and returns the address to go to."""
     call.audited = True  # nothing has changed yet
-    begun = await call.services.sign_on.begin(provider, _redirect_uri(call, provider), body.next[:MOST_TARGET])
+    begun = await call.services.callers.sign_on.begin(provider, _redirect_uri(call, provider), body.next[:MOST_TARGET])
     cookie = login_cookie_field(call.request, begun.cookie.encode(), PATIENCE_S)
     return json_response(SignOnBegun(url=begun.url), headers=(*NO_STORE, cookie))
 
@@ -124,11 +124,11 @@ async def end_login(call: Call, body: SignOnAnswer, provider: str) -> Response:
         name: value for name in ("code", "state", "iss", "error", "error_description") if (value := getattr(body, name))
     }
     redirect_uri = _redirect_uri(call, provider)
-    ended = await call.services.sign_on.end(provider, redirect_uri, cookie.decode("latin-1"), answer)
+    ended = await call.services.callers.sign_on.end(provider, redirect_uri, cookie.decode("latin-1"), answer)
     call.identity = identity_of(ended.user, via="session")
     call.object = ended.user.username
     client = (request.header(b"user-agent") or b"").decode("latin-1")[:MOST_CLIENT]
-    sessions = call.services.sessions
+    sessions = call.services.callers.sessions
     secret = await sessions.begin(
         call.identity, request.client_address, client, linked_id=ended.linked.id, sid=ended.sid
     )
@@ -147,7 +147,7 @@ async def log_out_by_provider(call: Call, provider: str) -> None:
     body = await call.request.body.read_all(FORM_LIMIT)
     fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100)
     try:
-        await call.services.sign_on.end_by_provider(provider, fields.get("logout_token", [""])[0], call.actor)
+        await call.services.callers.sign_on.end_by_provider(provider, fields.get("logout_token", [""])[0], call.actor)
     except IdentityRefused as error:  # section 2.8
         raise Refusal(400, str(error), "identity_refused") from None
     call.audited = True  # in the same transaction
@@ -156,7 +156,7 @@ async def log_out_by_provider(call: Call, provider: str) -> None:
 async def _methods(call: Call, user_id: int) -> LoginMethods:
     has_password, issuers = await call.catalog.look(ways_in, user_id)
     directories = [each.removeprefix(DIRECTORY) for each in issuers if each.startswith(DIRECTORY)]
-    providers = [call.services.sign_on.name_of(each) for each in issuers if not each.startswith(DIRECTORY)]
+    providers = [call.services.callers.sign_on.name_of(each) for each in issuers if not each.startswith(DIRECTORY)]
     return LoginMethods(password=has_password, providers=sorted(providers), directories=sorted(directories))
 
 

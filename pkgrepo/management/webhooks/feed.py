@@ -80,7 +80,7 @@ async def list_events(call: Call) -> Response:
     if wants_stream(call):
         return await _stream(call, wanted, repository)
     limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    feed = call.services.feed
+    feed = call.services.events.feed
     if call.query("after"):
         found = await _after(call, await _seq(call, repository), limit, wanted, repository)
     else:
@@ -116,7 +116,9 @@ async def _named(call: Call) -> Repository | None:
     if not name:
         return None
     found = find_repository(call.registry, name)
-    await READERS.check(call.identity, call.route.method, call.services.authorizer, repository=found, asked=name)
+    await READERS.check(
+        call.identity, call.route.method, call.services.callers.authorizer, repository=found, asked=name
+    )
     assert found is not None, "the check refuses what does not exist"
     return found
 
@@ -126,14 +128,14 @@ async def _seq(call: Call, repository: Repository | None) -> int:
     given = call.query("after")
     if given.isascii() and given.isdigit():
         return call.integer("after", 0, 0, LARGEST)
-    return await call.services.feed.seq_at(given, repository)
+    return await call.services.events.feed.seq_at(given, repository)
 
 
 async def _after(
     call: Call, seq: int, limit: int, wanted: Callable[[str], bool], repository: Repository | None
 ) -> Found:
     """The events after one; if there are none yet, those that come while the caller waits."""
-    feed, site = call.services.feed, call.request.site
+    feed, site = call.services.events.feed, call.request.site
     ends, who = site.reactor.seconds() + call.integer("wait", 0, 0, LONGEST_WAIT_S), call.counted_as
     found = await feed.after(call.identity, seq, limit, wanted, repository)
     if found.items or found.more or site.reactor.seconds() >= ends or not feed.enter(who):
@@ -155,7 +157,7 @@ async def _after(
 
 
 async def _stream(call: Call, wanted: Callable[[str], bool], repository: Repository | None) -> Response:
-    feed, given = call.services.feed, (call.request.header(b"last-event-id") or b"").decode("latin-1").strip()
+    feed, given = call.services.events.feed, (call.request.header(b"last-event-id") or b"").decode("latin-1").strip()
     if given and not (given.isascii() and given.isdigit() and int(given) <= LARGEST):
         raise Invalid("Last-Event-ID is the number of an event", "Last-Event-ID")
     if given:
@@ -171,7 +173,7 @@ async def _pieces(
     call: Call, seq: int, wanted: Callable[[str], bool], repository: Repository | None
 ) -> AsyncIterator[bytes]:
     """The events after ``seq``, and those that come, until the caller may see none any more; see L{rounds}."""
-    feed, site = call.services.feed, call.request.site
+    feed, site = call.services.events.feed, call.request.site
     with suppress(AuthenticationFailed, AuthenticationRequired, Forbidden):
         async for silent in rounds(call):
             if silent:

@@ -173,9 +173,9 @@ async def try_webhook(call: Call, id: str, key: str = "") -> DeliveryRecord:
     """
     place, webhook = await _find(call, id, key)
     message, time = f"ping_{random.token_hex(12)}", format_time(from_ms(call.now_ms))
-    event = ping(message, time, call.services.event_source, webhook.name)
+    event = ping(message, time, call.services.events.source, webhook.name)
     sent = event.body("plain" if webhook.format == "plain" else "cloudevents")
-    outcome = await call.services.poster.post(webhook, message, sent)
+    outcome = await call.services.events.poster.post(webhook, message, sent)
     attempt = attempt_of(outcome, len(PAUSES_S), call.shared.clock.now_ms())
     new = NewDelivery(message, PING, webhook.name, "", sent)
     entry = call.entry(f"{place.name}/{webhook.name}", {"state": attempt.state})
@@ -270,7 +270,7 @@ def _check_url(call: Call, url: str) -> str:
         target = parse_url(url)
     except ValueError as error:
         raise Invalid(f"the address cannot be used: {error}", "/url") from None
-    if not call.services.poster.permits(target.host):
+    if not call.services.events.poster.permits(target.host):
         raise Invalid(f"the address cannot be used: {FORBIDDEN}", "/url")
     return target.host
 
