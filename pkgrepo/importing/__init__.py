@@ -1,8 +1,8 @@
 """
 Imports: packages of other registries and of folders, with their times, publishers, yanks, deprecations and tags.
 
-A source (``items``) lists packages, and for each its files with what is known of them. The engine (``engine``) asks for
-one package after the other, and keeps the journal; what is missing is fetched, verified, and published as any publish
-does (``files``, ``maven_files``, ``images``). ``sources`` has a module for each kind, ``kinds`` is the list of them,
-and ``importers`` starts imports as jobs.
+What reads a registry by the protocol of its clients, or a folder of packages, lies in the format (``Format.imported``),
+and the engine that takes in what a source has in ``pkgrepo.gateway.imported``. Here are sources that know more: other
+servers by their API (``servers``) and air-gap bundles (``bundles``); plans of the repositories and rights of other
+servers (``plans``, ``plan_rights``); the list of all kinds (``kinds``), and what starts imports as jobs (``importers``).
 """

@@ -109,6 +109,11 @@ class Visit:
         self._renderer = renderer
         self._formats = formats
 
+    @property
+    def first_format(self) -> str:
+        """The name of the format that a form shows before one is chosen."""
+        return next(iter(self._formats))
+
     def format_of(self, repository: Any) -> Format:
         """The format of the record of a repository."""
         return self._formats[repository.format]

@@ -15,7 +15,7 @@ from .schema_fields import config_from, fields_of, kept_elsewhere
 
 SETTINGS: Final = "/repositories/<storage>/<name>/settings"
 NEW: Final = "/admin/repositories/new"
-DEFAULTS: Final = {"name": "", "storage": "main", "format": "npm", "type": "Hosted", "visibility": "private"}
+DEFAULTS: Final = {"name": "", "storage": "main", "type": "Hosted", "visibility": "private"}
 KINDS: Final = {
     "Hosted": "packages that you publish",
     "Proxy": "packages of another registry, fetched when asked for, and kept",
@@ -29,7 +29,7 @@ pages = PageTable()
 @pages.get(NEW)
 async def show_new(visit: Visit) -> Response:
     """The choice of format and kind, and then the form for a repository of these."""
-    values = {**DEFAULTS, "description": ""}
+    values = _defaults(visit)
     values |= {name: visit.query(name) for name in values if visit.query(name)}
     return await _new(visit, values, chosen=bool(visit.query("format")))
 
@@ -37,7 +37,7 @@ async def show_new(visit: Visit) -> Response:
 @pages.post(NEW)
 async def make_repository(visit: Visit, form: Form) -> Response:
     """Make a repository of the fields, and show it with the set-up of clients."""
-    values = {name: form.text(name, default) for name, default in {**DEFAULTS, "description": ""}.items()}
+    values = {name: form.text(name, default) for name, default in _defaults(visit).items()}
     config: dict[str, Any] | None = None
     try:
         config = config_from(await _schema(visit, values["format"]), values["type"], form)
@@ -51,7 +51,7 @@ async def make_repository(visit: Visit, form: Form) -> Response:
 @pages.post(f"{NEW}/json")
 async def make_of_json(visit: Visit, form: Form) -> Response:
     """Make a repository of the JSON text, which is what the API takes."""
-    text, values = form.secret("json"), {**DEFAULTS, "description": ""}
+    text, values = form.secret("json"), _defaults(visit)
     try:
         fields = _parse(text)
         values |= {name: fields[name] for name in values if isinstance(fields.get(name), str)}
@@ -59,6 +59,10 @@ async def make_of_json(visit: Visit, form: Form) -> Response:
     except REFUSED as error:
         return await _new(visit, values, chosen=True, text=text, error=str(error))
     return visit.redirect_to("repositories", made.storage_name, made.name)
+
+
+def _defaults(visit: Visit) -> dict[str, str]:
+    return {**DEFAULTS, "format": visit.first_format, "description": ""}
 
 
 @pages.get(SETTINGS)
