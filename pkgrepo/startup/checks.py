@@ -14,6 +14,8 @@ from pkgrepo.config import Config
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.interfaces import Reader
+from pkgrepo.management.api.names import get_format
+from pkgrepo.management.repositories.definitions import define
 from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.repositories.clock import seconds_of
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
@@ -21,7 +23,7 @@ from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
 from .endpoints import endpoint_problem
-from .provisioning import DEFAULT_STORAGE, declared_bucket, define_declared, find_named, no_member
+from .provisioning import DEFAULT_STORAGE, declared_bucket, find_named, no_member
 
 _INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
 
@@ -100,11 +102,12 @@ def _repository_problems(core: Core, config: Config, issuers: Issuers, catalog: 
         if not stored and wanted.storage.casefold() not in declared:
             yield f"{where}: there is no storage {wanted.storage!r}"
         try:
-            definition = define_declared(core, issuers, wanted, wanted.storage)
+            format_ = get_format(core.formats, wanted.format)
+            fixed, _ = define(format_, issuers, wanted.storage, wanted.name, wanted.config)
         except (Invalid, Conflict) as error:
             yield f"{where}: {error}"
             continue
-        for name in definition.fixed.get("members", ()):
+        for name in fixed.get("members", ()):
             if name.casefold() not in earlier and (catalog is None or find_named(catalog, name) is None):
                 yield f"{where}: {no_member(name)}"
         earlier.add(f"{wanted.storage}/{wanted.name}".casefold())

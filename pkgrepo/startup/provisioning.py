@@ -24,10 +24,10 @@ from pkgrepo.config import BootstrapRepository, BootstrapStorage, BootstrapToken
 from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.names import get_format
-from pkgrepo.management.repositories.definitions import Definition, define, make_repository
+from pkgrepo.management.repositories.definitions import define, make_repository
 from pkgrepo.management.storages.places import make_bucket, place_of
 from pkgrepo.management.storages.schema import StorageSettings
-from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits
+from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
 from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.proxy.definitions import seal_credentials, with_member_ids
 from pkgrepo.repositories.clock import from_ms
@@ -165,20 +165,6 @@ async def _ensure_admin(core: Core, config: Config) -> str | None:
     return generated if added is not None else None
 
 
-def define_declared(core: Core, issuers: Issuers, wanted: BootstrapRepository, storage: str) -> Definition:
-    """What the settings declare, in the storage of that name. :raises Invalid: something in it cannot be so"""
-    return define(
-        get_format(core.formats, wanted.format),
-        issuers,
-        storage=storage,
-        name=wanted.name,
-        visibility=wanted.visibility,
-        description=wanted.description,
-        active=True,
-        config=wanted.config,
-    )
-
-
 def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core, issuers: Issuers, now_ms: int) -> None:
     where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
     storage = storages.find_storage(tx, wanted.storage)
@@ -187,14 +173,20 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
     if find_named(tx, f"{storage.name}/{wanted.name}") is not None:
         return
     try:
-        definition = define_declared(core, issuers, wanted, storage.name)
+        format_ = get_format(core.formats, wanted.format)
+        fixed, own = define(format_, issuers, storage.name, wanted.name, wanted.config)
         make_repository(
             tx,
-            definition,
-            storage_id=storage.id,
-            fixed=seal_credentials(with_member_ids(definition.fixed, partial(_get_member, tx)), core.secrets),
-            companions=core.companions,
+            storage,
+            format_.name,
+            wanted.name,
             default=core.images.pinned_default,
+            companions=core.companions,
+            visibility=Visibility(wanted.visibility),
+            description=wanted.description,
+            active=True,
+            config=seal_credentials(with_member_ids(fixed, partial(_get_member, tx)), core.secrets),
+            settings=own,
             now_ms=now_ms,
         )
     except Invalid as error:

@@ -122,32 +122,24 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
         pointer, given = "/configs", joined(format_, body.configs)
     else:
         pointer, given = "/config", body.config or {"type": RepositoryType.HOSTED.value}
-    definition = define(
-        format_,
-        call.shared.pipelines.issuers,
-        storage=storage.name,
-        name=body.name,
-        visibility=body.visibility,
-        description=body.description,
-        active=body.active,
-        config=given,
-        pointer=pointer,
-    )
+    issuers, visibility = call.shared.pipelines.issuers, parse_visibility(body.visibility)
+    fixed, settings = define(format_, issuers, storage.name, body.name, given, pointer)
     call.object = f"{storage.name}/{body.name}"
-    detail = {
-        "format": format_.name,
-        "visibility": definition.visibility,
-        "config": sorted(definition.settings),
-    }
+    entry = call.entry(detail={"format": format_.name, "visibility": visibility, "config": sorted(settings)})
     with pointing_into(pointer):
         repository = await call.write(
-            call.entry(detail=detail),
+            entry,
             make_repository,
-            definition,
-            storage_id=storage.id,
-            fixed=await storable(call, definition.fixed),
-            companions=call.services.companions,
+            storage,
+            format_.name,
+            body.name,
             default=call.shared.images.pinned_default,
+            companions=call.services.companions,
+            visibility=visibility,
+            description=body.description,
+            active=body.active,
+            config=await storable(call, fixed),
+            settings=settings,
             now_ms=call.now_ms,
         )
     call.services.on_change(repository)
