@@ -53,12 +53,16 @@ def pack_conda(
     metadata: bytes = b'{"conda_pkg_format_version":2}',
     method: int = 0,
 ) -> bytes:
-    """A ``.conda`` file of an info archive and a payload, both compressed already."""
+    """A ``.conda`` file of an info archive and a payload, both compressed already; the same bytes at any time."""
     target = io.BytesIO()
+    members = {
+        "metadata.json": metadata,
+        f"pkg-{stem}.tar.zst": payload or zstandard.compress(make_tar([])),
+        f"info-{stem}.tar.zst": info,
+    }
     with zipfile.ZipFile(target, "w", method) as archive:
-        archive.writestr("metadata.json", metadata)
-        archive.writestr(f"pkg-{stem}.tar.zst", payload or zstandard.compress(make_tar([])))
-        archive.writestr(f"info-{stem}.tar.zst", info)
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name, (2024, 1, 2, 3, 4, 6)), content, method)
     return target.getvalue()
 
 
