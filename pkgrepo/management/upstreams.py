@@ -15,7 +15,8 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
-from pkgrepo.model import Repository, RepositoryType, UpstreamHealth, UpstreamState
+from pkgrepo.management.repositories.routes import state_of
+from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.purge import PURGE, PurgeReport, Selection
@@ -27,8 +28,6 @@ from pkgrepo.storage.catalog.server.upstream_states import down_routes
 from pkgrepo.storage.catalog.upstream_documents import DocumentFigures, document_figures
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, cache_counts
 from pkgrepo.untrusted.text import seconds_of
-
-UNUSED = "unused"
 
 table = Table("upstreams")
 
@@ -218,13 +217,6 @@ def proxy_of(repository: Repository) -> Repository:
     return repository
 
 
-def _state(health: UpstreamHealth | None, *, down: bool) -> str:
-    """The state of a route for the server: another process may know that it is ``down``."""
-    if down and (health is None or health.state is UpstreamState.CLOSED):
-        return UpstreamState.OPEN
-    return UNUSED if health is None else health.state
-
-
 def _route(route: Route, health: UpstreamHealth | None, figures: DocumentFigures | None, *, down: bool) -> RouteRecord:
     """The record of a route; ``down``: some process of the server has noted that."""
     latency_s = None if health is None else health.latency_s
@@ -232,7 +224,7 @@ def _route(route: Route, health: UpstreamHealth | None, figures: DocumentFigures
         name=route.name,
         url=route.url,
         priority=route.priority,
-        state=_state(health, down=down),
+        state=state_of(health, down=down),
         last_error=None if health is None else health.last_error,
         last_success_at=None if health is None else health.last_success_at,
         last_failure_at=None if health is None else health.last_failure_at,

@@ -33,7 +33,7 @@ from pkgrepo.management.repositories.stored import (
     warnings_of,
 )
 from pkgrepo.management.repositories.uploads import takes_files
-from pkgrepo.model import Action, Extent, Repository, RepositoryType, Storage, UpstreamState
+from pkgrepo.model import Action, Extent, Repository, RepositoryType, Storage, UpstreamHealth, UpstreamState
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import remove_repository
 from pkgrepo.proxy.virtual import check_no_member
@@ -312,17 +312,23 @@ def _record(
     return record
 
 
+UNUSED: Final = "unused"
 FAILING: Final = "failing"  # of a route that is asked, and whose last request failed
+
+
+def state_of(health: UpstreamHealth | None, *, down: bool) -> str:
+    """The state of a route for the server: another process may know that it is ``down``."""
+    if down and (health is None or health.state is UpstreamState.CLOSED):
+        return UpstreamState.OPEN
+    return UNUSED if health is None else health.state
 
 
 def _worst_state(call: Call, repository: Repository, down: Down) -> str:
     """The state of the route of a proxy that is worst: what this process has asked, and what is ``down`` for others."""
-    health, routes = call.shared.proxy.upstreams.health, proxy_config_of(repository).routes
     states = set[str]()
-    for each in routes:
-        known = health(repository.id, each)
-        if (repository.id, each.name) in down and (known is None or known.state is UpstreamState.CLOSED):
-            states.add(UpstreamState.OPEN)
-        elif known is not None:
-            states.add(FAILING if known.failed_last else known.state)
-    return next((each for each in ("open", "half_open", FAILING, "closed") if each in states), "unused")
+    for each in proxy_config_of(repository).routes:
+        known = call.shared.proxy.upstreams.health(repository.id, each)
+        state = state_of(known, down=(repository.id, each.name) in down)
+        fails = state == UpstreamState.CLOSED and known is not None and known.failed_last
+        states.add(FAILING if fails else state)
+    return next((each for each in ("open", "half_open", FAILING, "closed") if each in states), UNUSED)
