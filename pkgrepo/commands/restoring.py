@@ -35,6 +35,7 @@ from pkgrepo.config import Config, read_config
 from pkgrepo.errors import Conflict, Invalid, PkgrepoError, StorageFailed, StorageFull
 from pkgrepo.interfaces import IBlobStore, Reader, Transaction
 from pkgrepo.model import BlobInfo, Storage
+from pkgrepo.model.repositories import NAME
 from pkgrepo.repositories.backup.manifests import LOST, Entry, Manifest, id_of, read_list
 from pkgrepo.repositories.backup.place import Destination, Place, open_place
 from pkgrepo.repositories.backup.reading import as_blob, get_part, read_key, read_manifest, sound_locators
@@ -55,7 +56,6 @@ WORK: Final = "restoring"  # folder in the data folder, until the backup is rest
 LIST: Final = "list"
 PAGE: Final = 200
 PARALLEL: Final = 8  # blobs that are copied at once
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)  # of a storage, as the API takes it
 MOST_NAMED: Final = 20
 
 
@@ -183,7 +183,7 @@ async def relocate(core: Core, *, readable: bool) -> Sequence[Storage]:
             raise Invalid(f"the backup has a repository {name!r}, which is no name of one")
     found: list[Storage] = await core.catalog.scan(storages.list_storages)
     for each in found:
-        if not _NAME.fullmatch(each.name):  # the backup was made or changed by somebody else
+        if not re.fullmatch(NAME, each.name):  # the backup was made or changed by somebody else
             raise Invalid(f"the backup has a storage {each.name!r}, which is no name of one")
         folder = core.folders.locate_new(each.name)
         await core.pools.disk(core.folders.make, each.name, folder, each.uid)

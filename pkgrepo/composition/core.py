@@ -52,7 +52,7 @@ from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.process_lock import KeyLeases, ProcessLock
+from pkgrepo.storage.process_lock import KeyLeases, ProcessLock, boot_id
 from pkgrepo.storage.secret_box import SecretBox
 
 
@@ -73,7 +73,6 @@ log = Logger()
 MOST_WAITING = 512
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 SPOOL = "spool"  # name of the folder in the data folder for temporary files of storages in buckets
-BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the machine that runs: proc_sys_kernel(5)
 KEY_FILE = "credentials.key"  # name of the file in the data folder
 
 
@@ -265,6 +264,6 @@ def _place_of(path: Path | None) -> str:
     """A text that all processes with this database file share, and those of a copy of it do not."""
     boot = ""
     with suppress(OSError):
-        boot = BOOT.read_text().strip()
+        boot = boot_id()
     found = os.stat(path or os.devnull)
     return f"{boot} {found.st_dev} {found.st_ino}"

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
+from pkgrepo.model.repositories import NAME
 from pkgrepo.model.structs import meaning
 
 from .keys import AUTO, Section
@@ -35,7 +36,7 @@ from .kinds import (
 
 Name = Annotated[
     str,
-    Meta(pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", title="1 to 64 letters, digits, dots, dashes or underscores"),
+    Meta(pattern=NAME, title="1 to 64 letters, digits, dots, dashes or underscores"),
 ]
 User = Annotated[
     str,

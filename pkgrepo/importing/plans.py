@@ -25,11 +25,12 @@ from urllib.parse import urlsplit
 from attrs import Factory, define, field, frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.model.repositories import NAME
 from pkgrepo.outbound.urls import UserInfoError, parse_url
 
 Settings = Mapping[str, Any]
 
-LOCAL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LOCAL_NAME: Final = re.compile(NAME)
 # By the names that Nexus and Artifactory have for them, in lower case.
 FORMATS: Final = {
     "conda": "conda",

@@ -47,7 +47,8 @@ class Admitted(Actor, ABC):
                 self._refuse(f"{each!r} in {repository.path}")
 
     def _refuse(self, what: str) -> NoReturn:
-        raise AssertionError(f"nothing admitted {what} for {self.name or 'nobody'}: a rule was not asked")
+        road = self.by() or "the rules for publishing"
+        raise AssertionError(f"{road} did not admit {what} for {self.name or 'nobody'}: a rule was not asked")
 
 
 def path_name(path: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
 from pkgrepo.model.users import SubjectKind
+
+NAME: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # of a storage, and of a repository: a regular expression
 
 
 class Visibility(StrEnum):

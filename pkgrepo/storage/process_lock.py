@@ -25,8 +25,13 @@ from pathlib import Path
 from pkgrepo.storage.small_files import OWNER_ONLY, tighten
 
 NAME = "in-use"
-BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the running kernel, on Linux
+_BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the running kernel, on Linux: proc_sys_kernel(5)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def boot_id() -> str:
+    """What tells this start of the machine from others. :raises OSError: it is not known"""
+    return _BOOT.read_text().strip()
 
 
 _FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, process
@@ -205,7 +210,7 @@ class KeyLeases:
     def _place(self) -> str:
         """What tells the lock file from all others, also those of other machines. :raises OSError: it is not known"""
         status = os.fstat(self._open())
-        return f"{BOOT.read_text().strip()}-{status.st_dev:x}-{status.st_ino:x}"
+        return f"{boot_id()}-{status.st_dev:x}-{status.st_ino:x}"
 
     def close(self) -> None:
         """Release all leases, and the names of this process; also twice."""

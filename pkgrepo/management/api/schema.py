@@ -20,11 +20,12 @@ from msgspec import UNSET, Meta
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Refusal
 from pkgrepo.management.api.problems import PreconditionFailed
+from pkgrepo.model.repositories import NAME
 from pkgrepo.model.structs import from_attributes
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 from pkgrepo.untrusted.text import END, ONE_LINE
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}" + END
+NAME_PATTERN = f"^{NAME}{END}"
 LARGEST = 2**63 - 1  # the largest integer of the catalog
 
 Name = Annotated[

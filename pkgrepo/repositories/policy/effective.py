@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -10,11 +10,10 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.model import DatedView, Repository, RepositoryType
-from pkgrepo.storage.catalog.server.judged import Judged
 from pkgrepo.storage.catalog.server.policy import Block, StoredPolicy
 
 from .conditions import CACHED, SERVER, CompiledRule, Placed
-from .rules import NamedRules, PackageRules, RuleSet, Ruling
+from .rules import PackageRules, RuleSet, Ruling
 from .schema import Order, PolicyRule, RuleMatch, ServingPolicy
 
 SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams
@@ -88,13 +87,9 @@ class CompanionRules(RuleSet):
         return self._own.reads_metadata or self.origin.reads_metadata
 
     @property
-    def decides_on_facts(self) -> bool:
+    def reads_digests(self) -> bool:
         """See the base class."""
-        return self._own.decides_on_facts or self.origin.decides_on_facts
-
-    def named(self, source: str, now_ms: int, judged: Iterable[Judged] = (), serial: int = 0) -> NamedRules | None:
-        """The rules for lists of what was published in the companion."""
-        return self._own.named(source, now_ms, judged, serial)
+        return self._own.reads_digests or self.origin.reads_digests
 
     def of(self, package: str) -> PackageRules | None:
         """Those about a package, which tell by their ``needs`` and ``stamp`` also of those of the parent."""

@@ -11,6 +11,7 @@ from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.policy.conditions import DAY_MS, SERVER, Facts, LaterRule, Placed
+from pkgrepo.repositories.policy.effective import CompanionRules
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.refusals import refusal
 from pkgrepo.repositories.policy.rules import RuleSet, Ruling, Verdict
@@ -372,6 +373,14 @@ def test_lists_leave_out_what_was_judged_by_the_rules_of_now() -> None:
     assert not RuleSet(
         [Placed(PolicyRule(name="r", action="warn", match=placed.rule.match), "x")], ORDER
     ).decides_on_facts
+
+
+@pytest.mark.parametrize("of_parent", [True, False])
+def test_a_companion_asks_for_what_its_own_rules_and_those_of_its_parent_ask(of_parent: bool) -> None:
+    digests = Placed(PolicyRule(name="r", match=RuleMatch(digests=[f"sha256:{'0' * 64}"])), "main/py")
+    some, none = RuleSet([digests], PEP), RuleSet((), PEP)
+    rules = CompanionRules(none if of_parent else some, some if of_parent else none, none, lambda key: [key])
+    assert (rules.reads_digests, rules.reads_metadata) == (True, False)
 
 
 @pytest.mark.parametrize(
