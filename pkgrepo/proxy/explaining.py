@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -244,7 +245,9 @@ class Explainer:
     async def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
         verdict = SERVED
         if member.judge is not None:
-            judge = await self._files.judge_of(member, member.judge, entry)
+            judge = member.judge
+            with suppress(NotFound, *FAILURES):  # documents list it until it is read
+                judge = await self._files.judge_of(member, judge, entry)
             verdict = judge.of_entry(entry, member.held.document.route)
         return FoundVersion(entry.version, member.repository, entry.published_ms, entry.first_seen, verdict)
 

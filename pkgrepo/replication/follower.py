@@ -69,6 +69,8 @@ from .source import BEGIN, MOST_PAGES, Page, RemoteDeleted, Source
 
 PARALLEL: Final = 4  # tasks at a time; each fetches one file at a time
 MOST_TASKS: Final = 5000  # that wait: until some are done, no more events are read
+MOST_FAILED: Final = 20_000  # tasks, of which those of one package become one then
+FOLDED: Final = 50  # packages at a time
 FEW_TASKS: Final = 500  # below which a comparison goes on
 STEP: Final = 200  # packages of a step of a comparison
 FIRST_PAUSE_S: Final = 1.0  # after a failure
@@ -172,6 +174,8 @@ class Follower:
             return
         backlog: Backlog = await self._catalog.look(replicas.backlog_of, self._repository.id)
         waiting = backlog.tasks - backlog.failed  # those that failed keep nothing else from being done
+        if backlog.failed > MOST_FAILED:
+            await self._catalog.write(replicas.fold_failed, self._repository.id, FOLDED)
         if waiting >= MOST_TASKS:
             await deferLater(self._reactor, WAKE_S)
             return

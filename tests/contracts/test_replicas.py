@@ -1,6 +1,7 @@
 """What remains to be done for replicas, on every engine."""
 
 from datetime import UTC, datetime
+from unittest.mock import ANY
 
 from pkgrepo.storage.catalog.packages import deleted_names, packages
 from pkgrepo.storage.catalog.packages.deleted_names import DeletedName
@@ -38,6 +39,25 @@ async def test_tasks_come_with_the_position_and_go_when_they_are_done(catalog):
     assert len(await catalog.look(replicas.due_tasks, place, 6, 10)) == 3
     await catalog.write(replicas.ensure_replica, place, "https://c.example main/c")
     assert await catalog.look(replicas.backlog_of, place) == Backlog()
+
+
+async def test_tasks_of_a_package_that_failed_become_one(catalog):
+    repository = await catalog.write(add_repository)
+    place = repository.id
+    await catalog.write(replicas.ensure_replica, place, SOURCE)
+    items = [("a", "1.0"), ("a", "2.0"), ("a", "3.0"), ("a", ""), ("b", "1.0"), ("c", "1.0"), ("c", "2.0")]
+    await catalog.write(replicas.add_tasks, place, items, 1)
+    for each in await catalog.look(replicas.due_tasks, place, 5, 10):
+        if (each.package_key, each.version) != ("a", "3.0"):
+            await catalog.write(replicas.fail_task, place, each, f"{each.version} is wrong", 100)
+    assert await catalog.look(replicas.backlog_of, place) == Backlog(7, 6, ANY)
+    assert await catalog.write(replicas.fold_failed, place, 1) == 1
+    assert await catalog.write(replicas.fold_failed, place, 1) == 1
+    assert await catalog.write(replicas.fold_failed, place, 1) == 0
+    due = await catalog.look(replicas.due_tasks, place, 100, 10)
+    left = {("a", ALL): 1, ("a", "3.0"): 0, ("a", ""): 1, ("b", "1.0"): 1, ("c", ALL): 1}
+    assert {(each.package_key, each.version): each.attempts for each in due} == left
+    assert len(await catalog.look(replicas.due_tasks, place, 99, 10)) == 1
 
 
 async def test_a_failure_is_told_after_a_minute_and_when_it_is_over(catalog):

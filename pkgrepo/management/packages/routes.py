@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import Final
@@ -221,29 +220,33 @@ async def list_packages(call: Call) -> Page[PackageRecord]:
         if page_request.count:
             total = await call.catalog.scan(count_packages, repository_id, search)
     else:
-        found = (await _readable(call, search, order, after, skip + page_request.limit + 1))[skip:]
+        first, last = skip, skip + page_request.limit + 1
+        found, count = [], 0
+        async for some in _readable(call, search, order, after):
+            found += some[max(first - count, 0) : max(last - count, 0)]
+            count += len(some)
+            if count >= last and (after or not page_request.count):
+                break
         if page_request.count:
-            total = len(await _readable(call, search, order, (), sys.maxsize))
+            total = count if not after else sum([len(some) async for some in _readable(call, search, order, ())])
     known = await worst_of_packages(call, [each.key for each in found])
     return page_request.page(found, order.place, lambda each: PackageRecord.of(each, known=known.get(each.key)), total)
 
 
 async def _readable(
-    call: Call, search: str, order: Order[PackageSummary], after: Sequence[Value], limit: int
-) -> list[PackageSummary]:
-    """The packages that the caller may read, one by one, ``limit`` at most, beginning after a position."""
-    found: list[PackageSummary] = []
-    while len(found) < limit:
+    call: Call, search: str, order: Order[PackageSummary], after: Sequence[Value]
+) -> AsyncIterator[list[PackageSummary]]:
+    """The packages that the caller may read, one by one, some at a time, beginning after a position."""
+    while True:
         some = await call.catalog.scan(
             list_package_summaries, call.repository.id, after=after, limit=AT_ONCE, search=search, order=order.name
         )
         keys = [each.key for each in some]
         may = {*await call.shared.access.allowed(call.identity, Action.READ, call.repository, keys)}
-        found += [each for each in some if each.key in may]
+        yield [each for each in some if each.key in may]
         if len(some) < AT_ONCE:
-            break
+            return
         after = order.position(some[-1])
-    return found[:limit]
 
 
 @table.get(

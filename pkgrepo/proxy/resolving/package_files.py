@@ -102,13 +102,14 @@ class PackageFiles:
 
     async def judge_of(self, member: UpstreamMember, judge: Judge, entry: Entry) -> Judge:
         """
-        The judge of a member, with what its rules ask of a file that is listed, as before it is sent.
+        The judge of a member, with what its rules ask of a file that is listed, short of the digests of all of it.
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see L{FileRules}
         """
         if not entry.files:
             return judge
-        return await self._rules.read_own(judge, _remote_of(member, judge.rules.package, entry, entry.files[0]))
+        remote = _remote_of(member, judge.rules.package, entry, entry.files[0])
+        return await self._rules.read_own(judge, remote, digests=False)
 
     async def _find_listed(self, repository: Repository, key: str, path: str, trace: Trace) -> FoundFile:
         """The file, if it is kept or an upstream's document lists it."""

@@ -329,9 +329,9 @@ class FileRules:
             await self._own.note_digests(judge, source.path, source.digests, entry.version, lasting=lasting)
         await self._conclude(repository, flat, judge, source.path, verdict, trace)
 
-    async def read_own(self, judge: Judge, remote: RemoteFile) -> Judge:
-        """The judge of a file, with what its rules ask of that, if a document lists it."""
-        return await self._own.of_listed(judge, remote) if remote.checked_ms else judge
+    async def read_own(self, judge: Judge, remote: RemoteFile, *, digests: bool = True) -> Judge:
+        """The judge of a file, with what its rules ask of that, if a document lists it; see L{OwnFactsOfFiles}."""
+        return await self._own.of_listed(judge, remote, digests=digests) if remote.checked_ms else judge
 
     async def judge_of(self, flat: FlatMember, request: FileRequest) -> Judge | None:
         """The judge of a file that is asked for by its path; None if no rule is about it."""

@@ -10,7 +10,7 @@ packages is removed by housekeeping when it is old; it can be read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.rows import number, scalar
 
 MOST: Final = 500_000  # rows of some 200 bytes
+PAGE: Final = 1000  # rows that one query reads
 STRONG: Final = ("sha256", "sha512")  # digests that nobody can give to another file
 
 
@@ -36,6 +37,11 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Known = Mapping[str, FileFacts]  # by the names of files
+
+_OF_FORMAT = """
+    SELECT package_key, file, facts FROM file_fact WHERE format = ? AND (package_key, file) > (?, ?)
+    ORDER BY package_key, file LIMIT ?
+"""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(FileFacts).decode
@@ -88,16 +94,23 @@ def facts_of_package(r: Reader, format: str, package: str) -> tuple[int, Known]:
     return max((each[2] for each in found), default=0), {each[0]: _decode(each[1]) for each in found}
 
 
-def facts_of_format(r: Reader, format: str) -> tuple[int, Mapping[str, Known]]:
-    """The same of all packages, by their keys."""
+def facts_of_format(r: Reader, format: str, repository_id: int, wants: Callable[[str], bool]) -> Mapping[str, Known]:
+    """
+    What is known in a repository of files of the packages (keys) that are wanted, by their keys.
+
+    Rows are read ``PAGE`` at a time, and what is known in other repositories alone is not kept.
+    """
     found: dict[str, dict[str, FileFacts]] = {}
-    serial = 0
-    for package, name, facts, its in r.all(
-        "SELECT package_key, file, facts, serial FROM file_fact WHERE format = ?", (format,)
-    ):
-        found.setdefault(package, {})[name] = _decode(facts)
-        serial = max(serial, its)
-    return serial, found
+    place, strong = place_of(repository_id, ""), tuple(f"{each}:" for each in STRONG)
+    package, wanted, after = "", False, ("", "")
+    while page := r.all(_OF_FORMAT, (format, *after, PAGE)):
+        for key, name, facts in page:
+            if key != package:
+                package, wanted = key, wants(key)
+            if wanted and name.startswith((place, *strong)):
+                found.setdefault(key, {})[name] = _decode(facts)
+        after = page[-1][0], page[-1][1]
+    return found
 
 
 def serial_of_package(r: Reader, format: str, package: str) -> int:

@@ -323,3 +323,24 @@ async def test_documents_of_views_do_not_wait_for_an_upstream_that_is_asked_to_e
     assert not asked.called
     up.release("/left")
     assert (await asked).status == 200
+
+
+@pytest.mark.parametrize("status", [503, 404])
+async def test_a_version_is_explained_although_its_file_cannot_be_read(stack: Stack, status: int) -> None:
+    rule = {"name": "no GPL", "match": {"licences": ["GPL*"]}, "missing": "block"}
+    with PythonUpstream() as up:
+        filename, _ = up.add("left", sdist=True, metadata=False)
+        up.misbehave(up.file_path(filename), failing(status), repeat=True)
+        await add_proxy(stack, "mirror", up, format="python", policy={"rules": [rule]})
+        found = await explain(stack, "mirror", "left", version="1.0")
+    assert (found["outcome"], found["version"]["version"]) == ("served", "1.0")  # as documents list it
+
+
+async def test_a_version_is_explained_without_its_file(stack: Stack) -> None:
+    rule = {"name": "no such bytes", "match": {"digests": [f"sha512:{'0' * 128}"]}}
+    with PythonUpstream() as up:
+        filename, _ = up.add("left", sdist=True)
+        await add_proxy(stack, "mirror", up, format="python", policy={"rules": [rule]})
+        found = await explain(stack, "mirror", "left", version="1.0")
+        assert up.count(up.file_path(filename)) == 0
+    assert found["outcome"] == "served"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from pkgrepo.management.packages import routes
+from pkgrepo.storage.catalog.packages.summaries import list_package_summaries
 from tests.support.memory_server import Reply, Stack
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
@@ -85,13 +89,33 @@ async def test_members_see_their_packages_of_a_private_repository_in_all_lists(s
     numbered = await stack.ok("GET", f"{PLACE}/packages?page=2&per_page=1", who="ada")
     assert ([each["name"] for each in numbered["items"]], numbered["total"]) == (["acme-two"], 2)
     first = await stack.ok("GET", f"{PLACE}/packages?limit=1", who="ada")
-    second = await stack.ok("GET", f"{PLACE}/packages?limit=1&cursor={first['next']}", who="ada")
+    second = await stack.ok("GET", f"{PLACE}/packages?limit=1&cursor={first['next']}&count=true", who="ada")
     assert [each["name"] for each in first["items"] + second["items"]] == ours
-    assert second["next"] is None
+    assert (second["next"], second["total"]) == (None, 2)
     for path in ("/repository", "/search/packages?q=acme", "/activity"):
         assert await names(stack, path, "mallory") == []
     for path in (PLACE, f"{PLACE}/packages", "/repository/find-id/main/py"):
         assert (await stack.api("GET", path, who="mallory")).status == 404
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+async def test_a_numbered_page_of_their_packages_reads_all_once(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    await acme(stack, ada="developer")
+    read: list[object] = []
+
+    def list_summaries(*given: Any, **more: Any) -> Any:
+        found = list_package_summaries(*given, **more)
+        read.extend(each.key for each in found)
+        return found
+
+    monkeypatch.setattr(routes, "list_package_summaries", list_summaries)
+    monkeypatch.setattr(routes, "AT_ONCE", 2)
+    page = await stack.ok("GET", f"{PLACE}/packages?page={number}&per_page=1", who="ada")
+    names = ["acme-one", "acme-two"][number - 1 : number]
+    assert ([each["name"] for each in page["items"]], page["total"]) == (names, 2)
+    assert read == ["acme-one", "acme-two", "payroll"]
 
 
 async def test_what_shows_other_packages_too_is_refused_to_members(stack: Stack) -> None:

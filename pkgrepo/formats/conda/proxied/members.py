@@ -111,8 +111,10 @@ async def find_hidden(services: Services, member: FlatMember, route: str) -> Cal
     format_, now_ms, policy = services.formats[member.repository.format], services.clock.now_ms(), member.policy
     declares = Declares(RECORDS, read_record)
     known: Mapping[str, Known] = {}
-    if _asks_files(member):
-        _, known = await services.catalog.scan(facts_of_format, format_.name)
+    if policy is not None and _asks_files(member):
+        known = await services.catalog.scan(
+            facts_of_format, format_.name, member.repository.id, lambda key: policy.of(key) is not None
+        )
 
     def find(parts: PartsFile) -> Hidden:
         files: set[str] = set()

@@ -208,6 +208,33 @@ def fail_task(tx: Transaction, repository_id: int, task: Task, error: str, due_m
     )
 
 
+def fold_failed(tx: Transaction, repository_id: int, most: int) -> int:
+    """
+    Make one task of those of a package that failed, for the ``most`` packages that have several, the most first.
+
+    It is to be done when the first of them is. Returns how many tasks are fewer.
+    """
+    rest = f"repository_id = ? AND attempts > 0 AND version NOT IN ('', '{ALL}', '{DELETED_NAMES}')"
+    found = tx.all(
+        f"""
+        SELECT package_key, COUNT(*), MIN(due_at), MAX(attempts), MAX(error) FROM replica_task WHERE {rest}
+        GROUP BY package_key HAVING COUNT(*) > 1 ORDER BY COUNT(*) DESC, package_key LIMIT ?
+        """,
+        (repository_id, most),
+    )
+    for key, _, due_ms, attempts, error in found:
+        tx.execute(f"DELETE FROM replica_task WHERE {rest} AND package_key = ?", (repository_id, key))
+        add_tasks(tx, repository_id, [(key, ALL)], due_ms, compared=True)
+        tx.execute(
+            """
+            UPDATE replica_task SET attempts = ?, error = ?
+            WHERE repository_id = ? AND package_key = ? AND version = ?
+            """,
+            (attempts, error, repository_id, key, ALL),
+        )
+    return sum(int(count) - 1 for _, count, *_ in found)
+
+
 def compare_again(tx: Transaction, repository_id: int, now_ms: int) -> bool:
     """
     Begin a comparison of all that is kept, and have tasks that failed done now.

@@ -28,9 +28,7 @@ async def test_what_was_noted_last_is_known_and_counts_only_if_documents_did_not
     await catalog.write(note_facts, "python", "y", "7:y-1.0.tar.gz", FileFacts(()), 2000, shown=False)
     await catalog.write(note_facts, "ruby", "x", "sha256:00", FileFacts(), 3000, shown=False)
     assert await catalog.scan(facts_of_package, "python", "x") == (1001, {"sha256:00": GPL})
-    serial, found = await catalog.scan(facts_of_format, "python")
-    assert found == {"x": {"sha256:00": GPL}, "y": {"7:y-1.0.tar.gz": FileFacts(())}}
-    assert serial == await catalog.scan(serial_of_format, "python") == 2000
+    assert await catalog.scan(serial_of_format, "python") == 2000
     assert await catalog.scan(facts_of_package, "python", "z") == (0, {})
 
 
@@ -48,3 +46,16 @@ async def test_the_oldest_rows_are_removed(monkeypatch: pytest.MonkeyPatch) -> N
         await catalog.write(note_facts, "python", "x", str(number), GPL, 1000 + number, shown=False)
     assert [await catalog.write(remove_oldest_facts, 0, 2) for _ in range(3)] == [2, 1, 0]
     assert set((await catalog.scan(facts_of_package, "python", "x"))[1]) == {"3", "4"}
+
+
+async def test_of_all_packages_those_that_are_wanted_are_known_as_in_one_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(file_facts, "PAGE", 2)
+    catalog = MemoryCatalog()
+    names = ("sha256:00", "7:noarch/x-1.0-0.conda", "7:sha256:00", "8:noarch/x-1.0-0.conda", "77:sha256:00")
+    for package in ("x", "y", "z"):
+        for name in names:
+            await catalog.write(note_facts, "conda", package, name, GPL, 1000, shown=False)
+    found = await catalog.scan(facts_of_format, "conda", 7, {"x", "z"}.__contains__)
+    assert {key: {*some} for key, some in found.items()} == {key: {*names[:3]} for key in ("x", "z")}
