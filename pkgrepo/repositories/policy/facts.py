@@ -24,7 +24,9 @@ from .schema import Datum, Order, PolicyRule, ServingPolicy, check_rules, find_f
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 
-UNREADABLE: Final = "pkgrepo:unreadable"  # in the metadata of a version of which the file has some that cannot be read
+# What cannot be read is said so in the metadata of a version that has one description, and in the attributes of a file
+# where each has its own, when it comes from an upstream: rules ask later, also when there is no upstream any more.
+UNREADABLE: Final = "pkgrepo:unreadable"
 
 
 def order_of(format_: StoredFormat) -> Order:
@@ -93,7 +95,7 @@ def facts_of_version(
         source=CACHED if cached else HOSTED,
         route=next((each.route for each in origins if each is not None), ""),
         digests=frozenset[str]().union(*(digests_of(each.digests, each.sha256) for each in kept)),
-        unreadable=UNREADABLE in version.meta,
+        unreadable=UNREADABLE in version.meta or any(UNREADABLE in each.attrs for each in kept),
         **declared(format_, version.meta, [each.path for each in kept]),
     )
 

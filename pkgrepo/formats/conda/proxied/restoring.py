@@ -45,6 +45,7 @@ from pkgrepo.proxy.explaining import Explainer, Explanation, Outcome
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.values import Context, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -60,7 +61,7 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
         path=file.source.path,
         blob=blob,
         media_type=file.source.media_type,
-        attrs={"index": record, "run_exports": exports},
+        attrs={"index": record, "run_exports": exports, **({UNREADABLE: True} if meta is None else {})},
     )
     return Release(
         package_key=file.key,
@@ -69,7 +70,7 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
         version_text=name.version,
         sort=order_key(name.version),
         files=(kept,),
-        meta=meta,
+        meta=meta or {},
     )
 
 
@@ -78,12 +79,12 @@ def read_own(content: int | bytes, path: str) -> Mapping[str, Any]:
     return meta_of(read_package(content, parse_file_name(path.rpartition("/")[2])))
 
 
-def _read(content: int | bytes, name: FileName) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The metadata and run exports of a package; none if it cannot be read."""
+def _read(content: int | bytes, name: FileName) -> tuple[Mapping[str, Any] | None, Mapping[str, Any]]:
+    """The metadata and run exports of a package; None, and no exports, if it cannot be read."""
     try:
         found = read_package(content, name)
     except Invalid:
-        return {}, {}
+        return None, {}
     return meta_of(found), found.exports
 
 

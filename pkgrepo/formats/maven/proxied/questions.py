@@ -52,6 +52,7 @@ from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.documents.held import DocumentRequest
 from pkgrepo.proxy.parts.values import Entry, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
+from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
@@ -220,7 +221,8 @@ async def release_of(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Po
     pom = None
     if target.extension == "pom" and not target.classifier and blob.size <= POM_SIZE:
         pom = await staged.inspect(pools.cpu, blob, _look)
-    meta = None if pom is None else pom.meta()
+    described = target.extension == "pom" and not target.classifier
+    meta = pom.meta() if pom is not None else {UNREADABLE: True} if described else None
     return make_release(target.coordinates, [new_file(target, blob)], meta)
 
 

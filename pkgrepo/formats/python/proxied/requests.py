@@ -155,7 +155,7 @@ async def _meta(context: Context[object], project: str, version_key: str, splice
         if isinstance(content, File):
             return await services.catalog.look(_find_meta, serving, project, version_key)
         filename = parse_filename(split_companion(path.rpartition("/")[2])[0], project=project)
-        return await services.pools.cpu(read_fields, content, filename)
+        return await services.pools.cpu(read_fields, content, filename) or {}
     except PkgrepoError:  # the upstream fails, or its file cannot be used: the page is enough
         return {}
 

@@ -50,6 +50,7 @@ from pkgrepo.proxy.documents.held import DocumentRequest, restored_entry
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
@@ -114,7 +115,7 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
     name = parse_filename(distribution, project=file.key)
     kept: list[NewFile] = []
     attrs: dict[str, Any] = {"role": role} if role else _attributes(file, name)
-    meta: Mapping[str, Any] = {}
+    meta: Mapping[str, Any] | None = {}
     if role == METADATA:
         meta = await staged.inspect(pools.cpu, blob, partial(_read_meta, filename=name))
     elif not role and name.kind == "bdist_wheel":
@@ -125,6 +126,8 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
             kept.append(NewFile(path=file.source.path + METADATA, blob=companion, attrs={"role": METADATA}))
     elif not role:
         meta = await staged.inspect(pools.cpu, blob, partial(_read_sdist, filename=name))
+    if meta is None:
+        attrs[UNREADABLE] = True
     kept.append(NewFile(path=file.source.path, blob=blob, media_type=file.source.media_type, attrs=attrs))
     return Release(
         package_key=file.key,
@@ -133,7 +136,7 @@ async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: 
         version_text=file.entry.version,
         sort=file.entry.sort,
         files=tuple(kept),
-        meta=meta,
+        meta=meta or {},
     )
 
 
@@ -179,27 +182,27 @@ def without_metadata(entry: Entry, paths: Collection[str]) -> Entry:
     return msgspec.structs.replace(entry, fragments=fragments, files=listed)
 
 
-def _read_wheel(content: int | bytes, filename: FileName) -> tuple[bytes, Mapping[str, Any]]:
-    """The METADATA of a wheel, empty if there is none that can be read, and its fields."""
+def _read_wheel(content: int | bytes, filename: FileName) -> tuple[bytes, Mapping[str, Any] | None]:
+    """The METADATA of a wheel, empty if there is none that can be read, and its fields; see ``read_fields``."""
     try:
         metadata = read_metadata(Source(content, filename.filename), filename)
     except Invalid:
-        return b"", {}
+        return b"", None
     return metadata, read_fields(metadata, filename)
 
 
-def _read_sdist(content: int | bytes, filename: FileName) -> Mapping[str, Any]:
-    """The fields of the metadata in a source distribution; none if there are none that can be read."""
+def _read_sdist(content: int | bytes, filename: FileName) -> Mapping[str, Any] | None:
+    """The fields of the metadata in a source distribution; none if it has none; see ``read_fields``."""
     try:
         found = find_pkg_info(Source(content, filename.filename))
     except Invalid:
-        return {}
+        return None
     return {} if found is None else read_fields(found, filename)
 
 
-def _read_meta(content: int | bytes, filename: FileName) -> Mapping[str, Any]:
+def _read_meta(content: int | bytes, filename: FileName) -> Mapping[str, Any] | None:
     source = Source(content, METADATA)
-    return read_fields(source.read(0, source.size), filename) if source.size <= METADATA_SIZE else {}
+    return read_fields(source.read(0, source.size), filename) if source.size <= METADATA_SIZE else None
 
 
 def main_of(path: str) -> str:
@@ -231,13 +234,13 @@ def read_own(content: int | bytes, path: str) -> Mapping[str, Any]:
     return {} if data is None else meta_json(parse_metadata(data, "the metadata"))
 
 
-def read_fields(metadata: bytes, filename: FileName) -> Mapping[str, Any]:
-    """The fields of METADATA as hosted versions have them; none if they cannot be read, or are of another release."""
+def read_fields(metadata: bytes, filename: FileName) -> Mapping[str, Any] | None:
+    """The fields of METADATA as hosted versions have them; None if they cannot be read, or are of another release."""
     try:
         parsed = parse_metadata(metadata, "METADATA")
         check_identity(parsed, filename, "METADATA")
     except Invalid:
-        return {}
+        return None
     return meta_json(parsed)
 
 

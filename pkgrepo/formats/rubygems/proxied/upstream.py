@@ -43,6 +43,7 @@ from pkgrepo.proxy.documents.held import DocumentRequest, Growing, Listing, rest
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -139,7 +140,7 @@ def _read_meta(content: int | bytes) -> Mapping[str, Any]:
     try:
         return meta_of(inspect_gem(content))
     except Invalid:
-        return {}
+        return {UNREADABLE: True}
 
 
 @frozen
