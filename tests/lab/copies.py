@@ -20,6 +20,7 @@ from tests.support.server_process import ROOT
 
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 COLLECTED_NOTHING = 5  # pytest's exit status
+NO_TESTS = "no tests"
 
 
 @frozen
@@ -40,6 +41,8 @@ class Copy:
 
     def run(self, tests: Sequence[str], limit_s: float) -> Outcome:
         """Run these files, in this order, to the first failure; one that takes longer is a failure."""
+        if not tests:  # without any pytest runs all that there are
+            return Outcome(passed=True, seconds=0, by=NO_TESTS)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
         began = time.monotonic()
         environment = os.environ | {"PYTHONPATH": str(self.folder), "PKGREPO_HYPOTHESIS": "landing"}
@@ -64,7 +67,7 @@ class Copy:
         if process.returncode == 0:
             return Outcome(passed=True, seconds=seconds)
         if process.returncode == COLLECTED_NOTHING:
-            return Outcome(passed=True, seconds=seconds, by="no tests")
+            return Outcome(passed=True, seconds=seconds, by=NO_TESTS)
         found = FAILED.search(output)
         return Outcome(passed=False, seconds=seconds, by=found.group(1) if found else output.strip()[-400:])
 

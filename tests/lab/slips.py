@@ -1,9 +1,9 @@
 """
 The command behind ``bin/slips``: which slips in a room would no test notice?
 
-The tests are those that mirror the room in tests/unit and those of tests/contracts that are named after it; for a file
-that has none of its own name, also those of both layers that import it; and last those given by hand. They have to pass
-first without any slip.
+The tests are those that mirror the room in tests/unit, or without any those of the room around it, and those of
+tests/contracts that are named after it; for a file that has none of its own name, also those of both layers that import
+it; and last those given by hand. They have to pass first without any slip.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def nearest(file: str, root: Path = ROOT) -> Sequence[str]:
     module = ".".join((PACKAGE, *inside.parts))
     mirror = root / "tests" / "unit" / inside.parent
     own = [mirror / f"test_{inside.name}.py", *sorted((root / "tests" / "unit" / inside).rglob("test_*.py"))]
-    room = sorted(mirror.glob("test_*.py")) if len(inside.parts) > 1 else []
+    rooms_around = (root / "tests" / "unit" / each for each in inside.parents if each.parts)
+    room = next((found for each in rooms_around if (found := sorted(each.glob("test_*.py")))), [])
     rooms = {f"test_{part}.py" for part in inside.parts}
     layers = [path for layer in LAYERS for path in sorted((root / layer).rglob("test_*.py"))]
     named = [path for path in layers if path.parent.name == "contracts" and path.name in rooms]

@@ -114,18 +114,22 @@ def test_all_slips_of_a_room_are_python_and_a_seed_chooses_the_same_ones() -> No
 
 def test_a_room_is_a_folder_or_a_file_with_or_without_the_name_of_the_package() -> None:
     assert files_of("replication/files.py") == files_of("pkgrepo/replication/files") == ["pkgrepo/replication/files.py"]
-    assert "pkgrepo/formats/npm/imported.py" in files_of("importing/")
+    assert "pkgrepo/importing/servers/nexus.py" in files_of("importing/")
     with pytest.raises(FileNotFoundError, match="pkgrepo/nowhere"):
         files_of("nowhere")
 
 
 def test_the_test_of_the_same_name_is_the_nearest_and_without_one_those_that_import_the_file_follow_its_room() -> None:
-    rules, facts = (f"tests/unit/repositories/policy/test_{name}.py" for name in ("rules", "facts"))
-    contracts = "tests/contracts/test_policy.py"
-    assert nearest("pkgrepo/repositories/policy/rules.py") == [rules, facts, contracts]
+    room = sorted(str(each.relative_to(ROOT)) for each in (ROOT / "tests/unit/repositories/policy").glob("test_*.py"))
+    rules, contracts = "tests/unit/repositories/policy/test_rules.py", "tests/contracts/test_policy.py"
+    others = [each for each in room if each != rules]
+    assert nearest("pkgrepo/repositories/policy/rules.py") == [rules, *others, contracts]
     found = nearest("pkgrepo/repositories/policy/conditions.py")
-    assert found[:3] == [facts, rules, contracts]
-    assert "tests/unit/proxy/resolving/test_rules.py" in found[3:]
+    assert found[: len(room) + 1] == [*room, contracts]
+    assert "tests/unit/proxy/resolving/test_rules.py" in found[len(room) + 1 :]
+    around = nearest("pkgrepo/formats/container/imported/registry.py")  # whose room has none
+    assert around
+    assert {Path(each).parent for each in around} == {Path("tests/unit/formats/container")}
 
 
 @pytest.fixture
@@ -174,3 +178,4 @@ def test_that_there_is_no_test_is_told(copy: Copy) -> None:
     assert copy.run(nearest("pkgrepo/room/small.py", copy.folder), 120) == Outcome(
         passed=True, seconds=ANY, by="no tests"
     )
+    assert copy.run([], 120) == Outcome(passed=True, seconds=0, by="no tests"), "others have run"

@@ -62,6 +62,13 @@ def make(
     return out.getvalue()
 
 
+def empty() -> bytes:
+    """A bundle of no repository."""
+    out = io.BytesIO()
+    Writer(out).finish()
+    return out.getvalue()
+
+
 GOOD = make({"a/b.whl": b"x" * 1000, "c": b""})
 
 
@@ -127,11 +134,12 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
         (make({}, more=lambda writer: writer.add("../etc/passwd", b"x")), "no bundle has"),
         (make({}, more=lambda writer: writer.add("repositories/0.list", b"")), "twice"),
         (make({}, more=lambda writer: writer.add("repositories/1.list", b"")), "signature is missing"),
+        (empty(), "has no list"),
         (make({}) + bytes(BLOCK), "after its end"),
         (b"", "truncated"),
         (b"\x1f\x8b" + bytes(BLOCK), "malformed"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_others_are_refused_with_the_reason(tmp_path: Path, data: bytes, sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
@@ -147,8 +155,10 @@ def test_without_a_trusted_key_the_digest_of_the_key_is_said(tmp_path: Path) -> 
 
 
 def test_counts_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle_file, "MOST_MEMBERS", 3)
-    with pytest.raises(Invalid, match="more than 3 files"):
+    monkeypatch.setattr(bundle_file, "MOST_MEMBERS", 6)
+    assert read(tmp_path, GOOD)
+    monkeypatch.setattr(bundle_file, "MOST_MEMBERS", 5)
+    with pytest.raises(Invalid, match="more than 5 files"):
         read(tmp_path, GOOD)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +16,7 @@ from twisted.internet.task import Clock
 
 from pkgrepo.errors import NotFound, UpstreamFailed, UpstreamMisconfigured, UpstreamUnavailable
 from pkgrepo.model import Repository
+from pkgrepo.replication import follower as follower_module
 from pkgrepo.replication.follower import FIRST_PAUSE_S, MOST_TASKS, REFUSED_PAUSE_S, Follower
 from pkgrepo.replication.source import Page, RemoteDeleted, RemoteVersion
 from pkgrepo.repositories.policy.conditions import Placed
@@ -296,3 +298,73 @@ async def test_what_a_rule_lets_in_later_is_tried_again_then(verdict: Verdict, d
     await follower._do(task)
     due = catalog.tx.all("SELECT due_at FROM replica_task WHERE repository_id = ?", (repository.id,))
     assert [each[0] for each in due] == due_ms
+
+
+@pytest.mark.parametrize(
+    ("verdict", "later"), [(Verdict(by=HELD), False), (Verdict(by=HELD, opens_ms=10**12), True)], ids=["never", "later"]
+)
+@pytest.mark.parametrize("files", [(), ("*",)], ids=["kept", "all"])
+async def test_a_package_is_compared_again_if_a_rule_lets_in_one_of_its_versions_later(
+    verdict: Verdict, later: bool, files: tuple[str, ...]
+) -> None:
+    class Refusing(Noting):
+        async def keep(self, repository: Repository, package: str, version: RemoteVersion) -> None:
+            self.dropped.append(version.version)
+            raise RuleRefused("demo", "here", "somebody", verdict)
+
+        async def renew(self, repository: Repository, package: str) -> None:
+            self.dropped.append("renewed")
+
+    class Listing:
+        name, followed = "there main/a", SimpleNamespace(files=files)
+
+        async def versions(self, package: str) -> AsyncIterator[list[str]]:
+            yield ["0.9", "1.0"]
+
+        async def version(self, package: str, version: str) -> RemoteVersion:
+            return RemoteVersion(version, [])
+
+    copies = Refusing()
+    with pytest.raises(RuleRefused) if later else nullcontext():
+        await make_follower(MemoryCatalog(), cast("Any", Listing()), copies, Clock())._apply_all("demo")
+    assert copies.dropped == [*(["0.9"] if files else []), "1.0", "renewed"]
+
+
+async def test_of_a_package_only_so_many_versions_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Listing:
+        name, followed = "there main/a", SimpleNamespace(files=())
+        upstream = SimpleNamespace(name="there")
+
+        async def versions(self, package: str) -> AsyncIterator[list[str]]:
+            yield ["1.0", "1.1"]
+            yield ["1.2"]
+
+        async def version(self, package: str, version: str) -> RemoteVersion | None:
+            return None
+
+        async def check(self, format: str) -> None:
+            pass
+
+    for most, fails in ((3, False), (2, True)):
+        monkeypatch.setattr(follower_module, "MOST_VERSIONS", most)
+        copies = Noting()
+        with pytest.raises(UpstreamFailed, match="too many versions") if fails else nullcontext():
+            await make_follower(MemoryCatalog(), cast("Any", Listing()), copies, Clock())._apply_all("demo")
+        assert copies.dropped == ([] if fails else ["1.0"])
+
+
+async def test_a_source_that_does_not_answer_is_asked_for_no_other_version() -> None:
+    class Listing:
+        name, followed = "there main/a", SimpleNamespace(files=("*",))
+
+        async def versions(self, package: str) -> AsyncIterator[list[str]]:
+            yield ["1.0", "1.1"]
+
+        async def version(self, package: str, version: str) -> RemoteVersion | None:
+            asked.append(version)
+            raise UpstreamUnavailable("there", "away")
+
+    asked: list[str] = []
+    with pytest.raises(UpstreamUnavailable):
+        await make_follower(MemoryCatalog(), cast("Any", Listing()), Noting(), Clock())._apply_all("demo")
+    assert asked == ["1.0"]

@@ -115,8 +115,9 @@ async def test_a_dry_run_notes_nothing(world) -> None:
 
 
 async def test_only_packages_that_match_are_taken(world) -> None:
-    await world.run(Shelf(**{"team-one": "1", "Team-two": "1", "other": "1"}), only=["team-*"])
-    assert sorted(world.taken) == ["Team-two", "team-one"]
+    shelf = Shelf(**{"team-one": "1", "Team-two": "1", "other": "1", "another": "1"})
+    await world.run(shelf, only=["team-*", "Other"])
+    assert sorted(world.taken) == ["Team-two", "other", "team-one"]
 
 
 def test_a_failure_that_may_pass_is_remembered_whatever_fails_after_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +21,11 @@ from pkgrepo.formats.python.imported import PythonFolder
 from pkgrepo.formats.rubygems.imported import GemFolder
 from pkgrepo.gateway.imported.described import WithLeftOut
 from pkgrepo.gateway.imported.engine import Report, Taken
-from pkgrepo.gateway.imported.files import AT_ONCE, BATCH_SIZE, FileTaker
+from pkgrepo.gateway.imported.files import AT_ONCE, BATCH_SIZE, LONGEST_NAME, FileTaker, _person
 from pkgrepo.gateway.imported.items import Bundle, Item, Taking
 from pkgrepo.gateway.imported.places import Folder
 from pkgrepo.repositories.upkeep.jobs import NoProgress
+from tests.support.repositories import InlinePools
 
 BAD = DigestMismatch("sha1", "a", "b")
 NONE: dict[str, str] = {}
@@ -42,6 +45,7 @@ async def take(
     taking: Any,
     items: list[Item] = TWO,
     broken: Any = NONE,
+    stored: Any = NONE,
 ) -> tuple[list[str], Taken]:
     """The files that are published of some versions, and what became of the others."""
     published: list[str] = []
@@ -61,11 +65,13 @@ async def take(
         return SimpleNamespace(names=[item.name], files=files, package_key="demo", version_key=item.version)
 
     async def scan(query: Any, _id: int, given: Any) -> Any:
-        return given if isinstance(given, Bundle) else ({}, set())
+        return given if isinstance(given, Bundle) else (stored, set())
 
     monkeypatch.setattr(FileTaker, "_fetch", fetch)
     tools: Any = SimpleNamespace(
-        catalog=SimpleNamespace(scan=scan), publisher=SimpleNamespace(stage=stage, keep_together=keep_together)
+        pools=InlinePools(),
+        catalog=SimpleNamespace(scan=scan),
+        publisher=SimpleNamespace(stage=stage, keep_together=keep_together),
     )
     repository = SimpleNamespace(id=1, policy={})
     order: Any = SimpleNamespace(repository=repository, actor=SimpleNamespace(user_id=None), dry_run=False)
@@ -119,11 +125,48 @@ async def test_files_that_are_releases_are_taken_alone(monkeypatch: pytest.Monke
     assert published == ["1.pom", "1.jar.asc", "2.pom"]
 
 
-class Now:
-    async def disk(self, work: Any, *given: Any) -> Any:
-        return work(*given)
+class Bytes:
+    """The place of a file whose bytes are ``x``."""
 
-    cpu = disk
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b"x"
+
+
+X = hashlib.sha256(b"x").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ({"sha1": "1", "md5": "2"}, True),
+        ({"sha1": "1", "md5": "3"}, False),
+        ({"sha1": "3", "sha256": X}, False),
+        ({"sha512": "3"}, True),
+        ({}, True),
+    ],
+    ids=str,
+)
+async def test_a_file_that_is_there_is_the_same_if_all_digests_that_are_known_of_both_are(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, str], same: bool
+) -> None:
+    there = evolve(item("1", "1.jar"), place=Bytes(), digests=said)
+    stored = {"1.jar": SimpleNamespace(path="1.jar", sha256=X, digests={"sha1": "1", "md5": "2"})}
+    published, taken = await take(monkeypatch, {}, Taking(take=nothing), [there], stored=stored)
+    assert (published, taken.report.present, len(taken.left_out)) == ([], int(same), int(not same))
+
+
+async def test_a_file_that_is_there_with_other_bytes_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = evolve(item("1", "1.jar"), place=Bytes())
+    stored = {"1.jar": SimpleNamespace(path="1.jar", sha256="0" * 64, digests={})}
+    _, taken = await take(monkeypatch, {}, Taking(take=nothing), [there], stored=stored)
+    assert (taken.report.present, len(taken.left_out)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("Ann", "Ann"), ("An\0n\n", "Ann"), ("a" * 1000, "a" * LONGEST_NAME), ("\n", None), (None, None)]
+)
+def test_a_publisher_is_named_as_somebody_here_may_be(said: str | None, kept: str | None) -> None:
+    assert _person(said) == kept
 
 
 def images(folder: Folder) -> ImageSource:
@@ -149,7 +192,7 @@ DISTRIBUTION = "docker/registry/v2/repositories"
 async def test_symbolic_links_are_named(tmp_path: Path, kind: Any, path: str) -> None:
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).symlink_to(tmp_path / "elsewhere")
-    pools: Any = Now()
+    pools: Any = InlinePools()
     folder = Folder(str(tmp_path), pools)
     source = WithLeftOut(kind(folder), folder)
     assert [each async for each in source.names()] == [""]
@@ -161,6 +204,6 @@ async def test_a_tag_that_is_a_symbolic_link_is_named(tmp_path: Path) -> None:
     tags = tmp_path / DISTRIBUTION / "app/_manifests/tags"
     tags.mkdir(parents=True)
     (tags / "latest").symlink_to(tmp_path / "elsewhere")
-    pools: Any = Now()
+    pools: Any = InlinePools()
     bundle = await images(Folder(str(tmp_path), pools)).bundle("app")
     assert bundle.tags == {"latest": ""}  # which the import cannot take

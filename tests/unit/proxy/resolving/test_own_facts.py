@@ -12,6 +12,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT
 from pkgrepo.model import Repository
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.rules import PolicyJudges
 from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.proxy.trace import Trace
@@ -21,6 +22,7 @@ from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld
 from tests.support.upstreams.maven import MavenUpstream, pom
 from tests.support.upstreams.messages import HEAD, Fault
+from tests.support.upstreams.rubygems import RubyUpstream
 
 KEY = "com.acme:lib"
 RULE = {"name": "no GPL", "match": {"licences": ["GPL*"]}, "missing": "block"}
@@ -138,3 +140,39 @@ async def test_a_file_by_its_path_is_judged_once(
         assert await world.files.find(mirror, KEY, jar("1.0"), want=want)
         assert len(judged) == 1
         await world.settle()
+
+
+async def test_a_kept_file_of_which_less_is_known_than_rules_ask_for_is_read_once(
+    world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = world.started(RubyUpstream())
+    data = up.add("demo", "1.0.0", extra="licenses:\n- GPL-3.0\n")
+    path, name = "gems/demo-1.0.0.gem", f"sha256:{sha256(data).hexdigest()}"
+    other = {"rules": [{"name": "r", "match": {"digests": [f"sha512:{'0' * 128}"]}}]}
+    mirror = await world.proxy("mirror", up, format="ruby", cache_ttl="1d", policy=other)
+    assert (await world.files.find(mirror, "demo", path)).file
+    await world.settle()  # it is kept
+    _, noted = await world.core.catalog.look(facts_of_package, "ruby", "demo")
+    assert (noted[name].digests, noted[name].licences) == ((name,), None)
+    read = OwnFactsOfFiles._read
+    files: list[str] = []
+
+    async def counted(own: OwnFactsOfFiles, judge: Any, file: Any, facts: Any) -> Any:
+        files.append(file.path)
+        return await read(own, judge, file, facts)
+
+    monkeypatch.setattr(OwnFactsOfFiles, "_read", counted)
+
+    async def refused(rule: dict[str, Any]) -> bool:
+        ruled = await world.change(mirror, settings={"cache_ttl": "1d", "policy": {"rules": [{"name": "r", **rule}]}})
+        for _ in range(2):
+            try:
+                await world.files.find(ruled, "demo", path)
+            except RuleRefused:
+                continue
+            return False
+        return True
+
+    assert await refused({"match": {"licences": ["GPL*"]}})
+    assert not await refused({"match": {"licences": ["MIT"]}})
+    assert files == [path]
