@@ -142,7 +142,7 @@ class Accounts:
         """
         proven = await self.login(identity.username, old, actor.address, code=code)
         if proven.limits is not None or proven.user_id != identity.user_id:
-            raise Forbidden("a password is changed by whoever knows it, not through a token")
+            raise Forbidden("a password is changed by a person who knows it, not through a token")
         await self._catalog.look(check_password_here, owner_of(identity))
         self._passwords.check(new, username=identity.username)
         hashed = await self._passwords.hash(new)

@@ -194,7 +194,7 @@ class RootResource(Resource):
         self._waiting: IResource = root.waiting.resource()
 
     def render(self, request: Any) -> Any:
-        """See L{IResource.render}."""
+        """Answer at once if that needs no wait; else have the request routed."""
         found = self._root.find_now(request)
         if found is None and self._root.must_wait(request):
             found = self._waiting

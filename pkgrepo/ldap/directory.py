@@ -142,7 +142,7 @@ class Directory:
         self._now_s = now_s
 
     async def log_in(self, username: str, password: str) -> Person | None:
-        """See L{IDirectory}."""
+        """The person of this name and password, None if the directory has nobody of that name."""
         if not username or not password:  # a bind without a password always succeeds
             return None
 
@@ -164,7 +164,7 @@ class Directory:
         return await self._servers.use(ask)
 
     async def ask(self, linked: LinkedIdentity) -> Known | None:
-        """See L{IProvider}."""
+        """What the directory says of a person now, None if it cannot say."""
         attribute, is_text, value = re.split("([:=])", linked.subject, maxsplit=1)
         raw = value.encode() if is_text == "=" else bytes.fromhex(value)
         people = self._layout.user_filter.anybody()
@@ -189,7 +189,7 @@ class Directory:
 
     @property
     def trouble(self) -> str:
-        """See L{IDirectory}."""
+        """Why the directory cannot be asked now; empty if it can."""
         return self._servers.trouble
 
     async def check(self) -> str:

@@ -70,7 +70,7 @@ def parse_address(url: str) -> Address:
     """
     The address in a URL such as ldaps://dc1.corp.example.
 
-    :raises ValueError: it is none, as a clause about "it"
+    :raises ValueError: the URL is no address of a directory, as a clause about "it"
     """
     scheme, _, rest = url.partition("://")
     if scheme not in PORTS or set(rest.removesuffix("/")) & set("/?#"):
@@ -178,7 +178,7 @@ class Connection(Protocol):
             self.abort()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Whoever waits gets the reason."""
+        """The request that waits fails with the reason."""
         self._is_lost = True
         self._end(reason.value or ConnectionLost())
 

@@ -124,7 +124,7 @@ class UpstreamCheck(Record):
     routes: list[RouteCheckRecord]
 
 
-class PurgeWish(Body):
+class PurgeRequest(Body):
     """
     What a purge removes: everything, or what meets all conditions that are given.
 
@@ -246,7 +246,7 @@ def _route(route: Route, health: UpstreamHealth | None, figures: DocumentFigures
     audit="cache.purge",
     further=STILL_RUNNING,
 )
-async def purge_cache(call: Call, body: PurgeWish) -> Purged | Response:
+async def purge_cache(call: Call, body: PurgeRequest) -> Purged | Response:
     """
     Removes cached packages, and what is known about packages. An empty body removes everything.
 
@@ -273,7 +273,7 @@ async def purge_cache(call: Call, body: PurgeWish) -> Purged | Response:
     return job if isinstance(job, Response) else msgspec.convert(job.result, Purged)
 
 
-def _selection(call: Call, body: PurgeWish) -> Selection:
+def _selection(call: Call, body: PurgeRequest) -> Selection:
     chosen = body.package, body.pattern, body.older_than
     if body.limits and (body.documents_only or any(each is not None for each in chosen)):
         raise Invalid("limits takes no conditions", "/limits")

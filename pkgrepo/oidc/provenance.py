@@ -138,7 +138,7 @@ def _extensions(certificate: x509.Certificate) -> dict[int, str]:
 
 
 def _read_utf8_string(data: bytes) -> str:
-    """The text of a UTF8String in DER (X.690 section 8.23). :raises ValueError: it is none"""
+    """The text of a UTF8String in DER (X.690 section 8.23). :raises ValueError: the bytes are no UTF8String"""
     if len(data) < 2 or data[0] != 0x0C:
         raise ValueError("this is no UTF8String")
     length, start = data[1], 2

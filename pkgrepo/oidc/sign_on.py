@@ -288,7 +288,7 @@ class OidcSource:
         self._provider = provider
 
     async def ask(self, linked: LinkedIdentity) -> Known | None:
-        """See L{IProvider}."""
+        """What the provider says of a person now, None if it cannot say."""
         return await self._sign_on.ask(self._provider, linked)
 
 

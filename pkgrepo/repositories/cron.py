@@ -73,7 +73,7 @@ class Cron:
 
 
 def parse_cron(text: str) -> Cron:
-    """The schedule in a text. :raises Invalid: it is none, with the wrong field"""
+    """The schedule in a text. :raises Invalid: the text is no schedule, with the wrong field"""
     parts = _MACROS.get(text.strip().lower(), text).split()
     if len(parts) != len(_FIELDS):
         raise Invalid(f"a schedule has five fields, such as 15 3 * * *, and {text!r} has {len(parts)}", "/schedule")

@@ -65,7 +65,7 @@ def read_moment(text: str, now_ms: int) -> Moment:
 
     Seconds and milliseconds may follow, and the colons and the Z may be missing.
 
-    :raises Invalid: it is none, or in the future
+    :raises Invalid: the text is no date or time, or it is in the future
     """
     found = _DATE.fullmatch(text)
     try:

@@ -302,7 +302,7 @@ def _owner(folder: Path) -> Owner | None:
         return None
     except msgspec.MsgspecError:
         raise Conflict(
-            f"{folder / OWNER} is damaged; remove it to let the storage belong to whoever opens it"
+            f"{folder / OWNER} is damaged; remove it to let the storage belong to the server that opens it"
         ) from None
 
 

@@ -28,7 +28,7 @@ def new_secret() -> str:
 
 
 def check_secret(text: str) -> str:
-    """A secret that a caller brings along. :raises Invalid: it is none"""
+    """A secret that a caller chose. :raises Invalid: it has not the form of a secret"""
     try:
         size = len(_key(text)) if text.startswith(PREFIX) else 0
     except binascii.Error:

@@ -85,7 +85,7 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """The bytes of base64url. :raises IdentityRefused: it is none, or too long"""
+    """The bytes of base64url. :raises IdentityRefused: the text is not base64url, or too long"""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

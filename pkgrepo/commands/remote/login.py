@@ -13,7 +13,7 @@ import click
 from pkgrepo.commands.http import Failed, is_plain, parse_address, read_token
 from pkgrepo.commands.remote.browser_login import can_open_browser, log_in_by_browser
 from pkgrepo.commands.remote.client import Client, at
-from pkgrepo.commands.remote.printer import Column, Printer, moment
+from pkgrepo.commands.remote.printer import Column, Printer, time_with_age
 from pkgrepo.commands.remote.profiles import (
     DEFAULT,
     SERVER,
@@ -158,7 +158,7 @@ async def _keep_new(session: Session, name: str, profile: Profile, made: Any) ->
         await _revoke(session, profile.token_id)  # no profile has it
         raise
     if made["expires_at"]:
-        session.printer.note(f"the token is valid until {moment(made['expires_at'])}")
+        session.printer.note(f"the token is valid until {time_with_age(made['expires_at'])}")
     session.printer.line(f"logged in to {profile.url} as {profile.username} (profile {name})")
 
 

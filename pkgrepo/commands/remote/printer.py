@@ -224,7 +224,7 @@ def ago(text: object) -> str:
     return "" if at is None else age(at, datetime.now(UTC))
 
 
-def moment(text: object) -> str | None:
+def time_with_age(text: object) -> str | None:
     """A time of the API for people, with its age; None if there is none."""
     at = parse_time(text)
     return None if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC ({age(at, datetime.now(UTC))})"

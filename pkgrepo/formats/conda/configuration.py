@@ -52,7 +52,7 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
     """
 
     def normalised(self) -> Self:
-        """See L{RepositoryConfig.normalised}. :raises Invalid: a route is only for some packages"""
+        """The configuration as it is stored. :raises Invalid: a route is only for some packages"""
         found = super().normalised()
         assert found.proxy is not UNSET, "it is normalised"
         for index, route in enumerate(found.proxy.routes):

@@ -27,10 +27,10 @@ from attrs import frozen
 
 from pkgrepo.errors import DigestMismatch, Invalid, existing
 from pkgrepo.formats.conda import configuration
-from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.description import Description, find_subdir, meta_of
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.names import FileName, check_subdir, parse_file_name, version_key
+from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.formats.conda.paths import PackagePath, media_type, package_path
 from pkgrepo.formats.conda.versions import order_key
 from pkgrepo.gateway.bodies import check_declared_length, receive_body

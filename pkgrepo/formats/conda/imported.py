@@ -11,10 +11,10 @@ import msgspec
 from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.names import SUBDIRS, FileName, parse_file_name
+from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.formats.conda.paths import package_path
 from pkgrepo.gateway.imported.items import Bundle, Item, Place, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files

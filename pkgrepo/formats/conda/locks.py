@@ -13,7 +13,7 @@ _BY_LENGTH: Final = {32: "md5", 40: "sha1", 64: "sha256"}
 
 
 def read_explicit(text: str) -> Lock:
-    """A list of URLs of conda packages with digests (``conda list --explicit``). :raises Invalid: it is none"""
+    """A list of URLs of conda packages with digests (``conda list --explicit``). :raises Invalid: it is another file"""
     lock = Lock()
     if "@EXPLICIT" not in text:
         raise Invalid("it has no line @EXPLICIT: is it of conda list --explicit?")
@@ -26,7 +26,7 @@ def read_explicit(text: str) -> Lock:
 
 
 def read_conda_lock(text: str) -> Lock:
-    """``conda-lock.yml``, with what it takes from a Python index. :raises Invalid: it is none"""
+    """``conda-lock.yml``, with what it takes from a Python index. :raises Invalid: it is another file"""
     document, lock = table_of(read_yaml(text)), Lock()
     if "package" not in document:
         raise Invalid("it has no package: is it a conda-lock.yml?")
@@ -40,7 +40,7 @@ def read_conda_lock(text: str) -> Lock:
 
 
 def read_pixi(text: str) -> Lock:
-    """``pixi.lock``, with what it takes from a Python index. :raises Invalid: it is none"""
+    """``pixi.lock``, with what it takes from a Python index. :raises Invalid: it is another file"""
     document, lock = table_of(read_yaml(text)), Lock()
     if "environments" not in document:
         raise Invalid("it has no environments: is it a pixi.lock?")

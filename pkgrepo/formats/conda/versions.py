@@ -49,7 +49,7 @@ def is_prerelease(version: str) -> bool:
 
 
 def sort_key(version: str) -> bytes:
-    """The sort key of a version. :raises Invalid: it is none"""
+    """The sort key of a version. :raises Invalid: it is no conda version"""
     try:
         return order_key(version)
     except ValueError:

@@ -77,7 +77,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     policy: Annotated[ServingPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
     def normalised(self) -> Self:
-        """See L{RepositoryConfig.normalised}: the keys are readable."""
+        """The configuration as it is stored. :raises Invalid: also if a key cannot be read"""
         if self.deploy is not None:
             read_certificates(self.deploy.trusted_keys)
         return super().normalised()

@@ -18,7 +18,7 @@ from pkgrepo.formats.maven.locks import NAME, artifact_stem
 from pkgrepo.formats.maven.upload.pom import Pom, read_pom
 from pkgrepo.gateway.mirrored.locks import Wanted
 
-# Whoever published one of the artifacts decides how many others its POM names, and how large these are.
+# The publisher of one of the artifacts decides how many others its POM names, and how large these are.
 MOST_POMS: Final = 20_000  # that are read for one mirror, and that are told
 MOST_BYTES: Final = 256 * 1024 * 1024  # of those that are read; 20 KB is a large one
 MOST_PARENTS: Final = 50  # of a POM, and turns of asking for more; Maven has no limit, and refuses circles

@@ -33,7 +33,7 @@ _SHA1: Final = re.compile(r"[0-9a-f]{40}")
 
 
 def read_package_lock(text: str) -> Lock:
-    """``package-lock.json`` and ``npm-shrinkwrap.json``, versions 1 to 3. :raises Invalid: it is none"""
+    """``package-lock.json`` and ``npm-shrinkwrap.json``, versions 1 to 3. :raises Invalid: it is another file"""
     document, lock = read_json(text), Lock()
     if "packages" in document:
         for place, entry in table_of(document["packages"]).items():
@@ -50,7 +50,7 @@ def read_package_lock(text: str) -> Lock:
 
 
 def read_yarn(text: str) -> Lock:
-    """``yarn.lock`` of yarn 1, and of yarn 2 and later. :raises Invalid: it is none"""
+    """``yarn.lock`` of yarn 1, and of yarn 2 and later. :raises Invalid: it is another file"""
     if re.search(r"^__metadata:", text, re.MULTILINE):
         return _read_berry(text)
     lock, fields, key = Lock(), dict[str, str](), ""
@@ -68,7 +68,7 @@ def read_yarn(text: str) -> Lock:
 
 
 def read_pnpm(text: str) -> Lock:
-    """``pnpm-lock.yaml``, versions 5 to 9. :raises Invalid: it is none"""
+    """``pnpm-lock.yaml``, versions 5 to 9. :raises Invalid: it is another file"""
     document, lock = table_of(read_yaml(text)), Lock()
     if "lockfileVersion" not in document:
         raise Invalid("it has no lockfileVersion: is it a pnpm-lock.yaml?")
@@ -87,7 +87,7 @@ def read_pnpm(text: str) -> Lock:
 
 
 def read_bun(text: str) -> Lock:
-    """``bun.lock``, which is JSON with commas at the end of lists. :raises Invalid: it is none"""
+    """``bun.lock``, which is JSON with commas at the end of lists. :raises Invalid: it is another file"""
     document, lock = read_json(_TRAILING.sub(r"\1", text)), Lock()
     for entry in table_of(document.get("packages")).values():
         if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):

@@ -25,7 +25,7 @@ from pkgrepo.gateway.bodies import check_declared_length
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.publishing import stages as gateway
-from pkgrepo.gateway.publishing.stages import Opening, Staged, as_staged, find_stage, prepare_stage
+from pkgrepo.gateway.publishing.stages import Opening, StageContents, as_staged, find_stage, prepare_stage
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -47,7 +47,7 @@ from pkgrepo.storage.catalog.server.stages import OPEN, StageItem
 PER_PAGE: Final = 100  # items of a page; npm asks for so many
 SEVERAL: Final = "the stage {} has several versions: install them from {}"
 
-Item = tuple[Staged, StageItem]
+Item = tuple[StageContents, StageItem]
 
 
 @frozen
@@ -185,14 +185,14 @@ async def reject(context: Context[object], request: Request, uid: str) -> Respon
     return json_response({"ok": True}, headers=NO_STORE)
 
 
-def _row(context: Context[object], staged: Staged, verb: str, actor: Actor) -> Inside:
+def _row(context: Context[object], staged: StageContents, verb: str, actor: Actor) -> Inside:
     """The row of the audit log, as the API writes it."""
     place = f"{staged.target.path}+stage-{staged.stage.uid}"
     detail = {"content": [each.title for each in staged.content]}
     return gateway.with_row(Entry(actor, f"stage.{verb}", place, detail=detail), context.services.clock.now_ms())
 
 
-async def _find(context: Context[object], request: Request, uid: str) -> tuple[Identity, Staged]:
+async def _find(context: Context[object], request: Request, uid: str) -> tuple[Identity, StageContents]:
     """The caller, and a stage of this repository that they may see. :raises NotFound: there is none"""
     identity = await require_login(context, request)
     staged = await find_stage(context.services, identity, uid, context.repository)
@@ -202,7 +202,7 @@ async def _find(context: Context[object], request: Request, uid: str) -> tuple[I
 
 
 def _number(request: Request, name: bytes, default: int) -> int:
-    """A number in the query. :raises Invalid: it is none"""
+    """A number in the query. :raises Invalid: it is not a number"""
     text = request.parameter(name)
     if text is None:
         return default
@@ -216,7 +216,7 @@ def _records(r: Reader, items: Sequence[Item]) -> list[dict[str, Any]]:
     return [_record(r, staged, item) for staged, item in items]
 
 
-def _record(r: Reader, staged: Staged, item: StageItem) -> dict[str, Any]:
+def _record(r: Reader, staged: StageContents, item: StageItem) -> dict[str, Any]:
     record: dict[str, Any] = {
         "id": staged.stage.uid,
         "packageName": item.package,

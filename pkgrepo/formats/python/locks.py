@@ -74,7 +74,7 @@ def _add_requirement(lock: Lock, line: str) -> None:
 
 
 def read_uv(text: str) -> Lock:
-    """``uv.lock``. :raises Invalid: it is none"""
+    """``uv.lock``. :raises Invalid: it is another file"""
     lock = Lock()
     for each in tables_of(_toml(text).get("package")):
         source = table_of(each.get("source"))
@@ -86,7 +86,7 @@ def read_uv(text: str) -> Lock:
 
 
 def read_poetry(text: str) -> Lock:
-    """``poetry.lock`` and ``pdm.lock``. :raises Invalid: it is none"""
+    """``poetry.lock`` and ``pdm.lock``. :raises Invalid: it is another file"""
     document, lock = _toml(text), Lock()
     older = table_of(table_of(document.get("metadata")).get("files"))  # of poetry before 1.3
     for each in tables_of(document.get("package")):
@@ -99,7 +99,7 @@ def read_poetry(text: str) -> Lock:
 
 
 def read_pylock(text: str) -> Lock:
-    """``pylock.toml`` (PEP 751). :raises Invalid: it is none"""
+    """``pylock.toml`` (PEP 751). :raises Invalid: it is another file"""
     document, lock = _toml(text), Lock()
     if "lock-version" not in document:
         raise Invalid("it has no lock-version: is it a pylock.toml?")
@@ -112,7 +112,7 @@ def read_pylock(text: str) -> Lock:
 
 
 def read_pipfile(text: str) -> Lock:
-    """``Pipfile.lock``. :raises Invalid: it is none"""
+    """``Pipfile.lock``. :raises Invalid: it is another file"""
     document = read_json(text)
     if "_meta" not in document:
         raise Invalid("it has no _meta: is it a Pipfile.lock?")

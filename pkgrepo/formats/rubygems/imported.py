@@ -21,7 +21,7 @@ from pkgrepo.formats.rubygems.legacy import read_rows
 from pkgrepo.formats.rubygems.names import full_name, is_full_version, is_name
 from pkgrepo.formats.rubygems.paths import GEM, gem_path, hidden_path
 from pkgrepo.formats.rubygems.proxied.normaliser import normalise_info
-from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
+from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import make_release, read_gem
 from pkgrepo.gateway.imported.described import with_names
 from pkgrepo.gateway.imported.items import Bundle, Item, Taking
@@ -154,7 +154,7 @@ class GemFolder:
         """
         What a gem is called, None for another file; in the storage of gemstash only the gem itself says it.
 
-        :raises Invalid: it is none, or was yanked there
+        :raises Invalid: the file is no gem, or was yanked there
         """
         if file.name.endswith(GEM):
             return file.name
@@ -189,7 +189,7 @@ TAKING: Final = Taking(take=take, settle=settle)
 
 
 def _name_in(place: str) -> str:
-    """The name of the file of a gem, as the gem itself has it. :raises Invalid: it is none; :raises OSError: no file"""
+    """The name of the file of a gem, as the gem has it. :raises Invalid: it is no gem; :raises OSError: no file"""
     descriptor = open_file(place)
     try:
         return f"{inspect_gem(descriptor).full_name}{GEM}"
@@ -198,7 +198,7 @@ def _name_in(place: str) -> str:
 
 
 def _names_in(content: bytes) -> list[str]:
-    """The names in the list of a compact index, in its order. :raises Invalid: it is none"""
+    """The names in the list of a compact index, in its order. :raises Invalid: the file is no such list"""
     _, mark, lines = content.partition(HEAD)
     if not mark:
         raise Invalid("its /versions is no list of a compact index")
@@ -207,7 +207,7 @@ def _names_in(content: bytes) -> list[str]:
 
 
 def _rows(content: bytes) -> list[tuple[str, str]]:
-    """The gems of a list of the legacy index. :raises Invalid: it is none"""
+    """The gems of a list of the legacy index. :raises Invalid: the file is no such list"""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
             data = file.read(LARGEST_SPECS)

@@ -14,7 +14,7 @@ _CHECKSUM: Final = re.compile(r"  ([^\s(]+) \(([^)]+)\) (sha256=[0-9a-f]{64})")
 
 
 def read_gemfile(text: str) -> Lock:
-    """``Gemfile.lock``. :raises Invalid: it is none"""
+    """``Gemfile.lock``. :raises Invalid: it is another file"""
     lock, section = Lock(), ""
     sums: dict[tuple[str, str], str] = {}
     for line in text.splitlines():

@@ -145,7 +145,7 @@ def _with_fact(item: Item, facts: Facts) -> Item:
 
 
 def time_ms(text: Any) -> int | None:
-    """A time in ISO 8601, in ms since the epoch; one without an offset is in UTC. None if it is none."""
+    """A time in ISO 8601, in ms since the epoch; one without an offset is in UTC. None if the text is no time."""
     try:
         time = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:

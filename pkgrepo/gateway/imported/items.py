@@ -27,7 +27,7 @@ class Place(Protocol):
 
     @property
     def modified_ms(self) -> int | None:
-        """See above."""
+        """When the bytes were changed at the source, in ms since the epoch; None if that is not known."""
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The bytes. :raises PkgrepoError, OSError: they cannot be read"""

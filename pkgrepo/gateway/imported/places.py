@@ -102,7 +102,7 @@ class Site:
         body: bytes | None = None,
         body_type: str = JSON,
     ) -> Any:
-        """A JSON document. :raises UpstreamFailed: it is none; otherwise as ``read``"""
+        """A JSON document. :raises UpstreamFailed: the bytes are not JSON; otherwise as ``read``"""
         content, _ = await self.read(url, accept, largest=largest, body=body, body_type=body_type)
         try:
             return await self.pools.cpu(msgspec.json.decode, content)
@@ -216,7 +216,7 @@ class Folder:
         return content
 
     async def json(self, path: str, limit: int = 256 * 1024 * 1024) -> Any:
-        """A JSON file. :raises Invalid: it is none, or too large"""
+        """A JSON file. :raises Invalid: its bytes are not JSON, or too large"""
         try:
             return await self.pools.cpu(msgspec.json.decode, await self.read(path, limit))
         except ERRORS:

@@ -110,7 +110,7 @@ def differs(digests: Digests, known: Mapping[str, str]) -> bool | None:
 
 
 def path_of(url: str) -> str:
-    """The path in a URL, without escapes; empty if it is none."""
+    """The path in a URL, without escapes; empty if the text is no URL."""
     try:
         return unquote(urlsplit(url).path)
     except ValueError:
@@ -133,7 +133,7 @@ def tables_of(value: object) -> list[dict[str, Any]]:
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """A JSON object. :raises Invalid: it is none, or has more values than any lock file: other threads wait for it"""
+    """A JSON object. :raises Invalid: it is no JSON object, or larger than any lock file: threads wait for it"""
     if text.count("{") + text.count("[") > MOST_COLLECTIONS:
         raise Invalid("it has too many values")
     try:

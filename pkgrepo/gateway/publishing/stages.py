@@ -45,7 +45,7 @@ LONGEST: Final = 1000  # characters of a description or a reason
 
 
 @frozen
-class Staged:
+class StageContents:
     """
     A stage and what it has, as far as the caller may see that.
 
@@ -128,7 +128,7 @@ def make_opening(services: Services, base: Repository, target: Repository, descr
     return Opening(base, target, description, configs, overlay, uid, staged_uid, Companions(services.formats))
 
 
-async def open_stage(services: Services, opening: Opening, actor: Actor, inside: Inside | None = None) -> Staged:
+async def open_stage(services: Services, opening: Opening, actor: Actor, inside: Inside | None = None) -> StageContents:
     """Open a stage; ``inside`` is called in the transaction. :raises Conflict: too many are open"""
 
     def command(tx: Transaction, _target: Repository, now_ms: int) -> Stage:
@@ -142,7 +142,9 @@ async def open_stage(services: Services, opening: Opening, actor: Actor, inside:
     return _staged(services, stage, opening.target, [], 0, whole=True)
 
 
-async def find_stage(services: Services, identity: Identity, uid: str, repository: Repository | None = None) -> Staged:
+async def find_stage(
+    services: Services, identity: Identity, uid: str, repository: Repository | None = None
+) -> StageContents:
     """
     A stage that the caller may see; with ``repository`` only one for what is published to that.
 
@@ -162,9 +164,9 @@ async def list_stages(
     state: str,
     after: stages.Position | None,
     limit: int,
-) -> list[Staged]:
+) -> list[StageContents]:
     """At most ``limit`` stages that the caller may see, the newest first, after a position."""
-    found: list[Staged] = []
+    found: list[StageContents] = []
     if identity.anonymous:  # who sees none of them, however many there are
         return found
     privates: dict[int, Repository] = {}
@@ -179,7 +181,7 @@ async def list_stages(
     return found[:limit]
 
 
-async def may_approve(services: Services, identity: Identity, staged: Staged) -> bool:
+async def may_approve(services: Services, identity: Identity, staged: StageContents) -> bool:
     """Whether the caller may approve a stage, by rights alone."""
     if not staged.whole:
         return False
@@ -193,12 +195,12 @@ async def may_approve(services: Services, identity: Identity, staged: Staged) ->
 async def approve(
     services: Services,
     identity: Identity,
-    staged: Staged,
+    staged: StageContents,
     actor: Actor,
     *,
     serial: int | None = None,
     inside: Inside | None = None,
-) -> Staged:
+) -> StageContents:
     """
     Publish what is staged, in one transaction. ``serial`` is that of the content which the approver saw, if known.
 
@@ -217,7 +219,7 @@ async def approve(
     return await _ended(services, await _publish(services, staged, approval, admitted), target)
 
 
-async def _publish(services: Services, staged: Staged, approval: Approval, actor: Admitted) -> Ended:
+async def _publish(services: Services, staged: StageContents, approval: Approval, actor: Admitted) -> Ended:
     target, format_ = staged.target, services.formats[staged.target.format]
     if format_.join_staged is None or staged.hosted is None:
         return await services.publisher.change(approve_stage, target, approval, format_, actor)
@@ -237,12 +239,12 @@ async def _publish(services: Services, staged: Staged, approval: Approval, actor
 async def reject(
     services: Services,
     identity: Identity,
-    staged: Staged,
+    staged: StageContents,
     reason: str,
     actor: Actor,
     *,
     inside: Inside | None = None,
-) -> Staged:
+) -> StageContents:
     """
     End a stage without publishing anything.
 
@@ -258,7 +260,7 @@ async def reject(
     return await _ended(services, ended, staged.target)
 
 
-async def _may_withdraw(services: Services, identity: Identity, staged: Staged) -> bool:
+async def _may_withdraw(services: Services, identity: Identity, staged: StageContents) -> bool:
     """Whether the caller opened a stage, and may publish all that is staged in it, with the token of this request."""
     if not staged.whole or identity.user_id is None or staged.stage.user_id != identity.user_id:
         return False
@@ -272,7 +274,7 @@ def with_row(entry: Entry, now_ms: int) -> Inside:
     return lambda tx, _stage: append_entry(tx, entry, now_ms)
 
 
-async def _ended(services: Services, ended: Ended, target: Repository) -> Staged:
+async def _ended(services: Services, ended: Ended, target: Repository) -> StageContents:
     for each in ended.repositories:  # if this process stops, housekeeping goes on with it
         while await services.catalog.write(purge_repository, each):
             pass
@@ -280,7 +282,9 @@ async def _ended(services: Services, ended: Ended, target: Repository) -> Staged
     return _staged(services, ended.stage, target, ended.stage.content, 0, whole=True)
 
 
-async def _seen(services: Services, identity: Identity, stage: Stage, privates: dict[int, Repository]) -> Staged | None:
+async def _seen(
+    services: Services, identity: Identity, stage: Stage, privates: dict[int, Repository]
+) -> StageContents | None:
     """
     The stage as the caller sees it; None if they see nothing of it.
 
@@ -316,10 +320,10 @@ def _read_content(r: Reader, staged: int) -> tuple[list[StageItem], int]:
 
 def _staged(
     services: Services, stage: Stage, target: Repository, content: Sequence[StageItem], serial: int, *, whole: bool
-) -> Staged:
+) -> StageContents:
     of_stage = services.registry.of_stage
     hosted, overlay = of_stage(stage.uid, RepositoryType.HOSTED), of_stage(stage.uid, RepositoryType.VIRTUAL)
-    return Staged(stage, target, content, serial, whole, hosted, overlay)
+    return StageContents(stage, target, content, serial, whole, hosted, overlay)
 
 
 def _is_for(services: Services, target: Repository, repository: Repository) -> bool:

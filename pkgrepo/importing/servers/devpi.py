@@ -86,7 +86,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _time_ms(when: Any) -> int | None:
-    """The time in the six numbers of an export, in ms since the epoch; None if it is none."""
+    """The time in the six numbers of an export, in ms since the epoch; None if they are no time."""
     try:
         year, month, day, hour, minute, second = when
         return round(datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp() * 1000)

@@ -8,7 +8,7 @@ from typing import Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.publishing import stages as gateway
-from pkgrepo.gateway.publishing.stages import Staged, address_of, find_stage, may_approve
+from pkgrepo.gateway.publishing.stages import StageContents, address_of, find_stage, may_approve
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import READERS_OF_SOME, VIEWERS
 from pkgrepo.management.api.call import Call
@@ -144,7 +144,7 @@ async def create_stage(call: Call, body: NewStage) -> Created[StageRecord]:
 
 @table.get("/stages/<id>", VIEWERS, "Show a stage")
 async def show_stage(call: Call, id: str) -> StageRecord:
-    """With all that the caller may see of it."""
+    """With the packages, versions and files in it that the caller may read."""
     return await _shown(call, await find_stage(call.shared, call.identity, id))
 
 
@@ -192,7 +192,7 @@ async def _reject(call: Call, id: str, reason: str) -> StageRecord:
     return await _shown(call, ended)
 
 
-async def _find(call: Call, id: str) -> Staged:
+async def _find(call: Call, id: str) -> StageContents:
     staged = await find_stage(call.shared, call.identity, id)
     call.object = f"{staged.target.path}+stage-{staged.stage.uid}"
     return staged
@@ -225,7 +225,7 @@ async def _list(call: Call, repository_id: int | None) -> Page[StageRecord]:
     )
 
 
-async def _shown(call: Call, staged: Staged) -> StageRecord:
+async def _shown(call: Call, staged: StageContents) -> StageRecord:
     record = _record(call, staged, await call.catalog.look(stages.kept_days), staged.content)
     is_open = staged.stage.state == stages.OPEN
     record.may_approve = is_open and await may_approve(call.shared, call.identity, staged)
@@ -244,7 +244,7 @@ def _present_versions(r: Reader, repository_id: int, keys: Iterable[str]) -> dic
     return {key: version.text for key, version in highest if version is not None}
 
 
-def _record(call: Call, staged: Staged, days: int, content: Sequence[StageItem]) -> StageRecord:
+def _record(call: Call, staged: StageContents, days: int, content: Sequence[StageItem]) -> StageRecord:
     stage, target = staged.stage, staged.target
     return StageRecord(
         id=stage.uid,

@@ -184,9 +184,9 @@ def _predicate(statement: str) -> str:
 
 
 @table.get(
-    "/package/<repository>/<package>/versions/<version>/vouchers",
+    "/package/<repository>/<package>/versions/<version>/attestations",
     CONTENT_READERS,
-    "Show who vouches for the files of a version",
+    "Show who signed the files of a version",
 )
 async def list_attestations(call: Call, version: str) -> Attestations:
     """

@@ -64,10 +64,10 @@ class LinkUsed(Record):
 @table.post("/users/<id>/password-link", USER_MANAGERS, "Make a one-time link for a password", audit="user.link")
 async def make_link(call: Call, body: LinkAsked, id: str) -> LinkRecord:
     """
-    Whoever has the link chooses the password of the user, once: give it to nobody else. It replaces an earlier one.
+    The person who has the link chooses the password of the user, once: give it only to the user.
 
-    Only admins may do this for admins and system managers. Bearer tokens are refused (403). People who log in at a
-    provider and have no password here get no link (409).
+    It replaces an earlier one. Only admins may do this for admins and system managers. Bearer tokens are refused (403).
+    People who log in at a provider and have no password here get no link (409).
     """
     check_no_bearer(call.identity)
     user = await find_manageable(call, id)

@@ -219,7 +219,7 @@ def _challenge(call: Call, purpose: str, value: str) -> tuple[str, str]:
 
 
 def _opened(call: Call, ticket: str, purpose: str) -> tuple[bytes, str]:
-    """The challenge and the value of a ticket. :raises IdentityRefused: it is none of these, or has expired"""
+    """The challenge and the value of a ticket. :raises IdentityRefused: it was not made here, or has expired"""
     try:
         until_ms, challenge, value = call.services.secrets.open(ticket, purpose).split(" ", 2)
     except (SecretUnreadable, ValueError):

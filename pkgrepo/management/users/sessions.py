@@ -79,7 +79,7 @@ async def change_password(call: Call, body: PasswordChange) -> None:
     user = await _user(call)
     check_no_bearer(call.identity)
     if call.identity.token_id is not None:
-        raise Forbidden("a password is changed by whoever logs in with it, not through a token")
+        raise Forbidden("a password is changed by a person who logs in with it, not through a token")
     if token_kind(body.old_password):
         raise AuthenticationFailed
     address = call.request.client_address

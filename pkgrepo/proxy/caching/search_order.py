@@ -10,11 +10,11 @@ it refuses (UpstreamDenied)   the search ends: that is a decision       the sear
 it fails                      the search ends: what it said before is   of those after it only known ones are asked:
                               better than what another one says         what another one has under this name could be
                                                                         of other people
-... and whoever answers has   the next one is asked                     the next one is asked
-the same
+... and all who have it       the next one is asked                     the next one is asked
+have the same
 ============================  ========================================  ===============================================
 
-Whoever answers has the same if the routes are replicas, if something is asked for by its digest, and if the answers of
+All who have it have the same if the routes are replicas, if something is asked for by its digest, and if the answers of
 all are joined.
 """
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 @define(eq=False)
 class SearchOrder:
     """
-    One search. ``same``: whoever answers has the same.
+    One search. ``same``: all who have it have the same.
 
     ``failure`` is the refusal, or the first failure. The search has ``ended`` by it: nobody else is asked.
     """

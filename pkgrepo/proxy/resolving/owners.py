@@ -91,7 +91,7 @@ class Owners:
 
     def check(self, *, same: bool = False) -> None:
         """
-        Check that the name is served by members as they are; ``same``: whoever has it has the same.
+        Check that the name is served by members as they are; ``same``: all who have the name have the same.
 
         :raises MemberInactive: see L{check_active}; :raises NameRetired: one had it, and none has
         """

@@ -29,7 +29,7 @@ def read_purl(purl: str, formats: Iterable[StoredFormat], pointer: str) -> Packa
     """
     Read a package URL; ``pointer`` is where it stands in the body or the query.
 
-    :raises Invalid: it is none, or of a type that none of the formats has
+    :raises Invalid: the text is no package URL, or of a type that none of the formats has
     """
     scheme, _, rest = purl.partition(":")
     path = rest.partition("#")[0].partition("?")[0].strip("/")

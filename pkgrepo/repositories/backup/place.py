@@ -175,15 +175,15 @@ class FolderPlace:
 
     @property
     def store_id(self) -> str:
-        """See L{Place}."""
+        """The id that the store of the blobs has."""
         return self.store.uid or ""
 
     async def names(self, folder: str) -> Sequence[str]:
-        """See L{Place}."""
+        """The names of the files in a folder, sorted, with the folder."""
         return await self._call(self._list, folder)
 
     async def read(self, name: str) -> bytes:
-        """See L{Place}."""
+        """The content of a file. :raises NotFound: there is no such file"""
         try:
             return await self._pools.disk(self._path(name).read_bytes)
         except FileNotFoundError:
@@ -192,19 +192,19 @@ class FolderPlace:
             raise storage_error(self.store.name, error) from error
 
     async def write(self, name: str, data: bytes) -> None:
-        """See L{Place}."""
+        """Make a file with this content, which only the owner can read."""
         await self._call(replace_file, self._path(name), data, OWNER_ONLY)
 
     async def remove(self, name: str) -> None:
-        """See L{Place}."""
+        """Remove a file; a missing one is no error."""
         await self._call(self._remove, self._path(name))
 
     async def hide(self, info: BlobInfo) -> None:
-        """See L{Place}."""
+        """Let only the owner read a blob of the store."""
         await self._call(self.store.paths.blob(info.locator).chmod, 0o400)
 
     async def close(self) -> None:
-        """See L{Place}."""
+        """Give up the lock, or the connections."""
         self._lease.release()
 
     async def _call(self, func: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -256,15 +256,15 @@ class ObjectsPlace:
 
     @property
     def store_id(self) -> str:
-        """See L{Place}."""
+        """The id that the store of the blobs has."""
         return self.store.uid or ""
 
     async def names(self, folder: str) -> Sequence[str]:
-        """See L{Place}."""
+        """The names of the files in a folder, sorted, with the folder."""
         return [each.key async for each in self._objects.iterate(f"{folder}/") if _NAME.fullmatch(each.key)]
 
     async def read(self, name: str) -> bytes:
-        """See L{Place}."""
+        """The content of a file. :raises NotFound: there is no such file"""
         try:
             async with self._objects.get(name) as incoming:
                 return b"" if incoming is None else await incoming.read()
@@ -272,16 +272,16 @@ class ObjectsPlace:
             raise NotFound("file of a backup", name) from None
 
     async def write(self, name: str, data: bytes) -> None:
-        """See L{Place}."""
+        """Make a file with this content, which only the owner can read."""
         await self._objects.put(name, digest_body(data))
 
     async def remove(self, name: str) -> None:
-        """See L{Place}."""
+        """Remove a file; a missing one is no error."""
         await self._objects.delete(name)
 
     async def hide(self, info: BlobInfo) -> None:
         """Objects have the rights of their bucket."""
 
     async def close(self) -> None:
-        """See L{Place}."""
+        """Give up the lock, or the connections."""
         await self.store.stop()

@@ -250,7 +250,7 @@ def _patterns(globs: Sequence[str]) -> Callable[[str], object] | None:
 
 
 def _version_test(text: str, ranges: Ranges, pointer: str) -> Callable[[Unit], object] | None:
-    """A test of the version of a unit: by a regular expression, or as a rule of policy. :raises Invalid: it is none"""
+    """A test of the version of a unit: by a regular expression, or a range. :raises Invalid: it is neither"""
     if not text:
         return None
     if is_expression(text):

@@ -65,7 +65,7 @@ class StartsImports(Protocol):
 
     @property
     def kinds(self) -> Sequence[SourceKind]:
-        """See above."""
+        """The kinds of sources that can be imported."""
 
     def __call__(self, repository: Repository, request: ImportRequest, actor: Actor, /) -> Awaitable[str]:
         """

@@ -5,9 +5,9 @@ The phases of an upload are in `receiving`. The catalog stores the state between
 
 ``abort`` needs no lock: its clean-up runs after every call queued before it, and also undoes a commit.
 
-Small uploads that are sealed at about the same time are committed by one call on a disk thread, whoever sent them, if
-the file system can be synced as a whole. They wait for the disk together, and the thread releases the GIL four times a
-file instead of a dozen times. Elsewhere each commit has its thread, because every fsync waits for the disk.
+Small uploads that are sealed at about the same time are committed by one call on a disk thread, of several clients too,
+if the file system can be synced as a whole. They wait for the disk together, and the thread releases the GIL four times
+a file instead of a dozen times. Elsewhere each commit has its thread, because every fsync waits for the disk.
 
 =======  ==================================  ====================================
 step     one commit                          small ones, where syncfs is faster
@@ -20,7 +20,7 @@ sync     fsync of each folder                syncfs
 
 Each step is done for all files before the next one, so that they wait for the disk as often as one. A crash before the
 syncfs may leave a name without its bytes, which is one that nothing refers to: a name is never given twice, a row names
-it after the commit, and whoever looks for copies of a digest computes it. Stores whose copies are ``found_by_name`` do
+it after the commit, and a search for copies of a digest computes it. Stores whose copies are ``found_by_name`` do
 not use it.
 """
 
@@ -150,7 +150,7 @@ class FilesystemUpload(ReceivedUpload):
         await self._queue.run(self._file.discard)
 
     def keep_state(self) -> None:
-        """See L{ReceivedUpload.keep_state}: the file keeps its name."""
+        """Stay resumable from the earlier state until ``forget``; the file keeps its name."""
         super().keep_state()
         self._file.keeps_name = True
 

@@ -127,7 +127,7 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         details=_details(found),
         needing=await _needing(visit, repository, place),
         classifiers=_classifiers(found.metadata),
-        vouchers=await _attestations(visit, {**place, "version": version}) if not images else None,
+        attestations=await _attestations(visit, {**place, "version": version}) if not images else None,
         links=_web_links({label: labels[name] for label, name in LABEL_LINKS.items()} | found.links),
         downloads=downloads,
         counted=_counted(downloads),
@@ -293,7 +293,7 @@ async def _advisories(visit: Visit, place: dict[str, str]) -> Any:
 
 
 async def _attestations(visit: Visit, place: dict[str, str]) -> Any:
-    return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/vouchers", place)
+    return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/attestations", place)
 
 
 async def _image(visit: Visit, place: dict[str, str]) -> Any:

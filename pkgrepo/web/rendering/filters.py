@@ -113,7 +113,7 @@ def when(at: datetime | None, now: datetime | None = None) -> Markup:
     )
 
 
-def moment(at: datetime, now: datetime | None = None) -> Markup:
+def time_with_age(at: datetime, now: datetime | None = None) -> Markup:
     """A date with the time of day, and the age beside it."""
     exact = at.astimezone(UTC)
     return Markup('<time datetime="{}">{} <span class="age">{}</span></time>').format(
@@ -217,7 +217,7 @@ FILTERS: Final = {
     "plural": plural,
     "sentence": sentence,
     "when": when,
-    "moment": moment,
+    "time_with_age": time_with_age,
     "brief": brief,
     "browser": browser,
     "duration": duration,

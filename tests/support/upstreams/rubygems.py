@@ -93,7 +93,7 @@ class LegacyRubyUpstream(ScriptedUpstream):
         """Publish a gem, and write the lists anew. Returns its bytes; arguments are those of C{make_gemspec}."""
         # Not above: benchmarks run without the libraries of the server.
         from pkgrepo.formats.rubygems.legacy import join_rows, list_row, quick_gemspec
-        from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
+        from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 
         data = pack_gem(make_gemspec(name, version, platform=platform, **gem))
         spec = inspect_gem(data)

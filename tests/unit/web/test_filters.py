@@ -17,9 +17,9 @@ from pkgrepo.web.rendering.filters import (
     foldable,
     latency,
     mark,
-    moment,
     share,
     size,
+    time_with_age,
     when,
 )
 from pkgrepo.web.rendering.tokens import sentence_of
@@ -50,7 +50,7 @@ def test_only_digests_are_shortened() -> None:
 
 def test_a_moment_has_the_time_of_day() -> None:
     at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert moment(at, at) == (
+    assert time_with_age(at, at) == (
         '<time datetime="2026-01-02T03:04:05+00:00">2026-01-02 03:04:05 <span class="age">just now</span></time>'
     )
 

@@ -9,7 +9,7 @@ import click
 
 from pkgrepo.commands.remote.client import at
 from pkgrepo.commands.remote.named_versions import maybe_version
-from pkgrepo.commands.remote.printer import Column, Printer, aged, moment, sized
+from pkgrepo.commands.remote.printer import Column, Printer, aged, sized, time_with_age
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.commands.terminal import EXIT_CODES
 from pkgrepo.errors import NotFound
@@ -34,7 +34,7 @@ VERSIONS = (
     Column("BY", "publisher"),
 )
 MOVES = (
-    Column("SINCE", lambda each: moment(each["at"])),
+    Column("SINCE", lambda each: time_with_age(each["at"])),
     Column("DIGEST", lambda each: each["digest"] or "none"),
     Column("BY", "by"),
     Column("STORED", lambda each: "yes" if each["stored"] else "no"),
@@ -95,8 +95,8 @@ async def show_package(session: Session, repository: str, name: str, version: st
             ("downloads", record["downloads"]),
             ("source", record["source"]),
             ("route", record["route"]),
-            ("created", moment(record["created_at"])),
-            ("changed", moment(record["updated_at"])),
+            ("created", time_with_age(record["created_at"])),
+            ("changed", time_with_age(record["updated_at"])),
         ],
     )
 
@@ -184,7 +184,7 @@ def _show_version(session: Session, record: Any) -> None:
             ("version", record["version"]),
             ("state", record["state"]),
             ("reason", record["reason"]),
-            ("published", moment(record["published_at"])),
+            ("published", time_with_age(record["published_at"])),
             ("by", record["publisher"]),
             ("digest", record["digest"]),
             ("licence", record["license"]),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pkgrepo.commands.remote.people.grants import add_grant_commands
-from pkgrepo.commands.remote.printer import Column, moment
+from pkgrepo.commands.remote.printer import Column, time_with_age
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
 
@@ -45,7 +45,7 @@ async def show_group(session: Session, name: str) -> None:
             ("group", record["name"]),
             ("id", record["id"]),
             ("description", record["description"]),
-            ("created", moment(record["created_at"])),
+            ("created", time_with_age(record["created_at"])),
             ("members", ", ".join(each["username"] for each in members) or "none"),
             ("grants", "\n".join(grants)),
             ("projects", "\n".join(f"{each['project']}: {each['role']}" for each in record["projects"])),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pkgrepo.commands.remote.lifecycle.quotas import parse_limit
-from pkgrepo.commands.remote.printer import Column, aged, moment
+from pkgrepo.commands.remote.printer import Column, aged, time_with_age
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
 from pkgrepo.web.rendering.filters import size
@@ -149,7 +149,7 @@ def _show(session: Session, record: Any) -> None:
             ("name", record["name"]),
             ("description", record["description"]),
             ("visibility", record["visibility"]),
-            ("created", moment(record["created_at"])),
+            ("created", time_with_age(record["created_at"])),
             ("quota", "" if (most := record["quota"]) is None else f"{size(record['usage_bytes'])} of {size(most)}"),
             ("members", "\n".join(members) if record["members"] is not None else "you may not see them"),
             ("owns", "\n".join(names) or "no names"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pkgrepo.commands.remote.printer import Column, aged, ago, moment
+from pkgrepo.commands.remote.printer import Column, aged, ago, time_with_age
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Conflict, Invalid, NotFound
 
@@ -80,9 +80,9 @@ async def show_token(session: Session, token_: str) -> None:
             ("packages", record["packages"]),
             ("addresses", record["cidrs"]),
             ("state", _state(record)),
-            ("created", moment(record["created_at"])),
-            ("expires", moment(record["expires_at"])),
-            ("last use", moment(record["last_used_at"])),
+            ("created", time_with_age(record["created_at"])),
+            ("expires", time_with_age(record["expires_at"])),
+            ("last use", time_with_age(record["last_used_at"])),
             ("used from", record["last_used_ip"]),
             ("used by", record["last_used_client"]),
             ("uses", record["uses"]),
@@ -179,7 +179,7 @@ def _print_new(session: Session, made: Any) -> None:
     if session.printer.as_json:
         session.printer.json(made)
         return
-    until = f", valid until {moment(made['expires_at'])}" if made["expires_at"] else ""
+    until = f", valid until {time_with_age(made['expires_at'])}" if made["expires_at"] else ""
     session.printer.note(f"token {made['name']} ({made['id']}){until}; it is shown this once:")
     for each in made["notes"]:
         session.printer.note(each)

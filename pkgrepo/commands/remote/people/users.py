@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from pkgrepo.commands.remote.people.grants import add_grant_commands
-from pkgrepo.commands.remote.printer import Column, aged, moment
+from pkgrepo.commands.remote.printer import Column, aged, time_with_age
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.commands.terminal import ask_secret, read_secret
 from pkgrepo.errors import Invalid
@@ -53,7 +53,7 @@ TOKENS = (
     Column("NAME", "name"),
     Column("ID", "id"),
     Column("LAST USE", aged("last_used_at")),
-    Column("EXPIRES", lambda each: moment(each["expires_at"]) or "never"),
+    Column("EXPIRES", lambda each: time_with_age(each["expires_at"]) or "never"),
 )
 SESSIONS = (
     Column("ID", "id"),
@@ -128,8 +128,8 @@ async def show_user(session: Session, username: str) -> None:
             ("owner", _owner(record)),
             ("active", record["active"]),
             ("is", _flags(record)),
-            ("created", moment(record["created_at"])),
-            ("last login", moment(record["last_login_at"])),
+            ("created", time_with_age(record["created_at"])),
+            ("last login", time_with_age(record["last_login_at"])),
             ("default actions", record["default_repository_actions"] or "none"),
             ("grants", "\n".join(grants)),
         ],
@@ -375,7 +375,7 @@ def _print_link(session: Session, made: Any) -> None:
     if session.printer.as_json:
         session.printer.json(made)
         return
-    until = moment(made["expires_at"])
+    until = time_with_age(made["expires_at"])
     session.printer.note(f"{made['username']} can choose a password with this link, once, until {until}:")
     session.printer.line(made["url"])
 

@@ -10,7 +10,7 @@ import click
 from pkgrepo.commands.http import Failed
 from pkgrepo.commands.remote.apply.definitions import read_value, with_assignments
 from pkgrepo.commands.remote.client import at
-from pkgrepo.commands.remote.printer import Column, Printer, aged, moment, sized
+from pkgrepo.commands.remote.printer import Column, Printer, aged, sized, time_with_age
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
 from pkgrepo.web.rendering.filters import plural, size
@@ -95,8 +95,8 @@ async def show_repository(session: Session, path: str) -> None:
             ("description", record["description"]),
             ("packages", record["package_count"]),
             ("size", size(record["usage_bytes"])),
-            ("created", moment(record["created_at"])),
-            ("changed", moment(record["updated_at"])),
+            ("created", time_with_age(record["created_at"])),
+            ("changed", time_with_age(record["updated_at"])),
             ("configuration", config),
         ],
     )

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from pkgrepo.commands.http import Failed
-from pkgrepo.commands.remote.printer import Column, aged, moment, parse_time
+from pkgrepo.commands.remote.printer import Column, aged, parse_time, time_with_age
 from pkgrepo.commands.remote.session import Session, remote
 from pkgrepo.errors import Invalid
 from pkgrepo.web.rendering.filters import size
@@ -144,7 +144,7 @@ async def stats(session: Session, repository: str | None, days: int | None) -> N
             ("unreferenced", size(found["unreferenced_bytes"])),
             ("downloads", "{total} ({day} today, {week} in 7 days, {month} in 30)".format(**downloads)),
             ("uploads", "{total} ({day} in 24 hours)".format(**uploads)),
-            ("last activity", moment(found["last_activity"])),
+            ("last activity", time_with_age(found["last_activity"])),
             ("cache", _cache(found["cache"])),
             ("last gc", _job(found["gc"])),
             ("most used", "\n".join(top)),
@@ -159,7 +159,7 @@ def _cache(counts: dict[str, Any] | None) -> str | None:
 
 
 def _job(job: dict[str, Any] | None) -> str | None:
-    return None if job is None else f"{job['state']}, {moment(job['created_at'])}"
+    return None if job is None else f"{job['state']}, {time_with_age(job['created_at'])}"
 
 
 JOB_COLUMNS = (
@@ -217,8 +217,8 @@ async def show_job(session: Session, id_: str, *, wait: bool) -> None:
             ("repository", job["repository"]),
             ("by", job["started_by"]),
             ("state", job["state"]),
-            ("began", moment(job["created_at"])),
-            ("ended", moment(job["finished_at"])),
+            ("began", time_with_age(job["created_at"])),
+            ("ended", time_with_age(job["finished_at"])),
             ("errors", "\n".join(job["errors"])),
             ("result", job["result"]),
         ],

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from pkgrepo.commands.http import Failed
-from pkgrepo.commands.remote.printer import Column, moment
+from pkgrepo.commands.remote.printer import Column, time_with_age
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.commands.terminal import EXIT_CODES, ask_secret, fail
 from pkgrepo.errors import Invalid
@@ -95,7 +95,7 @@ async def show_storage(session: Session, name: str) -> None:
             ("blobs", usage["blobs"]),
             ("size", size(usage["bytes"])),
             ("free", size(usage["free_bytes"])),
-            ("created", moment(record["created_at"])),
+            ("created", time_with_age(record["created_at"])),
         ],
     )
 

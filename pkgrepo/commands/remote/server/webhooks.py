@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from pkgrepo.commands.http import Failed
-from pkgrepo.commands.remote.printer import Column, aged, moment
+from pkgrepo.commands.remote.printer import Column, aged, time_with_age
 from pkgrepo.commands.remote.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
 
@@ -208,9 +208,9 @@ def _rows(record: Any) -> list[tuple[str, Any]]:
         ("of", record["repository"] or record["project"] or "the server"),
         ("state", _state(record)),
         ("reason", record["disabled_reason"]),
-        ("failing since", moment(record["failing_since"])),
+        ("failing since", time_with_age(record["failing_since"])),
         ("pending", record["pending"]),
-        ("old secret until", moment(record["old_secret_until"])),
+        ("old secret until", time_with_age(record["old_secret_until"])),
     ]
 
 
@@ -224,8 +224,8 @@ def _show_delivery(session: Session, record: Any) -> None:
             ("subject", record["subject"]),
             ("state", record["state"]),
             ("attempts", record["attempts"]),
-            ("last attempt", moment(record["attempted_at"])),
-            ("next attempt", moment(record["next_attempt_at"])),
+            ("last attempt", time_with_age(record["attempted_at"])),
+            ("next attempt", time_with_age(record["next_attempt_at"])),
             ("status", record["status"]),
             ("took", "" if record["duration_ms"] is None else f"{record['duration_ms']} ms"),
             ("error", record["error"]),

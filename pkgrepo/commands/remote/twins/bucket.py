@@ -94,17 +94,17 @@ class BucketTwin:
         return found
 
     def known(self, path: str, sha256: str) -> Listed | None:
-        """See L{Twin}."""
+        """The file at a path if it is there with this digest; else None."""
         found = self._known.get(path)
         return found if found is not None and found.sha256 == sha256 else None
 
     def draft(self, path: str) -> Draft:
-        """See L{Twin}."""
+        """Begin to write a file in a temporary one."""
         check_path(path.removesuffix("/"))
         return Draft(Path(self._folder.name) / hashlib.sha256(path.encode()).hexdigest(), replace=True)
 
     async def keep(self, path: str, draft: Draft, expected: str | None = None, content_type: str = OCTETS) -> Listed:
-        """See L{Twin}."""
+        """End a file, unless the twin has the same bytes. Returns size and digest."""
         found = Listed(draft.size, draft.sha256)
         if expected not in (None, found.sha256):
             raise DigestMismatch("sha256", str(expected), found.sha256)
@@ -123,7 +123,7 @@ class BucketTwin:
         return found
 
     async def finish(self, files: Mapping[str, Listed]) -> str:
-        """See L{Twin}."""
+        """Write the list of all files. Returns its digest."""
         text = render_list(files)
         digest = hashlib.sha256(text).hexdigest()
         if self._begun or not await self.is_published(digest):
@@ -132,7 +132,7 @@ class BucketTwin:
         return digest
 
     async def publish(self, files: Mapping[str, Listed], digest: str, signed: Mapping[str, Any]) -> int:
-        """See L{Twin}."""
+        """Make a list that of the twin; returns how many files were removed."""
         await self._place.check_lock()
         manifest = render_manifest(self._repository, digest, len(files), signed)
         await self._write(MANIFEST, manifest, "application/json")
@@ -147,12 +147,12 @@ class BucketTwin:
         return removed
 
     async def is_published(self, digest: str) -> bool:
-        """See L{Twin}."""
+        """Whether this list is that of the twin already, and signed."""
         manifest = read_manifest(await self._place.read(MANIFEST), self._place.address)
         return manifest is not None and manifest.list_sha256 == digest and bool(manifest.signature) and not self._begun
 
     async def close(self) -> None:
-        """See L{Twin}."""
+        """Release what the twin holds here."""
         self._folder.cleanup()
         await self._place.close()
 

@@ -67,7 +67,7 @@ class FolderTwin:
         self.written = 0
 
     def known(self, path: str, sha256: str) -> Listed | None:
-        """See L{Twin}."""
+        """The file at a path if it is there with this digest; else None."""
         found = self._known.get(path)
         if found is None or found.sha256 != sha256:
             return None
@@ -77,13 +77,13 @@ class FolderTwin:
             return None
 
     def draft(self, path: str) -> Draft:
-        """See L{Twin}."""
+        """Begin to write a file in a temporary one."""
         target = self._path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         return Draft(target, replace=True)
 
     async def keep(self, path: str, draft: Draft, expected: str | None = None, content_type: str = OCTETS) -> Listed:  # noqa: ARG002
-        """See L{Twin}."""
+        """End a file, unless the twin has the same bytes. Returns size and digest."""
         target = self._path(path)
         if expected in (None, draft.sha256) and target.is_file() and sha256_of(target) == draft.sha256:
             return Listed(target.stat().st_size, draft.sha256)
@@ -92,7 +92,7 @@ class FolderTwin:
         return Listed(target.stat().st_size, draft.sha256)
 
     async def finish(self, files: Mapping[str, Listed]) -> str:
-        """See L{Twin}."""
+        """Write the list of all files. Returns its digest."""
         text = render_list(files)
         digest = hashlib.sha256(text).hexdigest()
         path = self._root / list_path(digest)
@@ -101,7 +101,7 @@ class FolderTwin:
         return digest
 
     async def publish(self, files: Mapping[str, Listed], digest: str, signed: Mapping[str, Any]) -> int:
-        """See L{Twin}."""
+        """Make a list that of the twin; returns how many files were removed."""
         replace_file(self._root / MANIFEST, render_manifest(self._repository, digest, len(files), signed))
         for each in (self._root / STATE).glob("*.list"):
             if each.name != f"{digest}.list":
@@ -115,12 +115,12 @@ class FolderTwin:
         return removed
 
     async def is_published(self, digest: str) -> bool:
-        """See L{Twin}."""
+        """Whether this list is that of the twin already, and signed."""
         manifest = _manifest(self._root)
         return manifest is not None and manifest.list_sha256 == digest and bool(manifest.signature)
 
     async def close(self) -> None:
-        """See L{Twin}."""
+        """Release what the twin holds here."""
         self._lock.close()
 
     def _remove_empty(self, folder: Path) -> None:

@@ -40,7 +40,7 @@ class Twin(Protocol):
 
     @property
     def has_addresses(self) -> bool:
-        """See above."""
+        """Whether a document can also be stored at the address of its folder."""
 
     def known(self, path: str, sha256: str) -> Listed | None:
         """The file at a path if it is there with this digest, by the last list and its size; else None."""
@@ -114,7 +114,7 @@ def read_manifest(data: bytes | None, where: str) -> Manifest | None:
 
 
 def check_path(path: str) -> list[str]:
-    """The parts of a path. :raises Invalid: it is none of a file of a twin"""
+    """The parts of a path. :raises Invalid: no file of a twin can have it"""
     parts = path.split("/")
     if not is_plain_path(path) or parts[0] == STATE:
         raise Invalid(f"{path!r} is no path of a file")  # the server's names are not trusted with the disk

@@ -41,11 +41,11 @@ from attrs import asdict, frozen
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Forbidden, Invalid
 from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.anaconda.targets import FileTarget
-from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.description import Description
 from pkgrepo.formats.conda.files import DIGESTS, FORM_OVERHEAD, Upload, make_release
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.names import parse_file_name
+from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.formats.conda.paths import package_path
 from pkgrepo.formats.conda.refusals import POST_ERRORS
 from pkgrepo.gateway.bodies import check_declared_length

@@ -20,12 +20,12 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.description import meta_of
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, REPODATA, RUN_EXPORTS
 from pkgrepo.formats.conda.index.packages import PackageRecords, read_all
 from pkgrepo.formats.conda.index.texts import CHANNELDATA_HEAD, EXPORTS_TAIL, TAIL, channeldata_entry, folder_head
 from pkgrepo.formats.conda.names import CONDA, NOARCH, SUBDIRS, TAR_BZ2, FileName, parse_file_name, version_key
+from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.formats.conda.proxied.normaliser import (
     CHANNELDATA_NORMALISER,
     EXPORTS_NORMALISER,

@@ -81,7 +81,7 @@ def _read_manifest(data: bytes) -> dict[str, str]:
 
 
 def _java_of_class(data: bytes) -> str:
-    """The oldest Java that loads a class (JVMS 4.1); empty if it is none."""
+    """The oldest Java that loads a class (JVMS 4.1); empty if the bytes are no class."""
     major = int.from_bytes(data[6:8], "big")
     if data[:4] != b"\xca\xfe\xba\xbe" or not OLDEST_CLASS <= major < OLDEST_CLASS + 100:
         return ""

@@ -35,7 +35,7 @@ from .document_change import DocumentChange
 
 def check_versions(r: Reader, repository: Repository, name: str, change: DocumentChange) -> None:
     """
-    Check that a document is not only about versions that do not exist: whoever wrote it wanted to publish one.
+    Check that a document is not only about versions that do not exist: its author wanted to publish one.
 
     Others may be named beside those that exist, as in what was read from a virtual repository.
 

@@ -315,7 +315,7 @@ def _check_signer(bundle: _Bundle, payload: bytes, pipeline: Pipeline) -> None:
 
 
 def _statement(envelope: _Envelope) -> tuple[bytes, _Statement]:
-    """The statement that an envelope signs, and its bytes. :raises Invalid: it is none, or not signed"""
+    """The statement that an envelope signs, and its bytes. :raises Invalid: it is no statement, or not signed"""
     if not envelope.signatures:
         raise Invalid("it has no signature")
     try:

@@ -142,7 +142,7 @@ def _check_readable(content: int | bytes, filename: str) -> None:
 
     Memory is bounded, whatever the archive says.
 
-    :raises Invalid: it is none, or damaged
+    :raises Invalid: it is no archive of its kind, or damaged
     """
     raw = io.BytesIO(content) if isinstance(content, bytes) else os.fdopen(os.dup(content), "rb", buffering=0)
     with _Bounded(raw) as file:

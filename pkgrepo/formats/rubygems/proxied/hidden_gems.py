@@ -58,7 +58,7 @@ class HiddenGems:
 
 
 def hidden_of_hosted(reader: Reader, repository: Repository, rules: NamedRules) -> HiddenGems:
-    """That of a hosted repository in the state that the reader sees."""
+    """What leaves hidden gems out of the list of a hosted repository, as the reader sees it."""
     created_at = configuration.compact_index(repository).created_at
 
     def md5(name: str, rules: NamedRules) -> bytes:

@@ -35,7 +35,7 @@ from pkgrepo.formats.rubygems.proxied.normaliser import (
     keep_versions,
     read_pieces,
 )
-from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
+from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import QUICK_ROLE
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version

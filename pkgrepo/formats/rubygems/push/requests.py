@@ -14,7 +14,7 @@ from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.legacy import quick_gemspec
 from pkgrepo.formats.rubygems.names import full_version, sort_key, spelling
 from pkgrepo.formats.rubygems.paths import GEM_TYPE, gem_path, hidden_path, quick_path
-from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
+from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded

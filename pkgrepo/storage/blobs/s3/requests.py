@@ -306,7 +306,7 @@ class Producer:
         self._done: Deferred[None] = Deferred()
 
     def startProducing(self, consumer: IConsumer) -> Deferred[None]:
-        """See L{IBodyProducer}."""
+        """Write the body to the consumer; the result fires when all of it is written."""
         if not self._rest:
             return succeed(None)
         self._consumer = consumer
@@ -314,16 +314,16 @@ class Producer:
         return self._done
 
     def pauseProducing(self) -> None:
-        """See L{IPushProducer}."""
+        """Write nothing until ``resumeProducing``."""
         self._paused = True
 
     def resumeProducing(self) -> None:
-        """See L{IPushProducer}."""
+        """Go on writing."""
         self._paused = False
         self._run()
 
     def stopProducing(self) -> None:
-        """See L{IBodyProducer}."""
+        """Write nothing more."""
         self._stopped = True
         self._forget()
 

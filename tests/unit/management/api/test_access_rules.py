@@ -133,7 +133,7 @@ ROUTE_ACCESS = {
     "GET /package/<repository>/<package>/versions/<version>/image": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/readme": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/statements": CONTENT_READERS,
-    "GET /package/<repository>/<package>/versions/<version>/vouchers": CONTENT_READERS,
+    "GET /package/<repository>/<package>/versions/<version>/attestations": CONTENT_READERS,
     "GET /permissions": USER_MANAGERS,
     "GET /users/<id>/sessions": USER_MANAGERS,
     "GET /project": PROJECT_VIEWERS,

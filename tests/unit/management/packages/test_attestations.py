@@ -40,7 +40,7 @@ def statement(kind: str) -> str:
     return base64.b64encode(json.dumps({"predicateType": kind}).encode()).decode()
 
 
-def vouchers(path: str, document: Any) -> list[tuple[str, str]]:
+def signers_named(path: str, document: Any) -> list[tuple[str, str]]:
     data = document if isinstance(document, bytes) else json.dumps(document).encode()
     return [(each.by, each.says) for each in read_attestations(path, data)]
 
@@ -56,15 +56,15 @@ def vouchers(path: str, document: Any) -> list[tuple[str, str]]:
 def test_a_bundle_names_the_workflow_of_its_certificate(material: Any) -> None:
     text = json.dumps({"verificationMaterial": material, "dsseEnvelope": {"payload": statement("slsa")}})
     text = text.replace("CERTIFICATE", make_certificate())
-    assert vouchers("a/-/a-1.tgz.sigstore", text.encode()) == [(WORKFLOW, "slsa")]
+    assert signers_named("a/-/a-1.tgz.sigstore", text.encode()) == [(WORKFLOW, "slsa")]
     (found,) = read_attestations("a/-/a-1.tgz.sigstore", text.encode())
     assert (found.kind, found.about, found.verified) == ("Sigstore bundle", "a/-/a-1.tgz", False)
 
 
 def test_a_bundle_made_with_a_key_names_its_hint() -> None:
     document = {"verificationMaterial": {"publicKey": {"hint": "k1"}}, "dsseEnvelope": {"payload": "%"}}
-    assert vouchers("a.jar.sigstore.json", document) == [("key k1", "")]
-    assert vouchers("a.jar.sigstore.json", {}) == [("a key that it does not name", "")]
+    assert signers_named("a.jar.sigstore.json", document) == [("key k1", "")]
+    assert signers_named("a.jar.sigstore.json", {}) == [("a key that it does not name", "")]
     assert read_attestations("a.jar.sigstore.json", b"{}")[0].about == "a.jar"
 
 
@@ -78,16 +78,19 @@ def test_a_provenance_document_names_publishers_or_those_in_certificates() -> No
         {"publisher": {"kind": "unverified"}, "attestations": [attestation]},
     ]
     path = "a.whl.provenance"
-    assert vouchers(path, {"attestation_bundles": bundles}) == [("Forge acme/app", "publish"), (WORKFLOW, "publish")]
-    assert vouchers(path, {"attestation_bundles": []}) == [("nobody: it has no attestations", "")]
+    assert signers_named(path, {"attestation_bundles": bundles}) == [
+        ("Forge acme/app", "publish"),
+        (WORKFLOW, "publish"),
+    ]
+    assert signers_named(path, {"attestation_bundles": []}) == [("nobody: it has no attestations", "")]
     many = {"attestation_bundles": [{"attestations": [attestation] * 50}]}
-    assert len(vouchers(path, many)) == MOST_BUNDLES
+    assert len(signers_named(path, many)) == MOST_BUNDLES
 
 
 def test_an_openpgp_signature_names_its_key() -> None:
     first, second = Tsk.generate("A <a@x.example>"), Tsk.generate("B <b@x.example>")
     names = [
-        vouchers("a.jar.asc", sign(key.signer(), data, mode=SignatureMode.DETACHED))
+        signers_named("a.jar.asc", sign(key.signer(), data, mode=SignatureMode.DETACHED))
         for key, data in ((first, b"1"), (first, b"2"), (second, b"1"))
     ]
     assert names[0] == names[1] != names[2]
@@ -101,7 +104,7 @@ def test_an_openpgp_signature_names_its_key() -> None:
     ids=["empty", "binary", "list", "wrong", "deep", "many"],
 )
 def test_what_cannot_be_read_says_so(path: str, data: bytes) -> None:
-    assert vouchers(path, data) == [(UNREADABLE, "")]
+    assert signers_named(path, data) == [(UNREADABLE, "")]
 
 
 async def test_a_version_names_maintainers_requirements_and_who_vouches(stack: Stack) -> None:
@@ -117,8 +120,8 @@ async def test_a_version_names_maintainers_requirements_and_who_vouches(stack: S
     shown = await stack.ok("GET", "/package/main%2Fjs/app/versions/2.0.0")
     assert shown["maintainers"] == ["admin", "Ada"]
     assert [(each["name"], each["package"]) for each in shown["requirements"]] == [("dep", "dep"), ("gone", None)]
-    found = await stack.ok("GET", "/package/main%2Fjs/app/versions/2.0.0/vouchers")
+    found = await stack.ok("GET", "/package/main%2Fjs/app/versions/2.0.0/attestations")
     assert [(each["by"], each["says"]) for each in found["items"]] == [
         ("a key that it does not name", "https://slsa.dev/provenance/v1")
     ]
-    assert (await stack.ok("GET", "/package/main%2Fjs/dep/versions/1.0.0/vouchers"))["items"] == []
+    assert (await stack.ok("GET", "/package/main%2Fjs/dep/versions/1.0.0/attestations"))["items"] == []

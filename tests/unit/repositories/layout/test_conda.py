@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest_twisted
 
-from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.conda.index.packages import index_package, read_all
 from pkgrepo.formats.conda.names import parse_file_name
+from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.package_changes import remove_files
 from tests.support.admission import admitted

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.anatomy import read_package
+from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.formats.conda.wheels import conversion
 from pkgrepo.formats.conda.wheels.conversion import convert_wheel, read_wheel_name
 from tests.support.python_packages import make_wheel

@@ -10,8 +10,8 @@ import pytest
 import zstandard
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.anatomy import read_package
 from pkgrepo.formats.conda.names import BZ2, INDEX_SIZE, INFO_SIZE, Bz2Limits, parse_file_name
+from pkgrepo.formats.conda.package_metadata import read_package
 from tests.support.conda_packages import info_members, make_conda, make_index, make_tar_bz2, pack_conda
 from tests.support.tarballs import make_tar
 

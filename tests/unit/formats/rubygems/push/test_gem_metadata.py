@@ -12,7 +12,7 @@ import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.gemspec import Dependency
-from pkgrepo.formats.rubygems.push.anatomy import inspect_gem
+from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from tests.support.gems import EMPTY_DATA, checksums, make_gem, make_gemspec, recorded
 from tests.support.tarballs import make_tar
 
