@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import WithLeftOut
-from pkgrepo.gateway.imported.items import Bundle, Item, Source, State
+from pkgrepo.gateway.imported.items import Item, Source, SourcePackage, State
 from pkgrepo.gateway.imported.places import Folder, FoundFile, LocalPlace
 from pkgrepo.importing.bundle_file import OWN, Content, Facts, PackageFacts, Reading, Stored
 from pkgrepo.model import VersionState
@@ -134,21 +134,23 @@ class BundleSource:
                 self._withdrawn.add(key)
                 yield key
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """What there is of a package."""
         if name in self._withdrawn:
-            bundle = Bundle(name=name, key=name, fingerprint="", items=())
+            source_package = SourcePackage(name=name, key=name, fingerprint="", items=())
         else:
-            bundle = await self._inner.bundle(name)
-        known = self._facts.packages.get(bundle.key, PackageFacts()).versions
-        items = [_with_facts(each, known.get(each.version or ""), self._facts.times) for each in bundle.items]
+            source_package = await self._inner.package(name)
+        known = self._facts.packages.get(source_package.key, PackageFacts()).versions
+        items = [_with_facts(each, known.get(each.version or ""), self._facts.times) for each in source_package.items]
         states: dict[str, State] = {}
         if not self._has_states:
             for text, each in known.items():
                 if each.state in (VersionState.YANKED, VersionState.DEPRECATED):
                     states[text] = VersionState(each.state), each.reason
-        said = hashlib.sha256(b"%s %s" % (bundle.fingerprint.encode(), msgspec.json.encode(known)))
-        return evolve(bundle, items=items, states={**bundle.states, **states}, fingerprint=said.hexdigest())
+        said = hashlib.sha256(b"%s %s" % (source_package.fingerprint.encode(), msgspec.json.encode(known)))
+        return evolve(
+            source_package, items=items, states={**source_package.states, **states}, fingerprint=said.hexdigest()
+        )
 
 
 def _with_facts(item: Item, known: Any, times: Mapping[str, int]) -> Item:

@@ -16,7 +16,7 @@ from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.names import SUBDIRS, FileName, parse_file_name
 from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.formats.conda.paths import package_path
-from pkgrepo.gateway.imported.items import Bundle, Item, Place, Taking
+from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import LARGEST_LIST, Folder, FoundFile, Site
 from pkgrepo.model import BlobInfo
@@ -69,10 +69,10 @@ class Channel:
         if not found:
             raise NotFound("document", REPODATA)
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a package in a folder."""
         subdir, _, package = name.partition("/")
-        return _bundle(
+        return _source_package(
             name, self._records[subdir][package], lambda file: self._site.file(f"{self._base(subdir)}{file}")
         )
 
@@ -106,20 +106,20 @@ class ChannelFolder:
             for name in list(records):
                 yield f"{subdir}/{name}"
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a package in a folder."""
         subdir, _, package = name.partition("/")
         files, found = self._files[subdir], self._records[subdir][package]
-        bundle = _bundle(name, found, lambda file: self._folder.file(files[file]))
-        marks = "\n".join([bundle.fingerprint, *(files[file].mark for file, _ in found)])
+        source_package = _source_package(name, found, lambda file: self._folder.file(files[file]))
+        marks = "\n".join([source_package.fingerprint, *(files[file].mark for file, _ in found)])
         items = [
             each if each.published_ms else evolve(each, published_ms=files[each.name].modified_ns // 1_000_000)
-            for each in bundle.items
+            for each in source_package.items
         ]
-        return evolve(bundle, items=items, fingerprint=hashlib.sha256(marks.encode()).hexdigest())
+        return evolve(source_package, items=items, fingerprint=hashlib.sha256(marks.encode()).hexdigest())
 
 
-async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+async def take(_source_package: SourcePackage, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
     """The release of a package, with the requirements that the channel's record has; see ``items``."""
     about: About = item.about
     description = await staged.inspect(pools.cpu, blob, partial(read_package, name=about.name))
@@ -133,7 +133,7 @@ async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pool
 TAKING: Final = Taking(take=take, algorithms=DIGESTS)
 
 
-def _bundle(name: str, found: list[tuple[str, bytes]], place: Callable[[str], Place]) -> Bundle:
+def _source_package(name: str, found: list[tuple[str, bytes]], place: Callable[[str], Place]) -> SourcePackage:
     subdir, _, package = name.partition("/")
     items, left_out = [], []
     for file, raw in sorted(found):
@@ -157,7 +157,9 @@ def _bundle(name: str, found: list[tuple[str, bytes]], place: Callable[[str], Pl
             )
         )
     said = b"\n".join(file.encode() + raw for file, raw in sorted(found))
-    return Bundle(name=name, key=package, fingerprint=hashlib.sha256(said).hexdigest(), items=items, left_out=left_out)
+    return SourcePackage(
+        name=name, key=package, fingerprint=hashlib.sha256(said).hexdigest(), items=items, left_out=left_out
+    )
 
 
 def _read_records(content: bytes) -> Records:

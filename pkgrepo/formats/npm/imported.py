@@ -27,7 +27,7 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.publish.imported import imported_release
 from pkgrepo.formats.npm.publish.manifest import ALGORITHMS
 from pkgrepo.gateway.imported.described import with_names
-from pkgrepo.gateway.imported.items import Bundle, Item, Place, State, Taking
+from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, State, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site, texts
 from pkgrepo.model import BlobInfo, VersionState
@@ -102,7 +102,7 @@ class NpmRegistry:
             if len(some) < SEARCHED:
                 return
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The versions of a package. :raises Invalid: the document of the package cannot be read"""
         encoded = quote(name, safe="@")
         content, url = await self._site.read(
@@ -147,13 +147,13 @@ class NpmFolder:
             elif parts[-1] == DOCUMENT and file.path == f"{name}/{DOCUMENT}":
                 self._documents[name] = file
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The versions of a package."""
         tarballs = {each.name: each for each in self._tarballs.pop(name, ())}
         document = self._documents.get(name)
         marks = [each.mark for each in tarballs.values()]
         if document is None:
-            return _bundle_of_tarballs(name, self._folder, tarballs, marks)
+            return _package_of_tarballs(name, self._folder, tarballs, marks)
         content = await self._folder.read(document.path, LARGEST_PACKUMENT)
 
         def place(tarball: str) -> Place | None:
@@ -163,7 +163,7 @@ class NpmFolder:
         return await self._folder.pools.cpu(read_packument, name, content, place, "\n".join(marks))
 
 
-def read_packument(name: str, content: bytes, place: Any, extra: str = "") -> Bundle:
+def read_packument(name: str, content: bytes, place: Any, extra: str = "") -> SourcePackage:
     """
     What a document says of a package; ``place`` returns that of the tarball with a URL, or None.
 
@@ -222,7 +222,7 @@ def read_packument(name: str, content: bytes, place: Any, extra: str = "") -> Bu
             kept[tag] = version.text
     people = _list(document.get("maintainers"))
     meta = {"maintainers": [texts(each) for each in people[:MOST_PEOPLE] if isinstance(each, dict)]} if people else {}
-    return Bundle(
+    return SourcePackage(
         name=name,
         key=name,
         fingerprint=hashlib.sha256(content + extra.encode()).hexdigest(),
@@ -234,7 +234,9 @@ def read_packument(name: str, content: bytes, place: Any, extra: str = "") -> Bu
     )
 
 
-def _bundle_of_tarballs(name: str, folder: Folder, tarballs: Mapping[str, FoundFile], marks: Sequence[str]) -> Bundle:
+def _package_of_tarballs(
+    name: str, folder: Folder, tarballs: Mapping[str, FoundFile], marks: Sequence[str]
+) -> SourcePackage:
     items, left_out = [], []
     for file in tarballs.values():
         version = find_tarball_version(name, file.name)
@@ -253,10 +255,10 @@ def _bundle_of_tarballs(name: str, folder: Folder, tarballs: Mapping[str, FoundF
             )
         )
     fingerprint = hashlib.sha256("\n".join(marks).encode()).hexdigest()
-    return Bundle(name=name, key=name, fingerprint=fingerprint, items=items, left_out=left_out)
+    return SourcePackage(name=name, key=name, fingerprint=fingerprint, items=items, left_out=left_out)
 
 
-async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+async def take(_source_package: SourcePackage, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
     """The release of a tarball; see L{pkgrepo.gateway.imported.items.Take}."""
     about: About = item.about
     return await imported_release(about.name, about.version, about.manifest, staged, blob, pools)

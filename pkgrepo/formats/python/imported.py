@@ -34,7 +34,7 @@ from pkgrepo.formats.python.proxied.normaliser import Links
 from pkgrepo.formats.python.proxied.upstream import ACCEPT, indexes
 from pkgrepo.formats.python.upload.imported import imported_release
 from pkgrepo.gateway.imported.described import with_names
-from pkgrepo.gateway.imported.items import Bundle, Item, Place, State, Taking
+from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, State, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
 from pkgrepo.interfaces import Reader
@@ -78,15 +78,15 @@ class PythonIndex:
         for each in await self._site.pools.cpu(_names_in, content):
             yield each
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a project's page. :raises Invalid: the page cannot be read"""
         content, url = await self._read(f"{normalise(name)}/")
-        return await self._site.pools.cpu(self._bundle, name, content, url)
+        return await self._site.pools.cpu(self._source_package, name, content, url)
 
-    def _bundle(self, name: str, content: bytes, url: str) -> Bundle:
+    def _source_package(self, name: str, content: bytes, url: str) -> SourcePackage:
         page = read_json(content, url) if _is_json(content) else read_html(content, url)
         items, left_out, yanked = self._items(page, name)
-        return Bundle(
+        return SourcePackage(
             name=name,
             key=normalise(name),
             fingerprint=hashlib.sha256(content).hexdigest(),
@@ -157,11 +157,11 @@ class PythonFolder:
                     continue
             self._found.setdefault(name.project_key, []).append(file)
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a project."""
-        return await self._folder.pools.cpu(self._bundle, name)
+        return await self._folder.pools.cpu(self._source_package, name)
 
-    def _bundle(self, name: str) -> Bundle:
+    def _source_package(self, name: str) -> SourcePackage:
         found = self._found.pop(name)  # an import of a million files has no more of them in memory than it needs
         seen: dict[str, Item] = {}
         left_out = []
@@ -179,7 +179,7 @@ class PythonFolder:
                 published_ms=file.modified_ns // 1_000_000,
                 about=About(parsed, companions=self._companions(file)),
             )
-        return Bundle(
+        return SourcePackage(
             name=name,
             key=name,
             fingerprint=hashlib.sha256("\n".join(each.mark for each in found).encode()).hexdigest(),
@@ -192,7 +192,7 @@ class PythonFolder:
         return {} if signature is None else {SIGNATURE: self._folder.file(signature)}
 
 
-async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+async def take(_source_package: SourcePackage, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
     """The release of a distribution; see L{pkgrepo.gateway.imported.items.Take}."""
     about: About = item.about
     companions: dict[str, BlobInfo] = {}
@@ -204,20 +204,20 @@ async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pool
     )
 
 
-def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:
-    """The bundle with the spelling of each version that its first file has, here or in the bundle."""
+def settle(reader: Reader, repository_id: int, source_package: SourcePackage) -> SourcePackage:
+    """The package with the spelling of each version that its first file has, here or at the source."""
     texts: dict[str, str] = {}
     items = []
-    for item in bundle.items:
+    for item in source_package.items:
         name: FileName = item.about.name
         if name.version_key not in texts:
-            found = versions.find_by_keys(reader, repository_id, bundle.key, name.version_key)
+            found = versions.find_by_keys(reader, repository_id, source_package.key, name.version_key)
             texts[name.version_key] = name.version_text if found is None else found.text
         text = texts[name.version_key]
-        items.append(evolve(item, version=text, path=file_path(bundle.key, text, name.filename)))
+        items.append(evolve(item, version=text, path=file_path(source_package.key, text, name.filename)))
     by_key = {each.about.name.version_text: each.version for each in items}
-    states = {by_key.get(text, text): state for text, state in bundle.states.items()}
-    return evolve(bundle, items=items, states=states)
+    states = {by_key.get(text, text): state for text, state in source_package.states.items()}
+    return evolve(source_package, items=items, states=states)
 
 
 TAKING: Final = Taking(take=take, settle=settle)

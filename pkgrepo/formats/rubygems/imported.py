@@ -24,7 +24,7 @@ from pkgrepo.formats.rubygems.proxied.normaliser import normalise_info
 from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import make_release, read_gem
 from pkgrepo.gateway.imported.described import with_names
-from pkgrepo.gateway.imported.items import Bundle, Item, Taking
+from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site, open_file
 from pkgrepo.interfaces import Reader
@@ -63,14 +63,14 @@ class GemServer:
         for name in await self._site.pools.cpu(_names_in, content):
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The versions of a gem."""
         if self._legacy is not None:
             return self._of_legacy(name, self._legacy[name])
         content, url = await self._site.read(f"{self._site.url}/info/{quote(name)}", largest=LARGEST_INFO)
         return await self._site.pools.cpu(self._of_info, name, content, url)
 
-    def _of_info(self, name: str, content: bytes, url: str) -> Bundle:
+    def _of_info(self, name: str, content: bytes, url: str) -> SourcePackage:
         items = []
         for entry in normalise_info(content, Context(name, url)).entries:
             source = next(each for each in entry.files if each.path.endswith(GEM))
@@ -84,16 +84,16 @@ class GemServer:
                     published_ms=entry.published_ms,
                 )
             )
-        return Bundle(name=name, key=name, fingerprint=hashlib.sha256(content).hexdigest(), items=items)
+        return SourcePackage(name=name, key=name, fingerprint=hashlib.sha256(content).hexdigest(), items=items)
 
-    def _of_legacy(self, name: str, versions: Sequence[str]) -> Bundle:
+    def _of_legacy(self, name: str, versions: Sequence[str]) -> SourcePackage:
         items = []
         for version in versions:
             path = gem_path(full_name(name, version))
             place = self._site.file(f"{self._site.url}/{quote(path)}")
             items.append(Item(name=path.rpartition("/")[2], path=path, place=place, version=version))
         mark = hashlib.sha256("\n".join(versions).encode()).hexdigest()
-        return Bundle(name=name, key=name, fingerprint=mark, items=items)
+        return SourcePackage(name=name, key=name, fingerprint=mark, items=items)
 
     async def _read_legacy(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -134,7 +134,7 @@ class GemFolder:
         for name in sorted(self._found):
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The versions of a gem."""
         files = self._found.pop(name)
         items = [
@@ -148,7 +148,7 @@ class GemFolder:
             for filename, each in sorted(files.items(), key=lambda pair: pair[1].modified_ns)
         ]
         mark = hashlib.sha256("\n".join(each.mark for each in files.values()).encode()).hexdigest()
-        return Bundle(name=name, key=name, fingerprint=mark, items=items)
+        return SourcePackage(name=name, key=name, fingerprint=mark, items=items)
 
     async def _file_name(self, file: FoundFile) -> str | None:
         """
@@ -167,7 +167,7 @@ class GemFolder:
         return await self._folder.pools.cpu(_name_in, self._folder.at(file.path).path)
 
 
-async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+async def take(_source_package: SourcePackage, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
     """The release of a gem; see L{pkgrepo.gateway.imported.items.Take}."""
     gem = await staged.inspect(pools.cpu, blob, read_gem)
     if gem_path(gem.spec.full_name) != item.path:
@@ -175,14 +175,14 @@ async def take(_bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pool
     return await make_release(staged, blob, gem)
 
 
-def settle(reader: Reader, repository_id: int, bundle: Bundle) -> Bundle:
-    """The bundle with the places of gems that were yanked here, which stay so."""
+def settle(reader: Reader, repository_id: int, source_package: SourcePackage) -> SourcePackage:
+    """The package with the places of gems that were yanked here, which stay so."""
 
     def place(item: Item) -> Item:
         hidden = hidden_path(item.path)
         return item if files.find_file(reader, repository_id, hidden) is None else evolve(item, path=hidden)
 
-    return evolve(bundle, items=[place(each) for each in bundle.items])
+    return evolve(source_package, items=[place(each) for each in source_package.items])
 
 
 TAKING: Final = Taking(take=take, settle=settle)

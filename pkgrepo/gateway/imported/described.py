@@ -11,7 +11,7 @@ from attrs import evolve
 from twisted.internet.defer import DeferredLock
 
 from pkgrepo.errors import NotFound
-from pkgrepo.gateway.imported.items import Bundle, Facts, Item, Source, downloads_of
+from pkgrepo.gateway.imported.items import Facts, Item, Source, SourcePackage, downloads_of
 from pkgrepo.gateway.imported.places import Folder
 from pkgrepo.model import VersionState
 
@@ -50,9 +50,9 @@ class Named:
         for name in dict.fromkeys(self._names):
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """What there is of a package."""
-        return await self._inner.bundle(name)
+        return await self._inner.package(name)
 
 
 def with_names(source: Source, names: Sequence[str]) -> Source:
@@ -74,13 +74,13 @@ class WithLeftOut:
         if self._folder.left_out:
             yield ""
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """What there is of a package, or what is left out."""
         if name or not self._folder.left_out:  # without a name: the files at the root of a repository of Java
-            return await self._inner.bundle(name)
+            return await self._inner.package(name)
         left_out = sorted(self._folder.left_out.items())
         mark = hashlib.sha256(repr(left_out).encode()).hexdigest()
-        return Bundle(name="", key="", fingerprint=mark, items=(), left_out=left_out)
+        return SourcePackage(name="", key="", fingerprint=mark, items=(), left_out=left_out)
 
 
 class Described:
@@ -105,24 +105,24 @@ class Described:
         async for name in self._list_names():
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """What there is of a package."""
         facts = await self._facts(name)
         try:
-            bundle = await self._inner.bundle(name)
+            source_package = await self._inner.package(name)
         except NotFound:
             if not _is_withdrawn(facts):
                 raise
-            bundle = Bundle(name=name, key=name, fingerprint="", items=())
+            source_package = SourcePackage(name=name, key=name, fingerprint="", items=())
         # also of versions without files: a gem server has none of what was yanked
         states = {text: fact.state for text, fact in facts.items() if text and fact.state is not None}
-        said = f"{bundle.fingerprint} {sorted((text, repr(fact)) for text, fact in facts.items() if text)}"
+        said = f"{source_package.fingerprint} {sorted((text, repr(fact)) for text, fact in facts.items() if text)}"
         return evolve(
-            bundle,
-            items=[_with_fact(each, facts) for each in bundle.items],
-            states={**bundle.states, **states},
+            source_package,
+            items=[_with_fact(each, facts) for each in source_package.items],
+            states={**source_package.states, **states},
             fingerprint=hashlib.sha256(said.encode()).hexdigest(),
-            downloads=downloads_of(bundle.items, facts),
+            downloads=downloads_of(source_package.items, facts),
         )
 
 

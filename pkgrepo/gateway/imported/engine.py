@@ -41,7 +41,7 @@ from pkgrepo.errors import (
     StorageFull,
     UpstreamFailed,
 )
-from pkgrepo.gateway.imported.items import Bundle, Source
+from pkgrepo.gateway.imported.items import Source, SourcePackage
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
@@ -199,13 +199,13 @@ class Taken:
         self.progress.step(files)
 
 
-TakeBundle = Callable[[Bundle, Taken], Awaitable[None]]  # of what is missing of a package
+TakePackage = Callable[[SourcePackage, Taken], Awaitable[None]]  # of what is missing of a package
 
 
 class Import:
     """Takes in the packages of one source, each by ``take``."""
 
-    def __init__(self, tools: Tools, order: Order, source: Source, take: TakeBundle) -> None:
+    def __init__(self, tools: Tools, order: Order, source: Source, take: TakePackage) -> None:
         self._catalog = tools.catalog
         self._clock = tools.clock
         self._order = order
@@ -266,22 +266,22 @@ class Import:
         noted, files = None, 0
         self._report.packages += 1
         try:
-            bundle = await self._source.bundle(name)
+            source_package = await self._source.package(name)
             mark, taken.tags_before = await self._find_noted(name)
-            if mark == bundle.fingerprint and self._journal is not None and not self._order.again:
+            if mark == source_package.fingerprint and self._journal is not None and not self._order.again:
                 left_out = await self._catalog.look(imports.left_out_of, self._journal, name)
                 self._report.unchanged += 1
                 self._report.leave_out(left_out)
                 return
-            for item, reason in bundle.left_out:
+            for item, reason in source_package.left_out:
                 taken.leave_out(item, reason)
-            await self._take(bundle, taken)
-            if bundle.downloads is not None and not self._order.dry_run:
+            await self._take(source_package, taken)
+            if source_package.downloads is not None and not self._order.dry_run:
                 taken.report.facts += await self._catalog.write(
-                    keep_downloads, self._order.repository.id, bundle.key, bundle.downloads
+                    keep_downloads, self._order.repository.id, source_package.key, source_package.downloads
                 )
-            mark = "" if taken.passing else bundle.fingerprint  # no package has an empty one
-            noted, files = f"{mark} {msgspec.json.encode(bundle.tags).decode()}", len(bundle.items)
+            mark = "" if taken.passing else source_package.fingerprint  # no package has an empty one
+            noted, files = f"{mark} {msgspec.json.encode(source_package.tags).decode()}", len(source_package.items)
         except Exception as error:  # noqa: BLE001 - one bad package does not stop the others
             taken.refuse("", error)
         self._report.leave_out(taken.left_out)

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.errors import FileBurned, FileExists, SizeMismatch
 from pkgrepo.gateway.imported.engine import Order, Taken, Tools
-from pkgrepo.gateway.imported.items import MARK, Bundle, Item, Taking
+from pkgrepo.gateway.imported.items import MARK, Item, SourcePackage, Taking
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, BlobInfo, File, Repository, Version, VersionState
 from pkgrepo.model.admission import Admitted
@@ -45,10 +45,10 @@ class FileTaker:
     indexer: Indexer
     broken: Mapping[str, str] = Factory(dict)
 
-    async def __call__(self, bundle: Bundle, taken: Taken) -> None:
+    async def __call__(self, source_package: SourcePackage, taken: Taken) -> None:
         """Take in the missing files of a package, a batch at a time, and then its yanks, deprecations and tags."""
         repository, catalog = self.order.repository, self.tools.catalog
-        settled: Bundle = await catalog.scan(self.taking.settle, repository.id, bundle)
+        settled: SourcePackage = await catalog.scan(self.taking.settle, repository.id, source_package)
         stored, deleted = await catalog.scan(_find_files, repository.id, [each.path for each in settled.items])
         if self._reuses:
             deleted = set()
@@ -97,18 +97,20 @@ class FileTaker:
         else:
             taken.count_present(1)
 
-    async def _take(self, bundle: Bundle, some: Sequence[Item], taken: Taken, broken: dict[str, str]) -> None:
+    async def _take(
+        self, source_package: SourcePackage, some: Sequence[Item], taken: Taken, broken: dict[str, str]
+    ) -> None:
         """
         Fetch and publish some files in one transaction; those that are refused do not stop the others.
 
         ``broken`` are the versions that are left out whole, each with the file for which.
         """
         publisher, order = self.tools.publisher, self.order
-        async with publisher.stage(order.repository, bundle.key, user_id=order.actor.user_id) as staged:
+        async with publisher.stage(order.repository, source_package.key, user_id=order.actor.user_id) as staged:
             releases: list[tuple[Item, Release]] = []
             wanted = [each for each in some if each.version not in broken]
             for at in range(0, len(wanted), FETCHES):
-                releases += await self._fetch_some(bundle, wanted[at : at + FETCHES], staged, taken, broken)
+                releases += await self._fetch_some(source_package, wanted[at : at + FETCHES], staged, taken, broken)
             refused = {item.path for item in wanted} - {item.path for item, _ in releases}
             for item in some:
                 if item.version in broken and item.path not in refused:
@@ -131,10 +133,10 @@ class FileTaker:
                     taken.count_present(1)
 
     async def _fetch_some(
-        self, bundle: Bundle, some: Sequence[Item], staged: Staged, taken: Taken, broken: dict[str, str]
+        self, source_package: SourcePackage, some: Sequence[Item], staged: Staged, taken: Taken, broken: dict[str, str]
     ) -> list[tuple[Item, Release]]:
         """The releases of files that are fetched at the same time; those that are refused are left out."""
-        works = [Deferred.fromCoroutine(self._fetch(bundle, each, staged)) for each in some]
+        works = [Deferred.fromCoroutine(self._fetch(source_package, each, staged)) for each in some]
         try:
             outcomes = await DeferredList(works, consumeErrors=True)
         except BaseException:
@@ -167,7 +169,7 @@ class FileTaker:
         """Whether the names of deleted files may be used again."""
         return bool(self.order.repository.policy.get("reuse_deleted_names", False))
 
-    async def _fetch(self, bundle: Bundle, item: Item, staged: Staged) -> Release:
+    async def _fetch(self, source_package: SourcePackage, item: Item, staged: Staged) -> Release:
         """The release of a file, whose bytes are staged. :raises Exception: it cannot be taken in"""
         expected = {name: value for name, value in item.digests.items() if name in (*ALGORITHMS, "sha256")}
         algorithms = {*self.taking.algorithms, *expected} - {"sha256"}
@@ -180,7 +182,7 @@ class FileTaker:
         )
         if item.size is not None and blob.size != item.size:
             raise SizeMismatch(item.size, blob.size)
-        release = await self.taking.take(bundle, item, staged, blob, self.tools.pools)
+        release = await self.taking.take(source_package, item, staged, blob, self.tools.pools)
         published_ms = item.place.modified_ms if item.published_ms is None else item.published_ms
         origin = {"from": self.order.place, "by": self.order.actor.name, "at_ms": self.tools.clock.now_ms()}
         return evolve(
@@ -230,7 +232,7 @@ def _error_of(result: object) -> Exception:
 def _set_facts(
     tx: Transaction,
     repository: Repository,
-    bundle: Bundle,
+    source_package: SourcePackage,
     may_move: Callable[[str, str | None], bool],
     actor: Admitted,
     indexer: Indexer,
@@ -241,28 +243,28 @@ def _set_facts(
 
     Returns the number of changes, and the tags that stay what they are here, with their versions.
     """
-    package = packages.find_package(tx, repository.id, bundle.key)
+    package = packages.find_package(tx, repository.id, source_package.key)
     if package is None:
         return 0, ()
     changes = 0
     by_text = {each.text: each for each in versions.list_versions(tx, package.id)}
-    for text, (state, reason) in bundle.states.items():
+    for text, (state, reason) in source_package.states.items():
         version = by_text.get(text)
         stays = version is not None and version.state is VersionState.YANKED and state is not VersionState.YANKED
         if version is not None and not stays and (version.state, version.reason) != (state, reason):
             set_version_state(tx, repository, package.key, version.key, state, reason, actor, indexer, now_ms)
             changes += 1
-    moved, kept = _move_tags(tx, package.id, bundle, by_text, may_move, actor, now_ms)
-    new_meta = {key: value for key, value in bundle.meta.items() if key not in package.meta}
+    moved, kept = _move_tags(tx, package.id, source_package, by_text, may_move, actor, now_ms)
+    new_meta = {key: value for key, value in source_package.meta.items() if key not in package.meta}
     if moved or new_meta:
-        fresh = packages.find_package(tx, repository.id, bundle.key)
+        fresh = packages.find_package(tx, repository.id, source_package.key)
         assert fresh is not None
         fresh = bump_package_serial(tx, repository, fresh, now_ms)
         if new_meta:
             fresh = evolve(fresh, meta={**fresh.meta, **new_meta})
             packages.touch_package(tx, fresh.id, serial=fresh.serial, now_ms=now_ms, meta=fresh.meta)
         indexer(PackageIndex(tx, fresh, now_ms), Change())
-        data = {"tags": moved, "targets": {each: bundle.tags[each] for each in moved}}
+        data = {"tags": moved, "targets": {each: source_package.tags[each] for each in moved}}
         append_package_event(tx, fresh, "tagged" if moved else "changed", data, actor, now_ms)
     return changes + len(moved) + len(new_meta), kept
 
@@ -270,7 +272,7 @@ def _set_facts(
 def _move_tags(
     tx: Transaction,
     package_id: int,
-    bundle: Bundle,
+    source_package: SourcePackage,
     by_text: Mapping[str, Version],
     may_move: Callable[[str, str | None], bool],
     actor: Admitted,
@@ -280,7 +282,7 @@ def _move_tags(
     present = tags.tagged_versions(tx, package_id)
     moved: list[str] = []
     kept: list[tuple[str, str]] = []
-    for name, text in bundle.tags.items():
+    for name, text in source_package.tags.items():
         version, now = by_text.get(text), present.get(name)
         if version is None or now == text:
             continue

@@ -55,7 +55,7 @@ class Item:
 
 
 @frozen(kw_only=True)
-class Bundle:
+class SourcePackage:
     """
     A package at a source: ``name`` is what the source calls it, ``key`` that of the package here.
 
@@ -81,7 +81,7 @@ class Fact:
     """
     What an API says of a version or of a file; None where it does not say it. ``digests`` are as in L{Item}.
 
-    ``downloads`` are not in its text, of which fingerprints are made; see L{Bundle}.
+    ``downloads`` are not in its text, of which fingerprints are made; see L{SourcePackage}.
     """
 
     published_ms: int | None = None
@@ -111,7 +111,7 @@ class Take(Protocol):
     """Makes the release of a file, whose staged bytes have the digests that the source announced."""
 
     def __call__(
-        self, bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools, /
+        self, source_package: SourcePackage, item: Item, staged: Staged, blob: BlobInfo, pools: Pools, /
     ) -> Awaitable[Release]:
         """:raises Invalid: it is no file of this package, or one that cannot be served"""
 
@@ -122,12 +122,12 @@ class Source(Protocol):
     def names(self) -> AsyncIterator[str]:
         """The names of all packages, each once. :raises PkgrepoError, OSError: they cannot be listed"""
 
-    def bundle(self, name: str) -> Awaitable[Bundle]:
+    def package(self, name: str) -> Awaitable[SourcePackage]:
         """What there is of a package. :raises PkgrepoError, OSError: that is not known"""
 
 
-def _unchanged(_reader: Reader, _repository_id: int, bundle: Bundle) -> Bundle:
-    return bundle
+def _unchanged(_reader: Reader, _repository_id: int, source_package: SourcePackage) -> SourcePackage:
+    return source_package
 
 
 @frozen(kw_only=True, eq=False)
@@ -136,13 +136,13 @@ class Taking:
     How files of a format are taken in.
 
     ``take`` makes releases. ``algorithms`` are the digests beside sha256 that the format needs of its files. ``settle``
-    returns the bundle with the paths that its files have in a repository which has other files of their versions.
+    returns the package with the paths that its files have in a repository which has other files of their versions.
     ``join`` makes one release of those of the files of a version; None: each file is a release. A version that is
     joined is left out whole if a file of it fails that is ``needed``.
     """
 
     take: Take
     algorithms: tuple[str, ...] = ()
-    settle: Callable[[Reader, int, Bundle], Bundle] = _unchanged
+    settle: Callable[[Reader, int, SourcePackage], SourcePackage] = _unchanged
     join: Callable[[Sequence[Release]], Release] | None = None
     needed: Callable[[Item], bool] = lambda _item: True

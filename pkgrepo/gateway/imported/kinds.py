@@ -7,7 +7,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from pkgrepo.gateway.imported.engine import Order, TakeBundle, Tools
+from pkgrepo.gateway.imported.engine import Order, TakePackage, Tools
 from pkgrepo.gateway.imported.files import FileTaker
 from pkgrepo.gateway.imported.items import Fact, Source, Taking
 from pkgrepo.gateway.imported.places import Folder, Site
@@ -22,7 +22,7 @@ Paths = Callable[[], AsyncIterator[tuple[str, Fact]]]  # of files, below an addr
 class MakeTaker(Protocol):
     """Makes what takes in the packages of a source."""
 
-    def __call__(self, tools: Tools, order: Order, source: Source, format_: StoredFormat, /) -> TakeBundle:
+    def __call__(self, tools: Tools, order: Order, source: Source, format_: StoredFormat, /) -> TakePackage:
         """``source`` is one that the format has made."""
 
 
@@ -58,7 +58,7 @@ class Imported:
 def take_files(taking: Taking) -> MakeTaker:
     """Takes in packages that consist of files."""
 
-    def make(tools: Tools, order: Order, _source: Source, format_: StoredFormat, /) -> TakeBundle:
+    def make(tools: Tools, order: Order, _source: Source, format_: StoredFormat, /) -> TakePackage:
         return FileTaker(tools=tools, order=order, taking=taking, indexer=format_.index)
 
     return make

@@ -12,7 +12,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.imported import About, in_order
 from pkgrepo.formats.python.names import collapse, file_path, parse_filename
 from pkgrepo.gateway.imported.described import digests_of, objects_of, text_of
-from pkgrepo.gateway.imported.items import Bundle, Item
+from pkgrepo.gateway.imported.items import Item, SourcePackage
 from pkgrepo.gateway.imported.places import Folder
 
 DATA: Final = "dataindex.json"
@@ -47,7 +47,7 @@ class DevpiExport:
         for name in sorted(self._found):
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a project."""
         items, left_out = [], []
         files = self._found.pop(name)
@@ -58,7 +58,7 @@ class DevpiExport:
             except Invalid as error:
                 left_out.append((path[:255], error.message))
         mark = hashlib.sha256(repr(files).encode()).hexdigest()
-        return Bundle(name=name, key=name, fingerprint=mark, items=in_order(items), left_out=left_out)
+        return SourcePackage(name=name, key=name, fingerprint=mark, items=in_order(items), left_out=left_out)
 
     def _item(self, project: str, path: str, file: Mapping[str, Any]) -> Item:
         """:raises Invalid: it is no distribution, or its path leads out of the export"""

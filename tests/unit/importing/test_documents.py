@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.conda.imported import _bundle, _read_records
+from pkgrepo.formats.conda.imported import _read_records, _source_package
 from pkgrepo.formats.container.imported.images import ImageSource
 from pkgrepo.formats.npm.imported import _names_in, read_packument
 from pkgrepo.formats.python.imported import About, _states
@@ -50,15 +50,15 @@ def test_a_packument_is_taken_as_far_as_it_can_be_read() -> None:
         "time": times,
         "maintainers": [{"name": "ann"}, 1],
     }
-    bundle = read_packument("A", json.dumps(document).encode(), place)
-    assert {each.version: (dict(each.digests), each.published_ms, each.publisher) for each in bundle.items} == {
+    source_package = read_packument("A", json.dumps(document).encode(), place)
+    assert {each.version: (dict(each.digests), each.published_ms, each.publisher) for each in source_package.items} == {
         "1.1.0": ({}, None, "ann"),
         "1.0.0": ({"sha1": SHA1}, 1330837567890, None),
     }
-    assert bundle.tags == {"latest": "1.1.0"}
-    assert bundle.states == {"1.1.0": (VersionState.DEPRECATED, "gone")}
-    assert bundle.meta == {"maintainers": [{"name": "ann"}]}
-    assert {name for name, _ in bundle.left_out} == {"2.0.0", "latest", "3.0.0", "tag 1.x"}
+    assert source_package.tags == {"latest": "1.1.0"}
+    assert source_package.states == {"1.1.0": (VersionState.DEPRECATED, "gone")}
+    assert source_package.meta == {"maintainers": [{"name": "ann"}]}
+    assert {name for name, _ in source_package.left_out} == {"2.0.0", "latest", "3.0.0", "tag 1.x"}
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"name": "other"}', b"\xff"])
@@ -107,11 +107,11 @@ def test_records_of_a_channel_are_grouped_by_package() -> None:
     packages = {"a-b-1-0.tar.bz2": {"md5": "A" * 32, "timestamp": 1_400_000_000}, "odd.tar.bz2": {}}
     content = json.dumps({"packages": packages, "packages.conda": {"a-b-2-0.conda": 5}}).encode()
     records = _read_records(content)
-    bundle = _bundle("noarch/a-b", records["a-b"], lambda _: Nowhere())
-    assert [(each.name, each.digests, each.published_ms) for each in bundle.items] == [
+    source_package = _source_package("noarch/a-b", records["a-b"], lambda _: Nowhere())
+    assert [(each.name, each.digests, each.published_ms) for each in source_package.items] == [
         ("a-b-1-0.tar.bz2", {"md5": "a" * 32}, 1_400_000_000_000)
     ]
-    assert [name for name, _ in bundle.left_out] == ["a-b-2-0.conda"]
+    assert [name for name, _ in source_package.left_out] == ["a-b-2-0.conda"]
     with pytest.raises(Invalid):
         _read_records(b"<html>")
 
@@ -128,12 +128,12 @@ async def test_images_are_renamed_by_the_longest_beginning() -> None:
             return {"1.0": "sha256:" + "0" * 64, "no tag!": "x"}
 
     source = ImageSource(Store(), {"team/": "", "team/app": "apps/app", "bad": "UPPER/"})  # type: ignore[arg-type]
-    keys = [(await source.bundle(each)).key for each in ("team/app1", "team/other", "base")]
+    keys = [(await source.package(each)).key for each in ("team/app1", "team/other", "base")]
     assert keys == ["apps/app1", "other", "base"]
-    assert (await source.bundle("base")).left_out == [("no tag!", "it is no tag")]
+    assert (await source.package("base")).left_out == [("no tag!", "it is no tag")]
     for name in ("bad", "../../etc", "team/"):
         with pytest.raises(Invalid):
-            await source.bundle(name)
+            await source.package(name)
 
 
 def test_downloads_are_summed_for_versions_and_in_no_text_of_a_fact() -> None:

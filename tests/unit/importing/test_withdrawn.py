@@ -12,7 +12,7 @@ from pkgrepo.commands.remote.transfers.bundles import Bundling, _add_package
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.imported.described import Described
 from pkgrepo.gateway.imported.files import _set_facts
-from pkgrepo.gateway.imported.items import Bundle, Fact, Item
+from pkgrepo.gateway.imported.items import Fact, Item, SourcePackage
 from pkgrepo.importing.bundle_file import Facts, PackageFacts, VersionFacts
 from pkgrepo.importing.bundles import BundleSource
 from pkgrepo.model import VersionState
@@ -30,12 +30,12 @@ class Gems:
     async def names(self) -> AsyncIterator[str]:
         yield "demo"
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         if name != "demo":
             raise NotFound("gem", name)
         place: Any = None
         item = Item(name="demo-1.0.gem", path="gems/demo-1.0.gem", place=place, version="1.0")
-        return Bundle(name=name, key=name, fingerprint="1", items=[item])
+        return SourcePackage(name=name, key=name, fingerprint="1", items=[item])
 
 
 async def test_what_an_api_says_of_versions_without_files_is_taken_over() -> None:
@@ -45,8 +45,8 @@ async def test_what_an_api_says_of_versions_without_files_is_taken_over() -> Non
         return known if name == "demo" else {"": Fact(), "1.1": Fact(state=YANKED)}
 
     source = Described(Gems(), facts)
-    assert (await source.bundle("demo")).states == {"1.1": YANKED}
-    gone = await source.bundle("gone")
+    assert (await source.package("demo")).states == {"1.1": YANKED}
+    gone = await source.package("gone")
     assert (gone.key, gone.items, gone.states) == ("gone", [], {"1.1": YANKED})
 
 
@@ -56,7 +56,7 @@ async def test_a_package_that_is_not_there_is_none_unless_all_of_it_was_yanked(s
         return said
 
     with pytest.raises(NotFound):
-        await Described(Gems(), facts).bundle("gone")
+        await Described(Gems(), facts).package("gone")
 
 
 async def test_a_bundle_yanks_what_it_has_no_files_of() -> None:
@@ -72,7 +72,7 @@ async def test_a_bundle_yanks_what_it_has_no_files_of() -> None:
     source = BundleSource(Gems(), facts)
     assert [each async for each in source.names()] == ["demo", "gone"]
     for name in ("demo", "gone"):
-        assert (await source.bundle(name)).states == {"1.1": YANKED}
+        assert (await source.package(name)).states == {"1.1": YANKED}
 
 
 class Server:
@@ -117,8 +117,8 @@ def test_what_was_yanked_here_is_not_taken_back_by_what_a_source_says(said: tupl
     repository = catalog.do(add_repository)
     made = catalog.do(publish, repository, "demo-1.0.whl")
     catalog.do(lambda tx: versions.set_state(tx, made.version_id, *YANKED))
-    bundle = Bundle(name="demo", key="demo", fingerprint="1", items=[], states={"1.0": said})
-    facts = (repository, bundle, lambda *_: True, admitted(repository), lambda *_: None, NOW)
+    source_package = SourcePackage(name="demo", key="demo", fingerprint="1", items=[], states={"1.0": said})
+    facts = (repository, source_package, lambda *_: True, admitted(repository), lambda *_: None, NOW)
     assert catalog.do(_set_facts, *facts)[0] == 0
     found = catalog.peek(versions.find_by_keys, repository.id, "demo", "1.0")
     assert (found.state, found.reason) == YANKED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.gateway.imported.engine import Order, TakeBundle, Tools
+from pkgrepo.gateway.imported.engine import Order, TakePackage, Tools
 from pkgrepo.gateway.imported.items import Source
 from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.repositories.format import StoredFormat
@@ -14,7 +14,7 @@ from .images import ImageSource, ImageTaker
 from .registry import Registry
 
 
-def _take(tools: Tools, order: Order, source: Source, format_: StoredFormat) -> TakeBundle:
+def _take(tools: Tools, order: Order, source: Source, format_: StoredFormat) -> TakePackage:
     assert isinstance(source, ImageSource), "it was made here"
     assert format_.images is not None, "it is a format of images"
     return ImageTaker(tools=tools, order=order, store=source.store, images=format_.images)

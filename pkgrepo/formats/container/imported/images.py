@@ -15,7 +15,7 @@ from pkgrepo.formats.container.documents import ManifestDocument, parse_in_threa
 from pkgrepo.formats.container.manifests.push import HEAD, begins_document
 from pkgrepo.formats.container.names import is_image_name, is_tag, parse_digest
 from pkgrepo.gateway.imported.engine import Order, Taken, Tools
-from pkgrepo.gateway.imported.items import Bundle, Place
+from pkgrepo.gateway.imported.items import Place, SourcePackage
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.format import Images
 from pkgrepo.repositories.images.blobs import link_blob
@@ -77,7 +77,7 @@ class ImageSource:
         async for name in self.store.names():
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The tags of an image. :raises Invalid: no image can have its name here"""
         key = self._rename(name)
         if not is_image_name(key):
@@ -85,7 +85,7 @@ class ImageSource:
         listed = await self.store.tags(name)
         tags = {tag: digest for tag, digest in listed.items() if is_tag(tag)}
         said = "\n".join(f"{tag} {tags[tag]}" for tag in sorted(tags))
-        return Bundle(
+        return SourcePackage(
             name=name,
             key=key,
             fingerprint=hashlib.sha256(said.encode()).hexdigest(),
@@ -111,10 +111,10 @@ class ImageTaker:
     store: ImageStore
     images: Images
 
-    async def __call__(self, bundle: Bundle, taken: Taken) -> None:
+    async def __call__(self, source_package: SourcePackage, taken: Taken) -> None:
         """Take in an image: each tag with its manifest, and all that belongs to it."""
-        run = _Run(self, bundle, taken)
-        for tag, digest in bundle.tags.items():
+        run = _Run(self, source_package, taken)
+        for tag, digest in source_package.tags.items():
             try:
                 await run.take_tag(tag, digest)
             except Exception as error:  # noqa: BLE001 - one bad tag does not stop the others
@@ -131,14 +131,14 @@ class _Run:
     """
 
     taker: ImageTaker
-    bundle: Bundle
+    source_package: SourcePackage
     taken: Taken
     done: set[str] = Factory(set)
     documents: dict[str, bool] = Factory(dict)
 
     async def take_tag(self, tag: str, digest: str) -> None:
         """Take in the manifest of a tag. :raises Exception: it cannot be taken in"""
-        repository, key = self.taker.order.repository, self.bundle.key
+        repository, key = self.taker.order.repository, self.source_package.key
         if not digest:
             raise Invalid("the source lists the tag, and has no manifest for it")
         found = await self.taker.tools.catalog.look(find_tagged, repository.storage_id, repository.id, key, tag)
@@ -159,11 +159,11 @@ class _Run:
         if (digest in self.done and not tags) or level > MOST_LEVELS:
             return
         store, tools, repository = self.taker.store, self.taker.tools, self.taker.order.repository
-        data, media_type = await store.manifest(self.bundle.name, digest)
+        data, media_type = await store.manifest(self.source_package.name, digest)
         if not parse_digest(digest).matches(data):
             raise Invalid(f"the manifest is not the content of {digest}")
         document = await parse_in_thread(tools.pools, data, media_type, other_types=True)
-        where = (repository.storage_id, repository.id, self.bundle.key, digest)
+        where = (repository.storage_id, repository.id, self.source_package.key, digest)
         stored = await tools.catalog.look(find_manifest, *where)
         if stored is None:
             for each in {each.digest: each for each in document.required}.values():
@@ -187,14 +187,14 @@ class _Run:
         await self._take_blob(reference)
 
     async def _take_blob(self, reference: Reference) -> None:
-        tools, order, key = self.taker.tools, self.taker.order, self.bundle.key
+        tools, order, key = self.taker.tools, self.taker.order, self.source_package.key
         repository = order.repository
         where = (repository.storage_id, repository.id, key, reference.digest)
         found = await tools.catalog.look(find_linked, *where)
         if found is not None and found.locator:
             return
         digest = parse_digest(reference.digest)
-        place = self.taker.store.blob(self.bundle.name, reference.digest)
+        place = self.taker.store.blob(self.source_package.name, reference.digest)
         async with tools.publisher.stage(repository, key, user_id=order.actor.user_id) as staged:
             blob: BlobInfo = await staged.receive(
                 place.chunks(),
@@ -219,7 +219,7 @@ class _Run:
         quarantine = None
         if keys is not None and not evidence:
             quarantine = Quarantine(tuple(keys), tools.clock.now_ms() + window_ms(repository))
-        async with tools.publisher.stage(repository, self.bundle.key, user_id=order.actor.user_id) as staged:
+        async with tools.publisher.stage(repository, self.source_package.key, user_id=order.actor.user_id) as staged:
             blob = await staged.store(data)
             push = Push(
                 manifest=evolve(document, evidence=evidence).to_record(digest, blob.sha256, len(data)),
@@ -231,14 +231,14 @@ class _Run:
                 client=self._client,
             )
             await tools.publisher.change_with_blobs(
-                put_manifest, repository, staged, [blob], self.bundle.key, push, order.actor
+                put_manifest, repository, staged, [blob], self.source_package.key, push, order.actor
             )
 
     async def _take_referrers(self, digest: str, level: int) -> None:
         """Take in what refers to a manifest, such as signatures; what fails is left out, and the manifest stays."""
         if level > MOST_LEVELS:
             return
-        for each in await self.taker.store.referrers(self.bundle.name, digest):
+        for each in await self.taker.store.referrers(self.source_package.name, digest):
             try:
                 await self._take_manifest(each, (), level + 1)
             except Exception as error:  # noqa: BLE001 - see above

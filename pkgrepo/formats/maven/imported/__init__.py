@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.gateway.imported.engine import Order, TakeBundle, Tools
+from pkgrepo.gateway.imported.engine import Order, TakePackage, Tools
 from pkgrepo.gateway.imported.items import Source
 from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.repositories.format import StoredFormat
@@ -14,7 +14,7 @@ from .files import MavenTaker
 from .sources import MavenAssets, MavenFolder, MavenSite
 
 
-def _take(tools: Tools, order: Order, _source: Source, format_: StoredFormat) -> TakeBundle:
+def _take(tools: Tools, order: Order, _source: Source, format_: StoredFormat) -> TakePackage:
     return MavenTaker(tools=tools, order=order, indexer=format_.index)
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import Checksum, Directory, parse_text
-from pkgrepo.gateway.imported.items import Bundle
+from pkgrepo.gateway.imported.items import SourcePackage
 from pkgrepo.gateway.imported.places import Folder, FoundFile
 
 from .sources import item_of, key_of
@@ -27,7 +27,7 @@ class MavenBundle:
         for name in sorted(self._found):
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a directory, POMs first: they describe what follows."""
         items, left_out = [], []
         found = self._found.pop(name)
@@ -40,4 +40,4 @@ class MavenBundle:
             if not isinstance(target, Checksum | Directory):
                 items.append(item_of(target, self._folder.file(each), {}, each.size, each.modified_ns // 1_000_000))
         mark = hashlib.sha256("\n".join(each.mark for each in found).encode()).hexdigest()
-        return Bundle(name=name, key=key_of(items), fingerprint=mark, items=items, left_out=left_out)
+        return SourcePackage(name=name, key=key_of(items), fingerprint=mark, items=items, left_out=left_out)

@@ -24,7 +24,7 @@ from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.pom import read_pom_file
 from pkgrepo.gateway.imported.engine import Order, Taken, Tools
 from pkgrepo.gateway.imported.files import FileTaker
-from pkgrepo.gateway.imported.items import MARK, Bundle, Item, Taking
+from pkgrepo.gateway.imported.items import MARK, Item, SourcePackage, Taking
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.index import Indexer
@@ -46,12 +46,12 @@ class MavenTaker:
     order: Order
     indexer: Indexer
 
-    async def __call__(self, bundle: Bundle, taken: Taken) -> None:
+    async def __call__(self, source_package: SourcePackage, taken: Taken) -> None:
         """Take in the files of a version, then other files and metadata."""
         rules = PushRules.of(self.order.repository)
         artifacts: list[Item] = []
         others: list[Item] = []
-        for item in bundle.items:
+        for item in source_package.items:
             try:
                 check_push_policy(rules, item.about)
             except Exception as error:  # noqa: BLE001 - a refusal of this file alone
@@ -59,16 +59,18 @@ class MavenTaker:
             else:
                 (artifacts if isinstance(item.about, ArtifactFile) else others).append(item)
         taking = Taking(take=self._release, algorithms=ALGORITHMS, join=_join, needed=_is_no_signature)
-        broken = {version: path for path, _ in bundle.left_out if (version := _version_of(path))}
+        broken = {version: path for path, _ in source_package.left_out if (version := _version_of(path))}
         take = FileTaker(tools=self.tools, order=self.order, taking=taking, indexer=self.indexer, broken=broken)
-        await take(evolve(bundle, items=artifacts), taken)
+        await take(evolve(source_package, items=artifacts), taken)
         for item in others:
             try:
                 await self._take_other(item, taken)
             except Exception as error:  # noqa: BLE001 - one bad file does not stop the others
                 taken.refuse(item.path, error)
 
-    async def _release(self, _bundle: Bundle, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
+    async def _release(
+        self, _source_package: SourcePackage, item: Item, staged: Staged, blob: BlobInfo, pools: Pools
+    ) -> Release:
         """The release of a file of a version; a malformed POM describes nothing: builds may have lived with it."""
         target: ArtifactFile = item.about
         repository_id = self.order.repository.id

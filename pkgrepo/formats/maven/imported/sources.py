@@ -30,7 +30,7 @@ from pkgrepo.formats.maven.paths import (
     parse_text,
 )
 from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
-from pkgrepo.gateway.imported.items import Bundle, Fact, Item, Place, downloads_of
+from pkgrepo.gateway.imported.items import Fact, Item, Place, SourcePackage, downloads_of
 from pkgrepo.gateway.imported.places import Folder, LocalPlace, Site
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 
@@ -56,11 +56,11 @@ class MavenFolder:
                 self._found[found.path] = found
                 yield found.path
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a directory."""
         found = self._found.pop(name)
         items, left_out, mark = await self._folder.pools.disk(self._read, found)
-        return Bundle(name=name, key=key_of(items), fingerprint=mark, items=items, left_out=left_out)
+        return SourcePackage(name=name, key=key_of(items), fingerprint=mark, items=items, left_out=left_out)
 
     def _read(self, found: SourceDirectory) -> tuple[list[Item], list[tuple[str, str]], str]:
         items: list[Item] = []
@@ -122,7 +122,7 @@ class MavenSite:
                 self._listed[path] = mark, names
                 yield path
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a directory."""
         if name in self._failed:
             raise self._failed.pop(name)
@@ -144,7 +144,7 @@ class MavenSite:
         items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
         said = f"{mark} {[sorted(each.digests.items()) for each in items]}"
         fingerprint = hashlib.sha256(said.encode()).hexdigest()
-        return Bundle(name=name, key=key_of(items), fingerprint=fingerprint, items=items, left_out=left_out)
+        return SourcePackage(name=name, key=key_of(items), fingerprint=fingerprint, items=items, left_out=left_out)
 
     async def _digests(self, target: FilePath, listed: set[str] | None) -> dict[str, str]:
         """The digests beside a file; ``listed`` are the paths of checksums, None if they are not known."""
@@ -220,7 +220,7 @@ class MavenAssets:
         for name in sorted(self._found):
             yield name
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         """The files of a directory."""
         items, left_out = [], []
         found = sorted(self._found.pop(name))
@@ -235,7 +235,7 @@ class MavenAssets:
                 item = item_of(target, place, fact.digests, at_ms=fact.published_ms)
                 items.append(evolve(item, publisher=fact.publisher))
         items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
-        return Bundle(
+        return SourcePackage(
             name=name,
             key=key_of(items),
             fingerprint=hashlib.sha256(repr(found).encode()).hexdigest(),

@@ -8,7 +8,7 @@ import pytest
 
 from pkgrepo.errors import Invalid, QuotaExceeded, UpstreamTimeout
 from pkgrepo.gateway.imported.engine import Import, Order, Report, Taken, Tools
-from pkgrepo.gateway.imported.items import Bundle, Item
+from pkgrepo.gateway.imported.items import Item, SourcePackage
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.clock import SystemClock
 from pkgrepo.repositories.upkeep.jobs import NoProgress
@@ -35,12 +35,12 @@ class Shelf:
         for each in self.packages:
             yield each
 
-    async def bundle(self, name: str) -> Bundle:
+    async def package(self, name: str) -> SourcePackage:
         said = self.packages[name]
         if isinstance(said, Exception):
             raise said
         items = [Item(name=f"{name}.whl", path=name, place=Nowhere())]
-        return Bundle(name=name, key=name, fingerprint=said, items=items, left_out=[("a.doc", "no package")])
+        return SourcePackage(name=name, key=name, fingerprint=said, items=items, left_out=[("a.doc", "no package")])
 
 
 class World:
@@ -50,11 +50,11 @@ class World:
         self.taken: list[str] = []
         self.refusing: dict[str, Exception] = {}
 
-    async def take(self, bundle: Bundle, taken: Taken) -> None:
-        if bundle.name in self.refusing:
-            taken.refuse(f"{bundle.name}.whl", self.refusing[bundle.name])
+    async def take(self, source_package: SourcePackage, taken: Taken) -> None:
+        if source_package.name in self.refusing:
+            taken.refuse(f"{source_package.name}.whl", self.refusing[source_package.name])
             return
-        self.taken.append(bundle.name)
+        self.taken.append(source_package.name)
         taken.count(1, 10)
 
     async def run(self, source: Shelf, **more: object):

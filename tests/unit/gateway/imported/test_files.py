@@ -22,7 +22,7 @@ from pkgrepo.formats.rubygems.imported import GemFolder
 from pkgrepo.gateway.imported.described import WithLeftOut
 from pkgrepo.gateway.imported.engine import Report, Taken
 from pkgrepo.gateway.imported.files import AT_ONCE, BATCH_SIZE, LONGEST_NAME, FileTaker, _person
-from pkgrepo.gateway.imported.items import Bundle, Item, Taking
+from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
 from pkgrepo.gateway.imported.places import Folder
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 from tests.support.repositories import InlinePools
@@ -58,14 +58,14 @@ async def take(
         published.extend(name for each in releases for name in each.names)
         return [SimpleNamespace(changed=True) for _ in releases]
 
-    async def fetch(_self: Any, _bundle: Bundle, item: Item, _staged: Any) -> Any:
+    async def fetch(_self: Any, _source_package: SourcePackage, item: Item, _staged: Any) -> Any:
         if item.name in failing:
             raise failing[item.name]
         files = [SimpleNamespace(blob=SimpleNamespace(size=1))]
         return SimpleNamespace(names=[item.name], files=files, package_key="demo", version_key=item.version)
 
     async def scan(query: Any, _id: int, given: Any) -> Any:
-        return given if isinstance(given, Bundle) else (stored, set())
+        return given if isinstance(given, SourcePackage) else (stored, set())
 
     monkeypatch.setattr(FileTaker, "_fetch", fetch)
     tools: Any = SimpleNamespace(
@@ -77,8 +77,8 @@ async def take(
     order: Any = SimpleNamespace(repository=repository, actor=SimpleNamespace(user_id=None), dry_run=False)
     taken = Taken("demo", Report(), NoProgress())
     index: Any = None
-    bundle = Bundle(name="demo", key="demo", fingerprint="", items=items)
-    await FileTaker(tools=tools, order=order, taking=taking, indexer=index, broken=broken)(bundle, taken)
+    source_package = SourcePackage(name="demo", key="demo", fingerprint="", items=items)
+    await FileTaker(tools=tools, order=order, taking=taking, indexer=index, broken=broken)(source_package, taken)
     return published, taken
 
 
@@ -196,7 +196,7 @@ async def test_symbolic_links_are_named(tmp_path: Path, kind: Any, path: str) ->
     folder = Folder(str(tmp_path), pools)
     source = WithLeftOut(kind(folder), folder)
     assert [each async for each in source.names()] == [""]
-    (left,) = (await source.bundle("")).left_out
+    (left,) = (await source.package("")).left_out
     assert left == (path, "it is a symbolic link, which is not followed")
 
 
@@ -205,5 +205,5 @@ async def test_a_tag_that_is_a_symbolic_link_is_named(tmp_path: Path) -> None:
     tags.mkdir(parents=True)
     (tags / "latest").symlink_to(tmp_path / "elsewhere")
     pools: Any = InlinePools()
-    bundle = await images(Folder(str(tmp_path), pools)).bundle("app")
-    assert bundle.tags == {"latest": ""}  # which the import cannot take
+    source_package = await images(Folder(str(tmp_path), pools)).package("app")
+    assert source_package.tags == {"latest": ""}  # which the import cannot take

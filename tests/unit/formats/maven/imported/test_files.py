@@ -13,7 +13,7 @@ from pkgrepo.formats.maven.imported.files import MavenTaker
 from pkgrepo.formats.maven.metadata.reading import LARGEST
 from pkgrepo.formats.maven.paths import parse_text
 from pkgrepo.gateway.imported.engine import Report, Taken
-from pkgrepo.gateway.imported.items import Bundle, Item
+from pkgrepo.gateway.imported.items import Item, SourcePackage
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 from tests.support.catalog import MemoryCatalog
@@ -62,7 +62,7 @@ class Scene:
     async def taken(self, path: str, content: bytes) -> Taken:
         item = Item(name=path, path=path, place=Bytes(content), size=len(content), about=parse_text(path))
         taken = Taken("x", Report(), NoProgress())
-        await self.take(Bundle(name="x", key="x", fingerprint="", items=[item]), taken)
+        await self.take(SourcePackage(name="x", key="x", fingerprint="", items=[item]), taken)
         return taken
 
 
