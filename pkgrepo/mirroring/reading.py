@@ -55,7 +55,7 @@ def _find(base: str, formats: Formats) -> LockFile | None:
 
 
 def _merged(wanted: list[Wanted]) -> list[Wanted]:
-    """Those of one file once, with the digests that any of them has."""
+    """Each file once, from an entry with digests if there is one."""
     found: dict[tuple[object, ...], Wanted] = {}
     for each in wanted:
         key = (each.name, each.version, each.file, each.platforms)

@@ -109,7 +109,7 @@ def package_of(publisher: Stored) -> str | None:
 
 
 def that_cover(publishers: Sequence[Stored], package: str) -> list[Stored]:
-    """Those of the publishers that publish a package."""
+    """The publishers, of some, that publish a package."""
     return [each for each in publishers if covers(each["packages"], Action.WRITE, package)]
 
 

@@ -147,7 +147,7 @@ class Explanation:
     manifest: FoundManifest | None = None
 
     def refused(self, error: PkgrepoError) -> Explanation:
-        """The same for a client that gets an error of L{OUTCOMES}."""
+        """The explanation for a client that gets an error of L{OUTCOMES}."""
         outcome = next(OUTCOMES[each] for each in type(error).__mro__ if each in OUTCOMES)
         return evolve(self, outcome=outcome, why=str(error))
 

@@ -77,7 +77,7 @@ class FileCopies:
         return found
 
     async def keep(self, repository: Repository, package: str, version: RemoteVersion) -> None:
-        """See there."""
+        """Bring a version to the state of the upstream."""
         try:
             key = self._formats[repository.format].version_key(version.version)
         except Invalid:
@@ -107,7 +107,7 @@ class FileCopies:
             raise held
 
     async def drop(self, repository: Repository, package: str, version: str) -> None:
-        """See there."""
+        """Evict a version that the upstream does not have any more."""
         try:
             key = self._formats[repository.format].version_key(version)
         except Invalid:
@@ -118,7 +118,7 @@ class FileCopies:
         await self._renew(repository, package, [*kept.files])
 
     async def renew(self, repository: Repository, package: str) -> None:
-        """See there."""
+        """Ask again for the documents of a package that are kept."""
         paths: Sequence[str] = await self._catalog.scan(_read_paths, repository.id, package)
         await self._renew(repository, package, paths)
 

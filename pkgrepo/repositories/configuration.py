@@ -185,7 +185,7 @@ class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.valu
     ] = None
 
     def normalised(self) -> Self:
-        """See there. :raises Invalid: the schedule or the versions of a rule are none, or a publisher is anybody"""
+        """The stored form. :raises Invalid: a schedule or range cannot be read, or anybody would be a publisher"""
         for index, each in enumerate(self.publishers or ()):
             check_publisher(each, f"/publishers/{index}")
         if self.retention is not None:

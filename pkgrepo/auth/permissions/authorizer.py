@@ -70,7 +70,7 @@ class Authorizer(DecisionCache):
         return seen
 
     async def visible(self, identity: Identity, repositories: Sequence[Repository]) -> list[Repository]:
-        """Those of the repositories for which ``may_see`` holds."""
+        """The repositories, of some, for which ``may_see`` holds."""
         seen = await self.may_each(identity, [_visibility_check(each) for each in repositories])
         return [each for each, sees in zip(repositories, seen, strict=True) if sees]
 

@@ -123,7 +123,7 @@ class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=Reposit
     ] = None
 
     def normalised(self) -> Self:
-        """See there. :raises Invalid: it joins images, whose tags cannot be joined"""
+        """The configuration as it is stored. :raises Invalid: it joins images, whose tags cannot be joined"""
         if self.resolution != "first":
             raise Invalid("an image is served by the first member that has it", "/resolution")
         return super().normalised()

@@ -209,7 +209,7 @@ async def _images_of(
 async def _served(
     context: RegistryContext, viewer: Identity, repository: Repository, member: FlatMember, images: Sequence[str]
 ) -> set[str]:
-    """Those of the images of a hosted or proxy repository that a repository serves under their names."""
+    """The images, of some of a hosted or proxy member, that a repository serves under their names."""
     if member.repository.type is RepositoryType.HOSTED:
         return {*await context.visibility.filter_images(viewer, member.repository, images)}
     if repository.type is not RepositoryType.VIRTUAL:

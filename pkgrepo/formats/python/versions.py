@@ -105,7 +105,7 @@ def bound_key(text: str) -> bytes:
 
 def builds(text: str) -> tuple[bytes, bytes]:
     """
-    The sort keys of a version, and of its local versions if it is none, to the second (exclusive).
+    The sort keys of a version, and of its local versions if it has no local part, to the second (exclusive).
 
     PEP 440, version matching: a version without a local part matches whatever local part a candidate has.
     """

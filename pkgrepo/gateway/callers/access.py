@@ -153,7 +153,7 @@ class Access:
     async def allowed(
         self, identity: Identity, action: Action, repository: Repository, packages: Sequence[str]
     ) -> list[str]:
-        """Those of the packages with which the caller may do this."""
+        """The packages, of some, with which the caller may do this."""
         may = await self.authorizer.may_each(identity, [(action, repository, package) for package in packages])
         return [package for package, allowed in zip(packages, may, strict=True) if allowed]
 

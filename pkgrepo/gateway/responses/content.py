@@ -64,7 +64,7 @@ def file_cache_control(repository: Repository) -> bytes:
 
 
 def _named_file_cache_control(repository: Repository) -> bytes:
-    """The same for files whose names do not have their digests: an upstream may replace them."""
+    """The ``Cache-Control`` of files whose names do not have their digests: an upstream may replace them."""
     hosted = repository.type is RepositoryType.HOSTED
     return file_cache_control(repository) if hosted else document_cache_control(repository)
 

@@ -118,7 +118,7 @@ class KnownPlace:
 
 
 async def known_places(call: Call, repositories: Iterable[Repository]) -> dict[int, KnownPlace]:
-    """Those of the repositories, by catalog key, of whose packages something is known."""
+    """The repositories, of some, about whose packages advisories are known, by catalog key."""
     states: dict[str, Knowledge] = {}
     found: dict[int, KnownPlace] = {}
     for each in repositories:

@@ -133,7 +133,7 @@ async def find_project(call: Call, key: str, role: ProjectRole | None = None) ->
 
 
 async def visible_projects(call: Call, some: Sequence[Project]) -> list[Project]:
-    """Those of the projects that the caller may see."""
+    """The projects, of some, that the caller may see."""
     viewer = await _viewer(call)
     return [each for each in some if viewer.may_see(each)]
 

@@ -106,7 +106,7 @@ def digest_in_file(content: bytes, algorithm: str) -> str | None:
 
 
 def select(digests: Mapping[str, str], algorithms: tuple[str, ...]) -> dict[str, str]:
-    """Those of the digests that are computed."""
+    """The digests, by algorithm, that are computed here."""
     return {
         algorithm: digest for algorithm, digest in digests.items() if algorithm in algorithms or algorithm == "sha256"
     }

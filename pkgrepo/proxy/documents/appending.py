@@ -56,7 +56,7 @@ class Sums:
 
     @classmethod
     def begin(cls) -> Sums:
-        """Those of no bytes."""
+        """The sums of no bytes."""
         return cls(hashlib.sha256(), hashlib.md5(usedforsecurity=False))
 
     def after(self, data: bytes) -> Sums:

@@ -109,7 +109,7 @@ class Fields:
 
     @classmethod
     def of(cls, headers: Headers) -> Fields:
-        """Those of a response."""
+        """The fields of a response."""
         found = {name: headers.get(name) for name in _PASSED}
         return cls({name: value for name, value in found.items() if value is not None})
 

@@ -58,7 +58,7 @@ class ImageJudge:
         return None, None
 
     def hidden_tags(self, r: Reader, tags: Sequence[str]) -> dict[str, int | None]:
-        """Those of some tags that are not served, with the time (ms) at which that ends by itself; None for never."""
+        """The tags, of some, that are not served, with the time (ms) at which that ends by itself; None for never."""
         by_digest: dict[str, Verdict] = {}
         hidden: dict[str, int | None] = {}
         gil = GilReleaser()

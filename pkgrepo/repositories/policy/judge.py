@@ -314,7 +314,7 @@ class Judge:
         return self._with_advisories(facts_of_version(self.format, self.member, self.rules.package, version, about))
 
     def _facts_of_file(self, reader: Reader, version: Version, main: File, file: File) -> Facts:
-        """Those of a file of a version. What goes with another file (``main``) is as old as that, and judged as it."""
+        """The facts of a file. What goes with another file (``main``) is as old as that, and judged as it."""
         facts = facts_of_version(self.format, self.member, self.rules.package, version, [main])
         hosted = self.member.type is RepositoryType.HOSTED
         if not hosted:

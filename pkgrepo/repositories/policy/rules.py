@@ -345,7 +345,7 @@ class NamedRules:
         self.ends_ms = min(ends, default=None)
 
     def hides(self, package: str, versions: Sequence[str], route: str = "") -> set[str]:
-        """Those of some versions of a package (a key) that are left out."""
+        """The versions, of some of a package (a key), that the rules leave out."""
         rulings = self._rules.rulings.get(package, {})
         rules = [each for each in self._rules.rules_about(package) if id(each) in self._holding]
         hidden = self._judged.get(package, set()) & {*versions}

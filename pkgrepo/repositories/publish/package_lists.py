@@ -43,7 +43,7 @@ class Versioned(Protocol):
 
     @property
     def serial(self) -> int:
-        """That of the catalog when the list was read."""
+        """The serial of the catalog when the list was read."""
 
 
 D = TypeVar("D", bound=Versioned)

@@ -78,7 +78,7 @@ class Question:
 
     @property
     def parameters(self) -> list[Value]:
-        """Those of the condition."""
+        """The values of the parameters of the condition."""
         values = [value for values in self.wanted.values() for value in values]
         places: list[Value] = [] if self.repositories is None else [*self.repositories, *self.paths]
         return [*values, *places, *(value for each in self.copies for value in each.parameters)]

@@ -123,7 +123,7 @@ class MemberChannels:
         return document, kept.opens_ms
 
     def ready(self, repository: Repository, state: ChannelState, form: Form) -> StoredDocument | None:
-        """The same document if it is there."""
+        """The document of a channel in this state if it is stored; it is not made."""
         place = _place_of(repository, form.subdir, form.document)
         kept = self._cache_of(place).get(place)
         return kept.forms.get(form.coding) if kept is not None and kept.stamp == state.stamp else None

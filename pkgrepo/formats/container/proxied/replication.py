@@ -51,7 +51,7 @@ class ImageCopies:
         return found
 
     async def keep(self, repository: Repository, package: str, version: RemoteVersion) -> None:
-        """See there."""
+        """Bring a tag or manifest to the state of the upstream."""
         name, is_digest = version.version, ":" in version.version
         follows = proxy_config_of(repository).follows
         wanted = follows is not None and follows.wants(f"{package}{'@' if is_digest else ':'}{name}")
@@ -76,7 +76,7 @@ class ImageCopies:
                     await self._images.blobs.keep(repository, package, digest)
 
     async def drop(self, repository: Repository, package: str, version: str) -> None:
-        """See there. A manifest that an index lists stays as long as that."""
+        """Evict a tag or manifest that the upstream has removed. A manifest that an index lists stays with it."""
         kept: _Kept = await self._catalog.look(_read_kept, repository.id, package, version)
         if not kept.there or kept.pinned or rules_of(repository).keep_removed:
             return

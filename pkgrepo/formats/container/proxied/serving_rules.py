@@ -151,7 +151,7 @@ class ImageRules:
         return None, None
 
     async def hidden_tags(self, target: Target, tags: Sequence[str]) -> HiddenTags:
-        """Those of some tags that are not served, for lists of them."""
+        """The tags, of some, that are not served, for lists of tags."""
         flat = self._flat(target)
         rules = None if flat.policy is None else flat.policy.of(target.image)
         if rules is None or not tags:

@@ -214,7 +214,7 @@ class Visibility:
         return View(None if may_push else keys, (None, keys))
 
     async def filter_images(self, identity: Identity, repository: Repository, images: Sequence[str]) -> list[str]:
-        """Those of the images that have visible manifests. ``images`` are sorted, and the caller may read them."""
+        """The images, of some, that have visible manifests. ``images`` are sorted, and the caller may read them."""
         keys = self._keyring.ids(repository)
         if keys is None or not images:
             return list(images)

@@ -106,7 +106,7 @@ def time_of(at: datetime) -> str:
 
 
 def time_of_ms(time_ms: int) -> str:
-    """The same for milliseconds since the epoch."""
+    """A time of metadata, from milliseconds since the epoch."""
     return time_of(datetime.fromtimestamp(time_ms // 1000, UTC))
 
 

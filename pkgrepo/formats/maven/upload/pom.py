@@ -127,7 +127,7 @@ def read_pom(content: bytes) -> Pom | None:
 
 
 def read_pom_file(source: int | bytes) -> Pom | None:
-    """The same of a file's descriptor, or of its bytes."""
+    """The POM in a file, given by its descriptor or its bytes; None and errors are as of ``read_pom``."""
     if isinstance(source, bytes):
         return read_pom(source)
     with open(source, "rb", closefd=False) as file:

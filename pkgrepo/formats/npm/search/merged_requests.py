@@ -157,7 +157,7 @@ async def _ask(
 async def _private(
     context: Context[object], members: Sequence[Repository], proxy: Repository, names: Collection[str]
 ) -> set[str]:
-    """Those of the names under which this repository shows nothing of the proxy."""
+    """The names, of some, under which this repository shows nothing of the proxy."""
     member = context.services.proxy.resolver.flat_member(context.repository, proxy)
     return await find_private(context.services.catalog, members, member, names)
 

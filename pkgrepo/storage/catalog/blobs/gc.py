@@ -234,7 +234,7 @@ class BlobReference:
 
 
 def blobs_in_repository(r: Reader, repository_id: int, sha256s: Sequence[str]) -> set[str]:
-    """Those of the blobs, given by sha256, that a file, a manifest, an image or the trash of a repository contains."""
+    """The blobs, of some, that a file, a manifest, an image or the trash of a repository contains, by sha256."""
     found: set[str] = set()
     for some in batches([bytes.fromhex(each) for each in sha256s]):
         marks = placeholders(len(some))

@@ -312,7 +312,7 @@ def _tagged(r: Reader, package_id: int, found: Mapping[str, _Manifest]) -> tuple
 
 
 def _roots_in_trash(r: Reader, package_id: int, found: Mapping[str, _Manifest]) -> set[str]:
-    """Those of the manifests found that one in the trash lists, or is the subject of."""
+    """The digests, of the manifests found, that a manifest in the trash lists or refers to as its subject."""
     gone: set[str] = set()
     listed: set[str] = set()
     for (data,) in r.all(_MANIFESTS_IN_TRASH, (package_id,)):

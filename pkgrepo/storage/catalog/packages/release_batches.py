@@ -158,12 +158,12 @@ def find_files(r: Reader, repository_id: int, paths: Iterable[str]) -> dict[str,
 
 
 def paths_with_files(r: Reader, repository_id: int, paths: Iterable[str]) -> set[str]:
-    """Those of the paths that have a file."""
+    """The paths, of some, that have a file."""
     return _existing(r, "file", repository_id, paths)
 
 
 def paths_with_tombstones(r: Reader, repository_id: int, paths: Iterable[str]) -> set[str]:
-    """Those of the paths that have a tombstone."""
+    """The paths, of some, that have a tombstone."""
     return _existing(r, "tombstone", repository_id, paths)
 
 

@@ -104,7 +104,7 @@ def list_files(
 
 
 def folders_with_files(r: Reader, repository_id: int, folders: Iterable[str]) -> set[str]:
-    """Those of the folders (no slash at the end) below which there is any file."""
+    """The folders, of some (no slash at the end), below which there is any file."""
     found: set[str] = set()
     for some in batches(list(folders)):
         rows = r.all(

@@ -203,7 +203,7 @@ def find_quarantined(r: Reader, uid: str) -> Quarantined | None:
 
 
 def find_quarantined_version(r: Reader, repository_id: int, package_key: str, version: str) -> Quarantined | None:
-    """The same by the version."""
+    """What waits, or was decided, of a version; or None."""
     sql = f"{_QUARANTINED} WHERE repository_id = ? AND package_key = ? AND version = ?"
     return find(r, _quarantined, sql, (repository_id, package_key, version))
 
