@@ -121,7 +121,7 @@ class DocumentRequest:
         return f"{self.key}+"
 
     def of_route(self, name: str) -> DocumentRequest:
-        """This request, to one route alone. The route's name has no ``@`` in the key, so the last one ends it."""
+        """Return the request to one route alone. The route's name has no ``@`` in the key, so the last one ends it."""
         return evolve(self, key=f"{self.key}@{quote(name, safe='')}", route=name, merges=False)
 
 
