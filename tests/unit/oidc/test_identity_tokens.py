@@ -141,6 +141,19 @@ def test_what_is_not_valid_is_refused(text):
         check(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (with_public_key_as_secret(), "signed with 'HS256', which is not accepted here"),
+        (token(OTHER), "no key of the issuer has signed"),
+        (swapped(), "no key of the issuer has signed"),
+    ],
+)
+def test_the_reason_of_a_refusal_is_that_of_the_signature(text, reason):
+    with pytest.raises(IdentityRefused, match=reason):
+        check(text)
+
+
 def test_clocks_may_differ_by_a_minute():
     check(token(exp=NOW - SKEW_S + 1))
     check(token(iat=NOW + SKEW_S, nbf=NOW + SKEW_S))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from attrs import evolve
 
-from pkgrepo.model import File
-from pkgrepo.replication.files import _has, _is_there
+from pkgrepo.model import File, RepositoryType
+from pkgrepo.replication.files import FileCopies, _has, _is_there
 from pkgrepo.replication.promotion import hosted_settings
 from pkgrepo.replication.source import RemotePath
+from tests.support.auth import make_repository
 
 SHA256, MD5 = "a" * 64, "b" * 32
 
@@ -75,3 +78,32 @@ def test_rules_stay_and_retention_goes() -> None:
     }
     assert hosted_settings(settings) == {"page": "text", "policy": {"rules": [{"name": "a"}]}}
     assert hosted_settings({"policy": {"keep_removed": True}}) == {}
+
+
+async def fetched(sizes: Mapping[str, int], *, held: int = 0, most: int | None = 10) -> list[str]:
+    """The files that are fetched of those that are missing, in a repository that keeps so many bytes already."""
+    found: list[str] = []
+
+    async def fetch(_repository: object, package: str, path: str) -> File:
+        found.append(path)
+        return kept(path)
+
+    unused: Any = None
+    copies = FileCopies(catalog=unused, publisher=unused, resolver=unused, formats={}, proxied={}, fetch=fetch)
+    settings: dict[str, Any] = {"replicate": {"files": ["demo/*"]}}
+    mirror = evolve(
+        make_repository(1, settings=settings if most is None else {**settings, "cache": {"max_bytes": most}}),
+        type=RepositoryType.PROXY,
+        config={"proxy": {"routes": [{"name": "there", "url": "http://there/repositories/main/b", "priority": 0}]}},
+    )
+    await copies._fetch_all(mirror, "demo", [RemotePath(each, size, {}) for each, size in sizes.items()], held)
+    return found
+
+
+async def test_files_are_fetched_as_long_as_there_is_room() -> None:
+    three = {"a": 4, "b": 4, "c": 4}
+    assert await fetched(three) == ["a", "b"]
+    assert await fetched(three, held=2) == ["a", "b"]
+    assert await fetched(three, held=3) == ["a"]
+    assert await fetched(three, most=None) == ["a", "b", "c"]
+    assert await fetched({"a": -1, "b": 10, "c": 1}) == ["a", "b"], "nobody has less room than there is"

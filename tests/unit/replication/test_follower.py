@@ -368,3 +368,15 @@ async def test_a_source_that_does_not_answer_is_asked_for_no_other_version() -> 
     with pytest.raises(UpstreamUnavailable):
         await make_follower(MemoryCatalog(), cast("Any", Listing()), Noting(), Clock())._apply_all("demo")
     assert asked == ["1.0"]
+
+
+async def test_a_pause_ends_with_new_tasks_or_with_its_time() -> None:
+    reactor = Clock()
+    follower = make_follower(MemoryCatalog(), cast("Any", None), Noting(), reactor)
+    for wake in (follower._woken, lambda: reactor.advance(5)):
+        pause = Deferred.fromCoroutine(follower._pause(5))
+        assert not pause.called
+        wake()
+        assert pause.called
+        follower._woken()  # again, which wakes nobody
+        await pause

@@ -81,6 +81,8 @@ def test_what_is_missing_before_a_promotion_is_what_was_never_fetched() -> None:
     assert missing("demo", ["demo.whl", "demo.whl.metadata"], ["1.0"]) == []
     assert missing("demo", ["demo.whl", "other.whl"], ["1.0", "2.0"]) == ["other.whl", "demo 2.0"]
     assert missing("none", [], ["1.0"]) == ["none 1.0"]
+    assert missing("demo", ["other.whl"], []) == ["other.whl"]
+    assert missing("", ["other.whl"], ["1.0"]) == ["other.whl"], "what is of no package has no versions"
 
 
 def test_a_version_that_was_not_kept_has_no_state_to_take_over() -> None:

@@ -108,6 +108,7 @@ GARBAGE = {
     "too many": page(*[event("package.changed", package="a")] * (MOST_EVENTS + 1)),
     "no page": Answer(500, b"it fails"),
     "not found": Answer(404, b"{}"),
+    "forbidden": evolve(page(), status=403),
 }
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from pkgrepo.auth.login.identities import identity_of
+from pkgrepo.auth.permissions.decisions import check_delegation
+from pkgrepo.auth.permissions.rules import Standing
 from pkgrepo.errors import Forbidden
 from pkgrepo.model import Action, Identity, ProjectRole, RepositoryScope, SubjectKind, TokenLimits, User, Visibility
 from pkgrepo.storage.catalog.people.grants import set_permission
@@ -115,3 +118,30 @@ def test_a_role_in_a_project_is_no_right_in_the_repository() -> None:
     project = case.scene.catalog.do(add_project, key="acme", now_ms=1)
     case.scene.catalog.do(set_project_member, project.id, SubjectKind.USER, case.giver.id, ProjectRole.OWNER)
     assert not case.allowed(grants={1: frozenset({W})})
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "after", "allowed"),
+    [
+        (None, ProjectRole.MAINTAINER, ProjectRole.MAINTAINER, True),  # as it was
+        (None, ProjectRole.MAINTAINER, ProjectRole.DEVELOPER, True),  # less
+        (None, None, ProjectRole.REPORTER, False),
+        (ProjectRole.DEVELOPER, None, ProjectRole.DEVELOPER, True),
+        (ProjectRole.DEVELOPER, ProjectRole.DEVELOPER, ProjectRole.MAINTAINER, False),
+    ],
+)
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_role_is_given_by_whoever_holds_it_and_not_by_a_token_for_less(
+    own: ProjectRole | None, before: ProjectRole | None, after: ProjectRole, allowed: bool, limited: bool
+) -> None:
+    case = Case()
+    limits = TokenLimits(packages=("x",)) if limited else None
+    giver = Identity(user_id=case.giver.id, username="giver", via="token", limits=limits)
+    more = after.rank > (-1 if before is None else before.rank)
+
+    def standing(user: User, role: ProjectRole | None) -> Standing:
+        return Standing(user, roles={} if role is None else {1: role})
+
+    found = standing(case.giver, own), standing(case.receiver, before), standing(case.receiver, after)
+    with nullcontext() if allowed and not (limited and more) else pytest.raises(Forbidden, match="roles in projects"):
+        check_delegation(giver, *found, [])

@@ -67,6 +67,11 @@ def test_a_pattern_that_matches_nothing_is_refused_with_the_forms_that_there_are
     check_pattern(repository, right, key)
 
 
+def test_a_refusal_of_a_pattern_says_how_patterns_of_names_with_hyphens_are_written():
+    with pytest.raises(Invalid, match=r"write acme \(one package\) or acme-\*"):
+        check_pattern(make_repository(format="python"), "*", FORMATS["python"].package_key)
+
+
 @pytest.mark.parametrize(
     ("format", "pattern", "compared"),
     [("python", "Acme_Tool", "acme-tool"), ("python", "Acme.X-*", "acme-x-*")],

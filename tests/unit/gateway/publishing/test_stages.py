@@ -12,8 +12,8 @@ from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.errors import Conflict, Forbidden, Invalid
 from pkgrepo.formats.python.format import python
 from pkgrepo.gateway.callers.access import CHANGES, Access
-from pkgrepo.gateway.publishing.stages import LONGEST, prepare_stage
-from pkgrepo.model import Action, RepositoryScope, RepositoryType, SubjectKind, TokenLimits
+from pkgrepo.gateway.publishing.stages import LONGEST, StageContents, prepare_stage, reject
+from pkgrepo.model import Action, Actor, RepositoryScope, RepositoryType, SubjectKind, TokenLimits
 from pkgrepo.storage.catalog.people.grants import set_permission
 from tests.support.auth import AuthServices
 
@@ -55,3 +55,29 @@ async def test_a_stage_is_opened_by_those_who_read_what_is_below_it_and_publish_
         await prepare_stage(services, alice, base, "x" * (LONGEST + 1))
     with pytest.raises(Conflict, match="open a stage of that one"):
         await prepare_stage(services, alice, evolve(target, parent=base))
+
+
+async def test_a_stage_is_rejected_by_those_who_may_for_a_reason_of_some_length() -> None:
+    scene = AuthServices()
+    target = scene.repository(1)
+    alice = identity_of(scene.user("alice"), via="password")
+    stage: Any = SimpleNamespace(uid="s", user_id=None)
+    staged = StageContents(stage, target, [], 0, whole=True)
+    ended: list[str] = []
+
+    async def change(_command: object, _target: object, _uid: str, reason: str, *_: object) -> Any:
+        ended.append(reason)
+        raise Conflict("it has ended")
+
+    services: Any = SimpleNamespace(
+        access=Access(scene.authenticator, scene.authorizer), publisher=SimpleNamespace(change=change)
+    )
+    with pytest.raises(Forbidden, match="are rejected by those who may approve them"):
+        await reject(services, alice, staged, "", Actor.of(alice))
+    scene.catalog.do(set_permission, target.id, SubjectKind.USER, alice.user_id, [*Action])
+    with pytest.raises(Invalid, match="the reason has more than"):
+        await reject(services, alice, staged, "x" * (LONGEST + 1), Actor.of(alice))
+    assert ended == []
+    with pytest.raises(Conflict):
+        await reject(services, alice, staged, "x" * LONGEST, Actor.of(alice))
+    assert ended == ["x" * LONGEST]
