@@ -54,8 +54,8 @@ def rights_of(format_name: str) -> FormatRights:
 
 
 def has_images(repository: Repository) -> bool:
-    """Whether the packages of a repository are images."""
-    return rights_of(repository.format).images
+    """Whether the packages of a repository are images; one that is not made yet may have no format."""
+    return repository.format != "" and rights_of(repository.format).images
 
 
 def prefixes(name: str, separator: str) -> tuple[str, ...]:

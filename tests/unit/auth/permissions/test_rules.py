@@ -169,6 +169,7 @@ def test_a_bearer_token_that_was_asked_for_without_a_scope_opens_no_images_and_n
 
     assert [allowed("docker", scoped) for scoped in (None, True, False)] == [True, True, False]
     assert [allowed("python", scoped) for scoped in (None, True, False)] == [True, True, True]
+    assert allowed("", False), "it stands for any repository to come"
 
 
 def publisher(number, *actions, packages=()):
