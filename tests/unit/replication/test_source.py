@@ -109,6 +109,7 @@ GARBAGE = {
     "no page": Answer(500, b"it fails"),
     "not found": Answer(404, b"{}"),
     "forbidden": evolve(page(), status=403),
+    "gone": evolve(page(), status=404),
 }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest_twisted
 
 from pkgrepo.repositories.downloads import prefix_of
 from pkgrepo.storage.catalog import download_log
+from pkgrepo.storage.catalog.server import settings
 from tests.support.images import Registry, digest_of, make_image
 from tests.support.memory_server import Stack, running_stacks
 
@@ -32,6 +35,18 @@ async def fetched_file(stack: Stack, *people: str | None, version: str = "1.0") 
         reply = await stack.call("GET", path, who=who)
         assert reply.status == 200
     return path
+
+
+async def test_the_log_reaches_back_to_its_first_row_unless_older_days_are_gone(stack: Stack) -> None:
+    await stack.add_repository("py")
+    await fetched_file(stack, "admin")
+    found = await stack.ok("GET", "/recall?repository=main/py&package=my_DEMO")
+    catalog, kept_s = stack.assembly.core.catalog, (found["log_days"] - 1) * 86_400
+    for since_ms in (0, 4_000_000_000_000):
+        await catalog.write(settings.put, download_log.SINCE, str(since_ms))
+        since = (await stack.ok("GET", "/recall?repository=main/py&package=my_DEMO"))["since"]
+        said_s = datetime.fromisoformat(since).timestamp()
+        assert said_s == since_ms // 1000 if since_ms else 0 <= time.time() - kept_s - said_s < 2 * 86_400
 
 
 async def test_who_fetched_a_version(stack: Stack) -> None:

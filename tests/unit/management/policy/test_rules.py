@@ -207,6 +207,16 @@ async def test_a_block_is_of_what_was_named(stack: Stack, format: str, given: st
     assert (made["package"], made["versions"]) == (package, versions)
 
 
+async def test_a_block_ends_in_the_future_or_never(stack: Stack) -> None:
+    await stack.add_repository("py")
+    given = {"repository": "main/py", "package": "demo"}
+    refused = await stack.api("POST", "/policy/blocks", {**given, "until": "2020-01-01T00:00:00Z"})
+    assert (refused.status, refused.pointer) == (422, "/until")
+    assert await stack.ok("GET", "/policy/blocks") == []
+    made = await stack.ok("POST", "/policy/blocks", {**given, "until": "2999-01-01T00:00:00Z"})
+    assert str(made["until"]).startswith("2999-01-01")
+
+
 async def test_no_rule_is_about_what_cannot_be_a_name(stack: Stack) -> None:
     """Else who writes it believes that something is refused."""
     await stack.add_repository("channel", format="conda")
