@@ -85,8 +85,11 @@ class ImageJudge:
     def of_manifest(self, r: Reader, found: Relations, level: int = 0) -> Verdict:
         """The verdict on a manifest."""
         verdict = self.rules.decide(self._facts(found), self.now_ms)
-        if not verdict.served or found.tags or not found.within or level >= _LEVELS:
+        if not verdict.served or found.tags or not found.within:
             return verdict
+        if level >= _LEVELS:  # whether what it is part of is served is not known
+            refusing = next((each for each in self.rules.rules if each.action != "warn"), None)
+            return verdict if refusing is None else Verdict(by=refusing.placed, missing="what it is part of")
         return self._of_all(r, found, level) or verdict
 
     def of_blob(self, r: Reader, digest: str) -> Verdict:

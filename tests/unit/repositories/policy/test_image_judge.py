@@ -69,6 +69,17 @@ def test_a_manifest_in_indexes_in_indexes_is_refused_if_all_that_have_it_are(lev
     assert image.served(*names[1:]) == [False] * levels + [True]
 
 
+def test_what_lies_deeper_than_is_looked_at_is_refused() -> None:
+    image = Image()
+    names = ["manifest", *(f"index {level}" for level in range(6))]
+    image.put("manifest", "layer", "layer")
+    for below, each in pairwise(names):
+        image.put(each, below, tag="bad" if each == names[-1] else "")
+    assert image.served("manifest", "index 5") == [False, False, False]
+    image.put("another index", "manifest", tag="good")
+    assert image.served("manifest") == [True, True]
+
+
 def test_so_many_levels_are_looked_at_however_many_there_are() -> None:
     reads = []
     for levels in (6, 12):
