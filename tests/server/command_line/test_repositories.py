@@ -5,8 +5,10 @@ import json
 import pytest
 
 from tests.server.command_line.conftest import DECLARED, REPOSITORIES
+from tests.support.command_line import Program
 from tests.support.python_packages import make_wheel
 from tests.support.s3_servers import BUCKET, KEY, s3_server
+from tests.support.server_process import running
 
 pytestmark = pytest.mark.server
 
@@ -347,9 +349,15 @@ def test_quotas_retention_webhooks_and_pins_are_applied_and_pruned(admin):
     admin("repo", "delete", "main/kept", "--yes", "--purge")
 
 
-def test_what_the_settings_have_declared_is_unchanged_by_applying_it(admin, write):
-    path = write("declared.toml", DECLARED.replace("[[bootstrap.repositories]]", "[[repositories]]").encode())
-    lines = admin("repo", "apply", "-f", path, "--dry-run").splitlines()
+def test_what_the_settings_have_declared_is_unchanged_by_applying_it(tmp_path):
+    path = tmp_path / "declared.toml"
+    path.write_text(DECLARED.replace("[[bootstrap.repositories]]", "[[repositories]]"))
+    folder = tmp_path / "server"
+    folder.mkdir()
+    with running(folder, DECLARED) as process:
+        admin = Program(tmp_path, process.url)
+        admin.log_in()
+        lines = admin("repo", "apply", "-f", path, "--dry-run").splitlines()
     assert lines[-1] == f"0 to create, 0 to change, {1 + len(REPOSITORIES)} unchanged"
 
 

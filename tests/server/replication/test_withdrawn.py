@@ -91,6 +91,7 @@ def test_what_was_yanked_or_deleted_there_is_not_published_anew_after_a_promotio
             assert reply.status in (403, 409), (name, version, reply.status, reply.body)
         here.upload(name, *made(kind, "2.0.0"))
     check_layout(sites)
+    there.again()  # for the tests that follow, in whatever order
 
 
 def test_names_of_what_was_never_here_are_taken_after_a_promotion(sites: Sites) -> None:
