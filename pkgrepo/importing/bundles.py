@@ -183,7 +183,7 @@ async def open_bundle(path: str, format_: Format, request: ImportRequest, pools:
         reading.close()
     content = _choose(contents, format_.name, request)
     folder = await pools.disk(partial(BundleFolder, path, pools, content, reading.blobs))
-    source = format_.imported.in_bundle(folder, request)
+    source = (format_.imported.in_bundle or format_.imported.folder)(folder, request)
     if format_.images is not None:
         return source
     return BundleSource(WithLeftOut(source, folder), content.facts, format_.imported.states)

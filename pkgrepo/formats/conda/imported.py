@@ -211,7 +211,6 @@ IMPORTED: Final = Imported(
     about="Conda packages: a channel, by its address or its folder.",
     address=lambda site, _: Channel(site),
     folder=lambda folder, _: ChannelFolder(folder),
-    in_bundle=lambda folder, _: ChannelFolder(folder),
     taker=take_files(TAKING),
     named=lambda name: (name.partition("/")[2], ""),  # packages have their names in several folders
 )

@@ -327,7 +327,6 @@ IMPORTED: Final = Imported(
     about="npm packages: a registry, or a folder with the tarballs of each package.",
     address=lambda site, request: with_names(NpmRegistry(site), request.names),
     folder=lambda folder, _: NpmFolder(folder),
-    in_bundle=lambda folder, _: NpmFolder(folder),
     taker=take_files(TAKING),
     package_of=_package_of,
     listed=False,

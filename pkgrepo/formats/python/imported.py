@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final
 
 from attrs import Factory, evolve, frozen
@@ -33,7 +32,7 @@ from pkgrepo.formats.python.proxied.listing import (
 from pkgrepo.formats.python.proxied.normaliser import Links
 from pkgrepo.formats.python.proxied.upstream import ACCEPT, indexes
 from pkgrepo.formats.python.upload.imported import imported_release
-from pkgrepo.gateway.imported.described import with_names
+from pkgrepo.gateway.imported.described import time_ms, with_names
 from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, State, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
@@ -237,7 +236,7 @@ def _item(name: FileName, site: Site, file: ListedFile, url: str, provenance: st
         version=name.version_text,
         size=file.size,
         digests=file.hashes,
-        published_ms=_time_ms(file.upload_time),
+        published_ms=time_ms(file.upload_time),
         about=About(name, file.requires_python, companions),
     )
 
@@ -273,17 +272,6 @@ def _is_json(text: bytes) -> bool:
     return text[:1024].lstrip()[:1] == b"{"
 
 
-def _time_ms(text: str | None) -> int | None:
-    """A time (PEP 700) in ms since the epoch; None if the text is none."""
-    try:
-        time = None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if time is None or time.year < 1970:
-        return None
-    return round((time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp() * 1000)
-
-
 def _package_of(path: str) -> str:
     try:
         return parse_filename(path.rpartition("/")[2], eggs=True).project_key
@@ -296,7 +284,6 @@ IMPORTED: Final = Imported(
     about="Python packages: a simple index (PEP 503, PEP 691), or a folder of wheels and source distributions.",
     address=lambda site, request: with_names(PythonIndex(site), request.names),
     folder=lambda folder, _: PythonFolder(folder),
-    in_bundle=lambda folder, _: PythonFolder(folder),
     taker=take_files(TAKING),
     package_of=_package_of,
     normal=collapse,

@@ -221,6 +221,5 @@ IMPORTED: Final = Imported(
     about="Ruby gems: a gem server (compact or legacy index), or a folder of gems (geminabox, gemstash).",
     address=lambda site, request: with_names(GemServer(site), request.names),
     folder=lambda folder, _: GemFolder(folder),
-    in_bundle=lambda folder, _: GemFolder(folder),
     taker=take_files(TAKING),
 )

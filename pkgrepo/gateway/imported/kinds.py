@@ -32,7 +32,7 @@ class Imported:
     How packages of a format are taken in.
 
     ``kind`` is the word for sources that speak the protocol of its clients, ``about`` the help of the command. They are
-    made of an ``address`` or of a ``folder``; what an air-gap bundle has is a folder, ``in_bundle``.
+    made of an ``address`` or of a ``folder``; what an air-gap bundle has is such a folder, or one ``in_bundle``.
 
     Other servers are asked by their own API, too. ``assets`` makes a source of the paths that it lists, where these
     tell everything; ``package_of`` is the package of such a path, empty if it tells none. A source that is not
@@ -45,8 +45,8 @@ class Imported:
     about: str
     address: FromAddress
     folder: FromFolder
-    in_bundle: FromFolder
     taker: MakeTaker
+    in_bundle: FromFolder | None = None
     assets: Callable[[Site, Paths], Source] | None = None
     package_of: Callable[[str], str] = lambda _path: ""
     listed: bool = True

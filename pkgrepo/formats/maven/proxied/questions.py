@@ -218,11 +218,10 @@ async def release_of(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Po
     target = parse_text(file.source.path)
     if not isinstance(target, ArtifactFile):
         raise Invalid("this is not the path of a file of an artifact", "path")
-    pom = None
-    if target.extension == "pom" and not target.classifier and blob.size <= POM_SIZE:
-        pom = await staged.inspect(pools.cpu, blob, _look)
-    described = target.extension == "pom" and not target.classifier
-    meta = pom.meta() if pom is not None else {UNREADABLE: True} if described else None
+    meta = None
+    if target.extension == "pom" and not target.classifier:
+        pom = await staged.inspect(pools.cpu, blob, _look) if blob.size <= POM_SIZE else None
+        meta = {UNREADABLE: True} if pom is None else pom.meta()
     return make_release(target.coordinates, [new_file(target, blob)], meta)
 
 
