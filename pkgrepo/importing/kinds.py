@@ -62,8 +62,8 @@ def make_kinds(formats: Mapping[str, Format]) -> Mapping[str, Kind]:
     }
     npm, python = own["npm"], own["python"]
 
-    def of(names: Iterable[str], make: Callable[[Format], FromAddress]) -> dict[str, FromAddress]:
-        return {each: make(formats[each]) for each in names}
+    def of(names: Iterable[str], open_: Callable[[Format, Site, ImportRequest], Source]) -> dict[str, FromAddress]:
+        return {each: partial(open_, formats[each]) for each in names}
 
     return {
         **own,
@@ -75,19 +75,17 @@ def make_kinds(formats: Mapping[str, Format]) -> Mapping[str, Kind]:
         "nexus": Kind(
             one_repository="the repository of Nexus",
             about=NEXUS,
-            addresses=of(nexus.FORMATS, lambda each: partial(nexus.open_nexus, each.imported)),
+            addresses=of(nexus.FORMATS, nexus.open_nexus),
         ),
         "artifactory": Kind(
             one_repository="the repository of Artifactory",
             about="A repository (--repository) of Artifactory.",
-            addresses=of(
-                artifactory.FORMATS, lambda each: partial(artifactory.open_artifactory, each.imported, each.name)
-            ),
+            addresses=of(artifactory.FORMATS, artifactory.open_artifactory),
         ),
         "gitea": Kind(
             one_repository="the owner of the packages",
             about="The packages of an owner (--repository) in Gitea or Forgejo.",
-            addresses=of(gitea.TYPES, lambda each: partial(gitea.open_gitea, each.imported, each.name)),
+            addresses=of(gitea.TYPES, gitea.open_gitea),
         ),
         "harbor": Kind(
             about="The images of Harbor; of some projects with --repository.",
@@ -95,7 +93,7 @@ def make_kinds(formats: Mapping[str, Format]) -> Mapping[str, Kind]:
         ),
         "pkgrepo": Kind(
             about="A repository of another pkgrepo, by its address: https://host/repositories/STORAGE/REPOSITORY.",
-            addresses=of(formats, lambda each: partial(open_repository, each)),
+            addresses=of(formats, open_repository),
         ),
         BUNDLE: Kind(about="An air-gap bundle that another pkgrepo has written.", files=formats),
         "devpi": Kind(

@@ -17,6 +17,7 @@ from attrs import evolve
 from twisted.logger import Logger
 
 from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import (
     Described,
     Once,
@@ -27,27 +28,26 @@ from pkgrepo.gateway.imported.described import (
     time_ms,
 )
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
-from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 log = Logger()
 
 SUMS: Final = {"sha1": "sha1", "sha2": "sha256", "md5": "md5"}
-IMAGES: Final = "docker"
-PROTOCOL: Final = {"conda": "conda", "npm": "npm", "python": "pypi", "ruby": "gems", IMAGES: "docker"}  # by our names
+PROTOCOL: Final = {"conda": "conda", "npm": "npm", "python": "pypi", "ruby": "gems", "docker": "docker"}  # by our names
 FORMATS: Final = (*PROTOCOL, "maven")  # of the repositories that it has
 LIST: Final = "?list&deep=1&listFolders=0&mdTimestamps=1"
 
 
-def open_artifactory(imported: Imported, name: str, site: Site, request: ImportRequest) -> Source:
+def open_artifactory(format_: Format, site: Site, request: ImportRequest) -> Source:
     """The packages of one repository."""
+    imported = format_.imported
     files = _Files(site, request.repositories[0], imported.package_of)
     repository = quote(request.repositories[0])
     if imported.assets is not None:
         return imported.assets(site.at(f"{site.url}/{repository}"), files.paths)
-    inner = site.at(f"{site.url}/api/{PROTOCOL[name]}/{repository}")
-    if name == IMAGES:
+    inner = site.at(f"{site.url}/api/{PROTOCOL[format_.name]}/{repository}")
+    if format_.images is not None:
         return imported.address(inner, request)
     source = imported.address(inner, evolve(request, names=()))
     return Described(source, files.facts, None if imported.listed else files.names)

@@ -16,17 +16,16 @@ from attrs import evolve
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.container.imported.images import ImageSource
 from pkgrepo.formats.container.imported.registry import Registry
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of, time_ms
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
-from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 PAGE: Final = 50  # the server's own limit
 SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}
-IMAGES: Final = "docker"
 TYPES: Final = {  # by our names of formats
-    IMAGES: "container",
+    "docker": "container",
     "maven": "maven",
     "npm": "npm",
     "python": "pypi",
@@ -34,15 +33,15 @@ TYPES: Final = {  # by our names of formats
 }
 
 
-def open_gitea(imported: Imported, name: str, site: Site, request: ImportRequest) -> Source:
+def open_gitea(format_: Format, site: Site, request: ImportRequest) -> Source:
     """The packages of one owner."""
-    owner = quote(request.repositories[0])
-    if name == IMAGES:
-        listed = _Packages(site, owner, TYPES[name], imported.normal)
+    owner, imported, kind = quote(request.repositories[0]), format_.imported, TYPES[format_.name]
+    if format_.images is not None:
+        listed = _Packages(site, owner, kind, imported.normal)
         images = _Images(site.at(f"{site.url}/v2/{owner}"), listed)
         return ImageSource(images, request.renamed, request.names)
-    packages = _Packages(site, owner, TYPES[name], imported.normal)
-    inner = site.at(f"{site.url}/api/packages/{owner}/{TYPES[name]}")
+    packages = _Packages(site, owner, kind, imported.normal)
+    inner = site.at(f"{site.url}/api/packages/{owner}/{kind}")
     if imported.assets is not None:
         return imported.assets(inner, packages.paths)
     return Described(imported.address(inner, evolve(request, names=())), packages.facts, packages.names)

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of, time_ms
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
-from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
@@ -26,9 +26,9 @@ SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "m
 FORMATS: Final = ("maven", "npm", "python", "ruby")  # of the repositories that it has, by our names
 
 
-def open_nexus(imported: Imported, site: Site, request: ImportRequest) -> Source:
+def open_nexus(format_: Format, site: Site, request: ImportRequest) -> Source:
     """The packages of one repository."""
-    repository = request.repositories[0]
+    repository, imported = request.repositories[0], format_.imported
     components = _Components(site, repository, imported.normal)
     inner = site.at(f"{site.url}/repository/{quote(repository)}")
     if imported.assets is not None:

@@ -23,9 +23,8 @@ from pkgrepo.repositories.policy.effective import SHORT
 from pkgrepo.repositories.policy.facts import own_faults, own_rules_checked
 from pkgrepo.repositories.retention.rules import check_versions
 
-_PART_ALIASES = {
-    "package_retention": "retention"
-}  # our names of those that clients of other servers use, in any format
+# Our names of parts, by those that clients of other servers use in any format.
+_PART_ALIASES = {"package_retention": "retention"}
 
 _OTHER_FORMS = {"config": "proxy"}  # parts that replace another one when they are set
 
