@@ -34,9 +34,9 @@ from pkgrepo.process.sd_notify import Notifier
 from pkgrepo.process.workers.child import Outputs
 from pkgrepo.process.workers.master import Master
 from pkgrepo.process.workers.sockets import endpoint_problem as sockets_problem
+from pkgrepo.small_files import OWNER_ONLY
 from pkgrepo.startup.announcements import announce_failure, announce_start
 from pkgrepo.startup.endpoints import endpoint_problem, with_backlog
-from pkgrepo.storage.small_files import OWNER_ONLY
 
 MOST_DESCRIPTORS = 65_536
 

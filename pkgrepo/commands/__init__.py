@@ -1,1 +1,1 @@
-"""The command line: here commands on the data folder of a server; ``remote`` and ``deploy`` talk to servers."""
+"""Commands on the data folder of a server, on its machine; those by its API are in the package ``client``."""

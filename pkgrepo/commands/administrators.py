@@ -9,7 +9,7 @@ import click
 
 from pkgrepo.auth.login.identities import check_username
 from pkgrepo.auth.login.passwords import generate_password
-from pkgrepo.commands.terminal import EXIT_CODES, fail
+from pkgrepo.client.terminal import EXIT_CODES, fail
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.storage.catalog.people import logins, second_factors, users

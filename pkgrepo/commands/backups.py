@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 import click
 
-from pkgrepo.commands.offline import Unsound, run_alone, run_on_existing
+from pkgrepo.client.terminal import Unsound, fail, make_progress, run_alone
+from pkgrepo.commands.offline import run_on_existing
 from pkgrepo.commands.settings import Sources
-from pkgrepo.commands.terminal import fail, make_progress
 from pkgrepo.composition.backups import destination_of, make_writer
 from pkgrepo.composition.core import Core
 from pkgrepo.config import Config

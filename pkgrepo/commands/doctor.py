@@ -19,9 +19,9 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import react
 from twisted.internet.threads import deferToThread
 
+from pkgrepo.client.terminal import printable
 from pkgrepo.commands.offline import check_owner
 from pkgrepo.commands.settings import Sources
-from pkgrepo.commands.terminal import printable
 from pkgrepo.composition.core import KEY_FILE, SPOOL, Core
 from pkgrepo.composition.databases import reading
 from pkgrepo.composition.issuers import make_documents, make_issuers, make_providers
@@ -35,7 +35,7 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.advisories.known import judge
-from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.sentences import sentence_of
 from pkgrepo.startup.checks import start_problems
 from pkgrepo.startup.extras import missing_extras
 from pkgrepo.startup.host_checks import OK, PROBLEM, WARNING, Finding, host_findings, room

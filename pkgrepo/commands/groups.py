@@ -1,152 +1,58 @@
-"""Groups of commands that import a command when it is called: most of them do not need the server's modules."""
+"""Groups of commands whose members are in several modules; some of them also work on the data folder."""
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Mapping
-from difflib import get_close_matches
-from importlib import import_module
-from typing import Any
-
 import click
-from click.shell_completion import CompletionItem
 
-INTERRUPTED = 130  # as shells say of a program that SIGINT ended
-SHORTEST = 20  # characters of what help says of a command; a part that is shorter says too little
+from pkgrepo.client.groups import LazyGroup
 
 _REPO = {
-    "list": ("remote.repositories.commands", "list_repositories"),
-    "show": ("remote.repositories.commands", "show_repository"),
-    "create": ("remote.repositories.commands", "create_repository"),
-    "edit": ("remote.repositories.commands", "edit_repository"),
-    "delete": ("remote.repositories.commands", "delete_repository"),
-    "apply": ("remote.apply.commands", "apply"),
-    "gc": ("remote.repositories.commands", "collect_garbage"),
-    "uploads": ("remote.repositories.uploads", "uploads"),
-    "purge": ("remote.repositories.commands", "purge_cache"),
-    "replication": ("remote.repositories.replication", "replication"),
-    "promote-replica": ("remote.repositories.replication", "promote_replica"),
-    "rebuild": ("remote.repositories.commands", "rebuild"),
-    "verify": ("remote.repositories.commands", "verify"),
+    "list": ("client.repositories.commands", "list_repositories"),
+    "show": ("client.repositories.commands", "show_repository"),
+    "create": ("client.repositories.commands", "create_repository"),
+    "edit": ("client.repositories.commands", "edit_repository"),
+    "delete": ("client.repositories.commands", "delete_repository"),
+    "apply": ("client.apply.commands", "apply"),
+    "gc": ("client.repositories.commands", "collect_garbage"),
+    "uploads": ("client.repositories.uploads", "uploads"),
+    "purge": ("client.repositories.commands", "purge_cache"),
+    "replication": ("client.repositories.replication", "replication"),
+    "promote-replica": ("client.repositories.replication", "promote_replica"),
+    "rebuild": ("client.repositories.commands", "rebuild"),
+    "verify": ("client.repositories.commands", "verify"),
 }
 _PACKAGE = {
-    "list": ("remote.packages.reads", "list_packages"),
-    "show": ("remote.packages.reads", "show_package"),
-    "versions": ("remote.packages.reads", "list_versions"),
-    "diff": ("remote.packages.reads", "compare_versions"),
-    "dependents": ("remote.packages.reads", "list_dependents"),
-    "yank": ("remote.packages.changes", "yank"),
-    "unyank": ("remote.packages.changes", "unyank"),
-    "pin": ("remote.lifecycle.pins", "pin"),
-    "unpin": ("remote.lifecycle.pins", "unpin"),
-    "pins": ("remote.lifecycle.pins", "list_pins"),
-    "promote": ("remote.packages.changes", "promote"),
-    "delete": ("remote.packages.changes", "delete"),
-    "tag": ("remote.packages.changes", "set_tag"),
-    "untag": ("remote.packages.changes", "remove_tag"),
-    "history": ("remote.packages.reads", "show_history"),
+    "list": ("client.packages.reads", "list_packages"),
+    "show": ("client.packages.reads", "show_package"),
+    "versions": ("client.packages.reads", "list_versions"),
+    "diff": ("client.packages.reads", "compare_versions"),
+    "dependents": ("client.packages.reads", "list_dependents"),
+    "yank": ("client.packages.changes", "yank"),
+    "unyank": ("client.packages.changes", "unyank"),
+    "pin": ("client.lifecycle.pins", "pin"),
+    "unpin": ("client.lifecycle.pins", "unpin"),
+    "pins": ("client.lifecycle.pins", "list_pins"),
+    "promote": ("client.packages.changes", "promote"),
+    "delete": ("client.packages.changes", "delete"),
+    "tag": ("client.packages.changes", "set_tag"),
+    "untag": ("client.packages.changes", "remove_tag"),
+    "history": ("client.packages.reads", "show_history"),
 }
 _STORAGE = {
-    "list": ("remote.server.storages", "list_storages"),
-    "show": ("remote.server.storages", "show_storage"),
-    "create": ("remote.server.storages", "create_storage"),
-    "edit": ("remote.server.storages", "edit_storage"),
-    "delete": ("remote.server.storages", "delete_storage"),
-    "check": ("remote.server.storages", "check_storage"),
+    "list": ("client.server.storages", "list_storages"),
+    "show": ("client.server.storages", "show_storage"),
+    "create": ("client.server.storages", "create_storage"),
+    "edit": ("client.server.storages", "edit_storage"),
+    "delete": ("client.server.storages", "delete_storage"),
+    "check": ("client.server.storages", "check_storage"),
     # on the machine of the server
-    "adopt": ("storages", "adopt_storage"),
-    "move": ("storages", "move_storage"),
+    "adopt": ("commands.storages", "adopt_storage"),
+    "move": ("commands.storages", "move_storage"),
 }
 _BUNDLE = {
-    "write": ("remote.transfers.bundles", "write"),
-    "read": ("imports", "read_bundle"),
+    "write": ("client.transfers.bundles", "write"),
+    "read": ("commands.imports", "read_bundle"),
 }
-
-
-class LazyGroup(click.Group):
-    """
-    ``lazy`` maps the names of commands to the module below ``pkgrepo.commands`` and the name in it.
-
-    ``sections`` maps the first command of each part of the help to the title of the part.
-    """
-
-    def __init__(
-        self,
-        *arguments: Any,
-        lazy: Mapping[str, tuple[str, str]],
-        sections: Mapping[str, str] | None = None,
-        **rest: Any,
-    ) -> None:
-        super().__init__(*arguments, **rest)
-        self._lazy = lazy
-        self._sections = sections or {}
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it by keyword
-        """Return the names of all commands, in the order of ``lazy``."""
-        return list(self._lazy)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import and return the command of this name."""
-        if cmd_name not in self._lazy:
-            return None
-        module, name = self._lazy[cmd_name]
-        command: click.Command = getattr(import_module(f"pkgrepo.commands.{module}"), name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments; one that is not known fails with the names that look like it."""
-        name = args[0]
-        if name not in self._lazy and not name.startswith("-"):
-            near = [each for each in self._lazy if each.startswith(name) or name.startswith(each)]
-            near = (near or get_close_matches(name, self._lazy))[:3]
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f"No such command {name!r}.{hint}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the names of the commands, in sections, each with the beginning of its help."""
-        indent = max(map(len, self._lazy), default=0)
-        limit = formatter.width - indent - 6
-        title, rows = self._sections.get(next(iter(self._lazy), ""), "Commands"), list[tuple[str, str]]()
-        for name in self._lazy:
-            if rows and name in self._sections:
-                _write_section(formatter, title, rows, indent)
-                title, rows = self._sections[name], []
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                rows.append((name, brief(command.get_short_help_str(limit=1000).rstrip("."), limit)))
-        _write_section(formatter, title, rows, indent)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; Ctrl-C ends it without a word, also while it is imported."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            sys.exit(INTERRUPTED)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands and options that begin so, without importing the commands."""
-        names = [CompletionItem(name) for name in self._lazy if name.startswith(incomplete)]
-        return names + click.Command.shell_complete(self, ctx, incomplete)
-
-
-def brief(text: str, limit: int) -> str:
-    """A sentence of at most ``limit`` characters: a longer one ends before its last clause that does not fit."""
-    if len(text) <= limit:
-        return text
-    ends = [found.start() for found in re.finditer(r"[,:;] | \(", text[:limit])]
-    if ends and ends[-1] >= SHORTEST:
-        return text[: ends[-1]]
-    return text[: limit - 3].rpartition(" ")[0] + "..."
-
-
-def _write_section(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]], indent: int) -> None:
-    if rows:
-        with formatter.section(title):
-            formatter.write_dl([(name.ljust(indent), text) for name, text in rows])
 
 
 @click.group("repo", cls=LazyGroup, lazy=_REPO)

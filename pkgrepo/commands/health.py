@@ -10,8 +10,8 @@ import ssl
 
 import click
 
+from pkgrepo.client.terminal import fail, printable
 from pkgrepo.commands.settings import Sources
-from pkgrepo.commands.terminal import fail, printable
 from pkgrepo.config import Config
 
 TIMEOUT_S = 5.0

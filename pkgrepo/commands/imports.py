@@ -13,24 +13,24 @@ from typing import IO, Any, Final
 
 import click
 
-from pkgrepo.commands.offline import Unsound, run_on_existing
+from pkgrepo.client.api import at
+from pkgrepo.client.people.preview import preview_people
+from pkgrepo.client.printer import Printer
+from pkgrepo.client.profiles import Options, find_target
+from pkgrepo.client.session import Session, checked, complete_profiles, run_with
+from pkgrepo.client.terminal import Unsound, ask_secret, fail, make_progress
+from pkgrepo.commands.offline import run_on_existing
 from pkgrepo.commands.plans import print_plan
-from pkgrepo.commands.remote.client import at
-from pkgrepo.commands.remote.people.preview import preview_people
-from pkgrepo.commands.remote.printer import Printer
-from pkgrepo.commands.remote.profiles import Options, find_target
-from pkgrepo.commands.remote.session import Session, checked, complete_profiles, run_with
 from pkgrepo.commands.settings import Sources
-from pkgrepo.commands.terminal import ask_secret, fail, make_progress
 from pkgrepo.composition.core import Core, make_formats
 from pkgrepo.composition.imports import make_importers
 from pkgrepo.config import Config
+from pkgrepo.display import plural, size
 from pkgrepo.errors import NotFound
 from pkgrepo.importing.bundles import KIND as BUNDLE
 from pkgrepo.importing.kinds import make_kinds
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.upkeep.imports import ImportRequest
-from pkgrepo.web.rendering.filters import plural, size
 
 NICE: Final = 5  # added to the priority's number, so that a server here goes first
 

@@ -10,9 +10,9 @@ from typing import Final
 import click
 from twisted.internet import reactor
 
-from pkgrepo.commands.offline import Unsound, check_catalog, check_owner, check_unused, run_offline, run_on_existing
+from pkgrepo.client.terminal import Unsound, fail, fail_with, make_progress
+from pkgrepo.commands.offline import check_catalog, check_owner, check_unused, run_offline, run_on_existing
 from pkgrepo.commands.settings import Sources, parse_assignment
-from pkgrepo.commands.terminal import fail, fail_with, make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.databases import copy_catalog
 from pkgrepo.config import Config, explain
@@ -22,8 +22,8 @@ from pkgrepo.repositories.upkeep import adopt
 from pkgrepo.repositories.upkeep.gc import KIND, GcOptions
 from pkgrepo.repositories.upkeep.reindex import Reindexer
 from pkgrepo.repositories.upkeep.verify import Verifier
+from pkgrepo.sentences import sentence_of
 from pkgrepo.startup import provisioning
-from pkgrepo.startup.announcements import sentence_of
 from pkgrepo.startup.checks import start_problems
 from pkgrepo.storage.blobs.paths import find_storage_id
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable

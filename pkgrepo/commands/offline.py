@@ -13,14 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from twisted.internet.defer import Deferred
-from twisted.internet.task import react
-
-from pkgrepo.commands.terminal import fail, fail_with
+from pkgrepo.client.terminal import fail, run_alone
 from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
-from pkgrepo.errors import PkgrepoError
-from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.sentences import sentence_of
 from pkgrepo.storage.folders import StoragesFile
 from pkgrepo.storage.process_lock import NAME, ProcessLock
 
@@ -30,13 +26,6 @@ _DYNAMIC_USER = (
     "Where systemd made the user (DynamicUser=yes), this runs the command as the service: systemd-run --pipe --wait "
     "--property=DynamicUser=yes --property=User=pkgrepo --property=StateDirectory=pkgrepo pkgrepo ..."
 )
-
-
-class Unsound(PkgrepoError):  # noqa: N818 - named for what was found
-    """The work is done and found problems, which were printed."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__("1 problem was found" if count == 1 else f"{count} problems were found")
 
 
 def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
@@ -52,21 +41,6 @@ def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoRe
             await core.stop()
 
     run_alone(run)
-
-
-def run_alone(work: Callable[[Any], Awaitable[None]]) -> NoReturn:
-    """Run ``work`` with a reactor and end the program; errors are printed and decide the exit code."""
-
-    async def run(reactor: Any) -> None:
-        try:
-            await work(reactor)
-        except PkgrepoError as error:
-            fail_with(error)
-        except OSError as error:
-            fail(sentence_of(error), 1)
-
-    react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
-    raise AssertionError("react ends the program")
 
 
 def run_on_existing(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:

@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 import click
 
-from pkgrepo.commands.http import Failed, is_plain, parse_address
-from pkgrepo.commands.remote.printer import Printer
-from pkgrepo.commands.remote.profiles import Target
-from pkgrepo.commands.remote.session import Session, checked, run_with
-from pkgrepo.commands.terminal import ask_secret
+from pkgrepo.client.http import Failed, is_plain, parse_address
+from pkgrepo.client.printer import Printer
+from pkgrepo.client.profiles import Target
+from pkgrepo.client.session import Session, checked, run_with
+from pkgrepo.client.terminal import ask_secret
 from pkgrepo.errors import Invalid
 from pkgrepo.importing.plan_rights import plan_artifactory_rights, plan_nexus_rights
 from pkgrepo.importing.plans import Plan, plan_artifactory, plan_nexus

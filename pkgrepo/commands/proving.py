@@ -23,9 +23,9 @@ from twisted.internet.defer import maybeDeferred
 from twisted.internet.endpoints import serverFromString
 
 from pkgrepo.assembly import Assembly
-from pkgrepo.commands.http import Failed
-from pkgrepo.commands.remote.client import Client
-from pkgrepo.commands.remote.profiles import Target
+from pkgrepo.client.api import Client
+from pkgrepo.client.http import Failed
+from pkgrepo.client.profiles import Target
 from pkgrepo.commands.restoring import LIST, WORK, Restored, Wish, fetch_catalog, relocate, restore_blobs, settings_of
 from pkgrepo.composition.core import Core
 from pkgrepo.interfaces import Reader, Transaction

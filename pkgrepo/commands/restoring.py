@@ -42,6 +42,7 @@ from pkgrepo.repositories.backup.reading import as_blob, get_part, read_key, rea
 from pkgrepo.repositories.context import FAILURES, reason_of
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.storage_move import move_copy
+from pkgrepo.small_files import OWNER_ONLY, fsync_path, replace_file
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.engine.online_copy import check_copy
 from pkgrepo.storage.catalog.rows import column
@@ -50,7 +51,6 @@ from pkgrepo.storage.catalog.server.jobs import end_all_jobs
 from pkgrepo.storage.folders import DATABASE
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.secret_box import SecretBox
-from pkgrepo.storage.small_files import OWNER_ONLY, fsync_path, replace_file
 
 WORK: Final = "restoring"  # folder in the data folder, until the backup is restored
 LIST: Final = "list"

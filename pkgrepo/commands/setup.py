@@ -14,10 +14,10 @@ import click
 from click.shell_completion import get_completion_class
 
 from pkgrepo import __version__, build
+from pkgrepo.client.terminal import fail
 from pkgrepo.commands.settings import Sources
-from pkgrepo.commands.terminal import fail
 from pkgrepo.config import template
-from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.sentences import sentence_of
 from pkgrepo.storage.catalog.engine.schema import load_schema
 
 TWISTD = "from twisted.scripts.twistd import run; run()"

@@ -9,10 +9,10 @@ from typing import Any
 import click
 from attrs import frozen
 
-from pkgrepo.commands.offline import Unsound, check_unused, run_on_existing
-from pkgrepo.commands.remote.server.storages import bucket_options
+from pkgrepo.client.server.storages import bucket_options
+from pkgrepo.client.terminal import Unsound, make_progress
+from pkgrepo.commands.offline import check_unused, run_on_existing
 from pkgrepo.commands.settings import Sources
-from pkgrepo.commands.terminal import make_progress
 from pkgrepo.composition.core import Core
 from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.management.api.schema import parse_fields

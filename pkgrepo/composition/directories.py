@@ -13,7 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.ldap.directory import Directory, Layout, OwnLogin
 from pkgrepo.ldap.filters import Filter
 from pkgrepo.ldap.servers import Servers, Way, parse_address
-from pkgrepo.outbound.tls import make_policy
+from pkgrepo.tls_policy import make_policy
 
 
 def make_directories(config: Config, reactor: Any) -> list[Directory]:

@@ -17,9 +17,9 @@ from pkgrepo.outbound.addresses import AddressGuard, AddressRefused, is_loopback
 from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
 from pkgrepo.outbound.http_proxies import ProxyChoice
-from pkgrepo.outbound.tls import make_policy
 from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.upstream.failures import ERRORS, explain
+from pkgrepo.tls_policy import make_policy
 
 MOST_BYTES: Final = 512 * 1024  # of a document; keys of the largest issuers have 20 KiB
 TIMEOUT_S: Final = 10.0  # for a whole request

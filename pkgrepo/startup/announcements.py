@@ -18,7 +18,8 @@ from twisted.internet.error import CannotListenError
 from twisted.python.failure import Failure
 
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.storage.small_files import ensure_private
+from pkgrepo.sentences import sentence_of
+from pkgrepo.small_files import ensure_private
 
 
 def find_console() -> IO[str] | None:
@@ -89,10 +90,3 @@ def reason_of(failure: Failure) -> str:
     """The reason of a failed start, as a sentence."""
     error = failure.value
     return sentence_of(error) if isinstance(error, OSError) else failure.getErrorMessage()
-
-
-def sentence_of(error: OSError) -> str:
-    """The message of an OSError with the file name, without the errno."""
-    if error.filename is None:
-        return str(error.strerror or error)
-    return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}"

@@ -28,7 +28,7 @@ from pkgrepo.composition.core import KEY_FILE
 from pkgrepo.config import Config
 from pkgrepo.http.tls import BadCertificate, ServerCertificate
 from pkgrepo.process.resources import CACHE_PART, usable_memory, usable_processors
-from pkgrepo.startup.announcements import sentence_of
+from pkgrepo.sentences import sentence_of
 from pkgrepo.storage.free_space import free_and_total, low_water
 
 OK: Final = "ok"

@@ -38,9 +38,9 @@ import msgspec
 
 from pkgrepo.errors import Conflict
 from pkgrepo.model import Storage
+from pkgrepo.small_files import replace_file
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths, find_storage_id
-from pkgrepo.storage.small_files import replace_file
 
 STORAGES_JSON = "storages.json"
 

@@ -24,9 +24,9 @@ from typing import Any
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IBlobStore
+from pkgrepo.small_files import fsync_path
 from pkgrepo.storage.blobs.durability import sync_file_system
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.small_files import fsync_path
 
 LONGEST = 255  # bytes
 ENDING = 16  # bytes; a longer extension of a shortened name is not kept

@@ -22,7 +22,7 @@ from errno import EACCES, EAGAIN
 from hashlib import blake2b
 from pathlib import Path
 
-from pkgrepo.storage.small_files import OWNER_ONLY, tighten
+from pkgrepo.small_files import OWNER_ONLY, tighten
 
 NAME = "in-use"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")  # of the running kernel, on Linux: proc_sys_kernel(5)

@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from pkgrepo.errors import Conflict, SecretUnreadable
-from pkgrepo.storage.small_files import fsync_path, private_opener, tighten
+from pkgrepo.small_files import fsync_path, private_opener, tighten
 
 KEY_BYTES: Final = 32  # AES-256
 NONCE_BYTES: Final = 12  # NIST SP 800-38D 8.2.2: random ones suffice for 2**32 secrets of one key

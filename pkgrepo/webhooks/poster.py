@@ -15,12 +15,12 @@ from pkgrepo.outbound.addresses import AddressGuard, AddressRefused
 from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
 from pkgrepo.outbound.http_proxies import ProxyChoice
-from pkgrepo.outbound.tls import make_policy
 from pkgrepo.proxy.upstream.failures import ERRORS, explain
 from pkgrepo.proxy.upstream.limits import read_retry_after
 from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.storage.catalog.server.webhooks import Webhook
 from pkgrepo.storage.secret_box import SecretBox
+from pkgrepo.tls_policy import make_policy
 
 from .envelopes import headers_of
 from .signing import sign

@@ -13,7 +13,7 @@ import pytest
 import requests
 
 import pkgrepo
-from pkgrepo.commands.remote.twins.folder import verify
+from pkgrepo.client.twins.folder import verify
 from tests.support.client_programs import client, client_environment, make_venv, pip_into, program, run_client
 from tests.support.conda_packages import make_installable
 from tests.support.configurations import hosted

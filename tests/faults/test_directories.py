@@ -21,8 +21,8 @@ from pkgrepo.ldap.directory import MOST_IN_FILTER, Directory, Layout, OwnLogin
 from pkgrepo.ldap.filters import Filter
 from pkgrepo.ldap.messages import MOST_MESSAGE
 from pkgrepo.ldap.servers import LONGEST_REST_S, REST_S, Address, Servers, Way
-from pkgrepo.outbound.tls import make_policy
 from pkgrepo.storage.catalog.people.linked_identities import LinkedIdentity
+from pkgrepo.tls_policy import make_policy
 from tests.support.catalog import MemoryCatalog
 
 pytestmark = [pytest.mark.faults]

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from pkgrepo import __version__, build, cli
+from pkgrepo.client.groups import brief
 from pkgrepo.commands import offline
-from pkgrepo.commands.groups import brief
 from pkgrepo.config import read_config
 from pkgrepo.storage.catalog.engine.schema import load_schema
 
@@ -32,7 +32,7 @@ def run(*arguments: str, **variables: str):
 def test_names_of_commands_need_neither_settings_nor_twisted():
     program = "import sys, pkgrepo.cli; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "pkgrepo.commands.groups" in done.stdout.split()
+    assert "pkgrepo.client.groups" in done.stdout.split()
     assert not {"pkgrepo.config", "twisted", "attrs"} & set(done.stdout.split())
 
 

@@ -30,11 +30,11 @@ OTHER_MEANINGS = {
 # Commands that write files as clients of formats do, by the protocols of these.
 COMMANDS = {
     "commands/proving.py",
-    "commands/remote/packages/changes.py",
-    "commands/remote/transfers/bundles.py",
-    "commands/remote/transfers/download.py",
-    "commands/remote/transfers/upload.py",
-    "commands/remote/twins/contents.py",
+    "client/packages/changes.py",
+    "client/transfers/bundles.py",
+    "client/transfers/download.py",
+    "client/transfers/upload.py",
+    "client/twins/contents.py",
 }
 
 

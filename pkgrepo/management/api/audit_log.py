@@ -37,8 +37,8 @@ from pkgrepo.failure_log import FailureLog, is_out_of_descriptors
 from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Actor, Repository
 from pkgrepo.repositories.clock import Clock, from_ms
+from pkgrepo.small_files import private_opener, tighten
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, truncate, truncate_detail
-from pkgrepo.storage.small_files import private_opener, tighten
 
 log = Logger()
 

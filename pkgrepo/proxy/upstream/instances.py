@@ -19,9 +19,9 @@ from pkgrepo.model import UpstreamHealth
 from pkgrepo.outbound.addresses import AddressGuard
 from pkgrepo.outbound.agent import Ways
 from pkgrepo.outbound.http_proxies import ProxyChoice
-from pkgrepo.outbound.tls import make_policy
 from pkgrepo.proxy.upstream.limits import HostPermits
 from pkgrepo.proxy.upstream.routes import Route, UpstreamSettings
+from pkgrepo.tls_policy import make_policy
 
 from .client import Shared, Upstream
 from .failures import FORBIDDEN

@@ -26,6 +26,7 @@ from attrs import evolve, frozen
 from pkgrepo.errors import BlobMissing, Conflict, Invalid, NotFound
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo
+from pkgrepo.small_files import OWNER_ONLY, fsync_path, replace_file
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.blobs.s3.bucket import Bucket
@@ -35,7 +36,6 @@ from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.blobs.s3.upload import digest_body
 from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import Lease
-from pkgrepo.storage.small_files import OWNER_ONLY, fsync_path, replace_file
 
 P = ParamSpec("P")
 T = TypeVar("T")

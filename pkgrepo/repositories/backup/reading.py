@@ -17,8 +17,8 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.context import FAILURES, reason_of
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.verify import digest_of
+from pkgrepo.small_files import private_opener
 from pkgrepo.storage.pools import Pools
-from pkgrepo.storage.small_files import private_opener
 
 from .manifests import LOST, Entry, Manifest, Part, decode, id_of, is_manifest, key_name, read_list
 from .place import Place, content_id

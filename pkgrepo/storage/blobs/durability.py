@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
 from pkgrepo.failure_log import is_out_of_descriptors
-from pkgrepo.storage.small_files import fsync_path
+from pkgrepo.small_files import fsync_path
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of linux/falloc.h
 _PUNCH_HOLE = 2  # FALLOC_FL_PUNCH_HOLE, which needs the flag above

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from pkgrepo.display import without_blanks
 from pkgrepo.errors import Forbidden
 from pkgrepo.http.responses import Response
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.web.refusals import REFUSED
-from pkgrepo.web.rendering.filters import without_blanks
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from pkgrepo.display import without_blanks
 from pkgrepo.errors import Conflict
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.repositories.configuration import Retention, RetentionRule
 from pkgrepo.web.refusals import REFUSED
-from pkgrepo.web.rendering.filters import without_blanks
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, find_repository
 

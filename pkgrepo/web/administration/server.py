@@ -6,10 +6,11 @@ import shlex
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from pkgrepo.display import number, size
 from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.web.refusals import REFUSED
-from pkgrepo.web.rendering.filters import JOB_KINDS, number, size
+from pkgrepo.web.rendering.filters import JOB_KINDS
 from pkgrepo.web.tables import Columns, PageTable, order_of, sorted_rows
 from pkgrepo.web.visits import Form, Visit
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.auth.tokens.text import make_token
-from pkgrepo.commands.remote.twins.folder import verify
+from pkgrepo.client.twins.folder import verify
 from pkgrepo.model import TokenKind
 from tests.support.configurations import PRIVATE, hosted, tokens, virtual
 from tests.support.data_folder import wait_for

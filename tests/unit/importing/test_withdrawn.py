@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.commands.remote.transfers.bundles import Bundling, _add_package
+from pkgrepo.client.transfers.bundles import Bundling, _add_package
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.imported.described import Described
 from pkgrepo.gateway.imported.files import _set_facts

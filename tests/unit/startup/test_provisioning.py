@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.commands.remote.apply.definitions import Definition
+from pkgrepo.client.apply.definitions import Definition
 from pkgrepo.config.settings import BootstrapRepository
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python import format as python_format

@@ -8,20 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pkgrepo.web.rendering.filters import (
-    HEIGHT,
-    WIDTH,
-    bars,
-    brief,
-    browser,
-    foldable,
-    latency,
-    mark,
-    share,
-    size,
-    time_with_age,
-    when,
-)
+from pkgrepo.display import browser, latency, size
+from pkgrepo.web.rendering.filters import HEIGHT, WIDTH, bars, brief, foldable, mark, share, time_with_age, when
 from pkgrepo.web.rendering.tokens import sentence_of
 
 WINDOWS = "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"

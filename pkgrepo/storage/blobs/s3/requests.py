@@ -33,9 +33,9 @@ from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
 from pkgrepo.outbound.connection import Response
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.outbound.http_proxies import ProxyChoice
-from pkgrepo.outbound.tls import make_policy
 from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.pools import Pools
+from pkgrepo.tls_policy import make_policy
 
 from .documents import DocumentBroken, read_error_code
 from .signing import CredentialsMissing, Signer, make_signer

@@ -14,8 +14,8 @@ from typing import Final
 
 import apsw
 
+from pkgrepo.small_files import ensure_private, fsync_path
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable, explain, open_reader
-from pkgrepo.storage.small_files import ensure_private, fsync_path
 
 STEP: Final = 512  # pages copied between two looks whether to go on: 4 MiB
 

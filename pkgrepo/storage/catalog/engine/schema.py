@@ -31,8 +31,8 @@ from attrs import frozen
 from twisted.logger import Logger
 
 from pkgrepo.interfaces import Reader
+from pkgrepo.small_files import ensure_private, fsync_path
 from pkgrepo.storage.catalog.rows import scalar
-from pkgrepo.storage.small_files import ensure_private, fsync_path
 
 from .connections import CatalogUnusable
 from .dialect import schema_to_sqlite

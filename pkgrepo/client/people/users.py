@@ -1,0 +1,388 @@
+"""``pkgrepo user``: the users of a server, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import IO, Any
+
+import click
+
+from pkgrepo.client.people.grants import add_grant_commands
+from pkgrepo.client.printer import Column, aged, time_with_age
+from pkgrepo.client.session import Session, confirmed, remote
+from pkgrepo.client.terminal import ask_secret, read_secret
+from pkgrepo.display import browser
+from pkgrepo.errors import Invalid
+
+OWNER = click.option("--owner", metavar="USER", help="The person who makes and revokes the tokens of the service.")
+OWNER_GROUP = click.option("--owner-group", metavar="GROUP", help="A group whose members do so; it outlives people.")
+FLAGS = ("admin", "user_manager", "system_manager")
+
+ADMIN = click.option("--admin/--no-admin", default=None, help="May do everything.")
+USER_MANAGER = click.option("--user-manager/--no-user-manager", default=None, help="May manage users.")
+SYSTEM_MANAGER = click.option("--system-manager/--no-system-manager", default=None, help="May manage repositories.")
+
+
+def _flags(record: dict[str, Any]) -> list[str]:
+    return [each.replace("_", " ") for each in FLAGS if record[each]]
+
+
+def _owner(record: dict[str, Any]) -> str:
+    owner = record["owner"]
+    return "" if owner is None else f"group {owner['name']}" if owner["kind"] == "group" else owner["name"]
+
+
+COLUMNS = (
+    Column("USER", "username"),
+    Column("NAME", "name"),
+    Column("KIND", "kind"),
+    Column("IS", _flags),
+    Column("DEFAULT ACTIONS", "default_repository_actions"),
+    Column("LAST LOGIN", aged("last_login_at")),
+    Column("STATE", lambda each: "active" if each["active"] else "off"),
+)
+SERVICES = (
+    Column("SERVICE", "username"),
+    Column("NAME", "name"),
+    Column("OWNER", _owner),
+    Column("STATE", lambda each: "active" if each["active"] else "off"),
+)
+TOKENS = (
+    Column("OWNER", "owner"),
+    Column("NAME", "name"),
+    Column("ID", "id"),
+    Column("LAST USE", aged("last_used_at")),
+    Column("EXPIRES", lambda each: time_with_age(each["expires_at"]) or "never"),
+)
+SESSIONS = (
+    Column("ID", "id"),
+    Column("ADDRESS", "address"),
+    Column("CLIENT", lambda each: browser(each["client"])),
+    Column("SINCE", aged("created_at")),
+    Column("USED", aged("last_used_at")),
+)
+GRANTS = (
+    Column("REPOSITORY", "repository"),
+    Column("ACTIONS", lambda each: each["actions"] or "none"),
+    Column("BY", "via"),
+)
+
+
+RIGHTS = (
+    Column("REPOSITORY", "repository"),
+    Column("ACTIONS", lambda each: each["actions"] or "none"),
+    Column("BECAUSE OF", lambda each: each["denied"] or "; ".join(source["source"] for source in each["sources"])),
+)
+
+
+def asking_password(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the parameter ``password``, from a file or from the person at the terminal, who types it twice."""
+
+    @click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+    @wraps(command)
+    def run(*, password_file: IO[str] | None, **given: Any) -> None:
+        command(password=ask_secret(password_file, repeated=True), **given)
+
+    return run
+
+
+@click.group()
+def user() -> None:
+    """Users of a server, by its API."""
+
+
+@user.command("list")
+@click.option("-q", "--query", default="", help="Only users whose name or email contains this text.")
+@click.option("--inactive-days", type=click.IntRange(min=1), help="Only people who have not logged in for so long.")
+@remote
+async def list_users(session: Session, query: str, inactive_days: int | None) -> None:
+    """List users."""
+    found = await session.client.all_items("users", q=query, inactive_days=inactive_days)
+    session.printer.table(COLUMNS, found, "there are no such users")
+
+
+@user.command("services")
+@remote
+async def list_services(session: Session) -> None:
+    """List the service accounts that you own, or a group that you are in."""
+    session.printer.table(SERVICES, await session.client.get("user", "services"), "you own no service accounts")
+
+
+@user.command("show")
+@click.argument("username")
+@remote
+async def show_user(session: Session, username: str) -> None:
+    """Show a user with the grants in repositories."""
+    record = await session.client.get("users", username)
+    permissions = await session.client.get("users", username, "permissions")
+    grants = [f"{each['repository']}: {', '.join(each['actions']) or 'none'}" for each in permissions["repositories"]]
+    session.printer.record(
+        {**record, "permissions": permissions},
+        [
+            ("user", record["username"]),
+            ("id", record["id"]),
+            ("name", record["name"]),
+            ("email", record["email"]),
+            ("kind", record["kind"]),
+            ("owner", _owner(record)),
+            ("active", record["active"]),
+            ("is", _flags(record)),
+            ("created", time_with_age(record["created_at"])),
+            ("last login", time_with_age(record["last_login_at"])),
+            ("default actions", record["default_repository_actions"] or "none"),
+            ("grants", "\n".join(grants)),
+        ],
+    )
+
+
+@user.command("rights")
+@click.argument("username", required=False, default="")
+@remote
+async def list_rights(session: Session, username: str) -> None:
+    """List what you, or USERNAME, may do in each repository, and where it comes from."""
+    place = ("users", username, "rights") if username else ("user", "me", "rights")
+    session.printer.table(RIGHTS, await session.client.all_items(*place), "no repository can be seen")
+
+
+@user.command("create")
+@click.argument("username")
+@click.option("--name", default="", help="The person's name.")
+@click.option("--email", default="", help="The email address.")
+@click.option("--service", is_flag=True, help="A service has tokens and no password.")
+@click.option("--invite", is_flag=True, help="Print a link with which the person chooses a password, within a day.")
+@click.option("--password-file", type=click.File(), help="Read the password from a file (- means standard input).")
+@click.option(
+    "--default-action", "actions", multiple=True, help="An action in all repositories without a grant; repeat."
+)
+@OWNER
+@OWNER_GROUP
+@ADMIN
+@USER_MANAGER
+@SYSTEM_MANAGER
+@remote
+async def create_user(
+    session: Session,
+    /,
+    username: str,
+    name: str,
+    email: str,
+    *,
+    service: bool,
+    invite: bool,
+    password_file: IO[str] | None,
+    actions: tuple[str, ...],
+    owner: str | None,
+    owner_group: str | None,
+    **flags: bool | None,
+) -> None:
+    """Add a user; without a password, one is set later by "pkgrepo user password", or by the person with a link."""
+    if invite and (service or password_file is not None):
+        raise Invalid("--invite is for a person without a password")
+    body: dict[str, Any] = {
+        "username": username,
+        "name": name,
+        "email": email,
+        "kind": "service" if service else "person",
+        "default_repository_actions": list(actions),
+        **_given({**flags, "owner": _asked_owner(owner, owner_group)}),
+    }
+    if password_file is not None:
+        body["password"] = read_secret(password_file)
+    made = await session.client.change("POST", "users", body=body)
+    if invite:
+        _print_link(session, await _make_link(session, username))
+    else:
+        session.printer.done(f"added user {username}", made)
+
+
+@user.command("edit")
+@click.argument("username")
+@click.option("--rename", "new_name", help="The new user name.")
+@click.option("--name", help="The person's name.")
+@click.option("--email", help="The email address.")
+@click.option("--active/--inactive", default=None, help="Whether the user can log in and use tokens.")
+@click.option(
+    "--default-action", "actions", multiple=True, help="An action in repositories without a grant; none: no one."
+)
+@OWNER
+@OWNER_GROUP
+@ADMIN
+@USER_MANAGER
+@SYSTEM_MANAGER
+@remote
+async def edit_user(
+    session: Session,
+    /,
+    username: str,
+    new_name: str | None,
+    name: str | None,
+    email: str | None,
+    *,
+    active: bool | None,
+    actions: tuple[str, ...],
+    owner: str | None,
+    owner_group: str | None,
+    **flags: bool | None,
+) -> None:
+    """Change a user."""
+    named = {"username": new_name, "name": name, "email": email, "owner": _asked_owner(owner, owner_group)}
+    body = _given({**named, "active": active, **flags})
+    if actions:
+        body["default_repository_actions"] = [] if actions == ("none",) else list(actions)
+    if not body:
+        raise Invalid("say what to change: see --help")
+    record = await session.client.change("PATCH", "users", username, body=body)
+    session.printer.done(f"changed user {record['username']}", record)
+
+
+@user.command("delete")
+@click.argument("username")
+@confirmed("Remove user {username} with all tokens and grants?")
+@remote
+async def delete_user(session: Session, username: str) -> None:
+    """Remove a user."""
+    await session.client.change("DELETE", "users", username)
+    session.printer.done(f"removed user {username}")
+
+
+@user.command("password")
+@click.argument("username")
+@asking_password
+@remote
+async def set_password(session: Session, username: str, password: str) -> None:
+    """Set the password of a user, which revokes their logins."""
+    await session.client.change("PUT", "users", username, "password", body={"password": password})
+    session.printer.done(f"{username} has a new password")
+
+
+@user.command("password-link")
+@click.argument("username")
+@click.option("--hours", type=click.IntRange(1, 168), default=24, show_default=True, help="How long it can be used.")
+@remote
+async def make_link(session: Session, username: str, hours: int) -> None:
+    """
+    Make a link with which a person chooses a password, once, and print it.
+
+    Give it to nobody else. It replaces an earlier one, and ends with every change of the password.
+    """
+    _print_link(session, await _make_link(session, username, hours))
+
+
+@user.command("end-password-link")
+@click.argument("username")
+@remote
+async def end_link(session: Session, username: str) -> None:
+    """End the link that was made for a person and was not used yet."""
+    await session.client.change("DELETE", "users", username, "password-link")
+    session.printer.done(f"the link of {username} has ended")
+
+
+@user.command("unlock")
+@click.argument("username")
+@remote
+async def unlock_user(session: Session, username: str) -> None:
+    """End the delay after too many wrong passwords."""
+    await session.client.change("POST", "users", username, "unlock")
+    session.printer.done(f"logins of {username} are not blocked any more")
+
+
+@user.command("remove-second-factor")
+@click.argument("username")
+@remote
+async def remove_second_factor(session: Session, username: str) -> None:
+    """Remove the second factor of someone who has lost the app and the recovery codes."""
+    await session.client.change("DELETE", "users", username, "second-factor")
+    session.printer.done(f"the password of {username} needs no code any more")
+
+
+@user.command("remove-passkeys")
+@click.argument("username")
+@remote
+async def remove_passkeys(session: Session, username: str) -> None:
+    """Remove all passkeys of someone who has lost a device; logins with them end."""
+    await session.client.change("DELETE", "users", username, "passkeys")
+    session.printer.done(f"{username} has no passkeys any more")
+
+
+@user.command("tokens")
+@click.argument("username", required=False, default="")
+@click.option("--unused-days", type=click.IntRange(min=1), help="Only tokens that were not used for so many days.")
+@click.option(
+    "--without-second-factor", is_flag=True, help="Only those of admins and managers who have no second factor."
+)
+@remote
+async def list_tokens(session: Session, username: str, unused_days: int | None, *, without_second_factor: bool) -> None:
+    """List the tokens that work, of everyone or of USERNAME; never used ones first."""
+    query: dict[str, Any] = {"user": username, "unused_days": unused_days}
+    query["without_second_factor"] = without_second_factor
+    query = {name: value for name, value in query.items() if value}
+    session.printer.table(TOKENS, await session.client.all_items("token", **query), "there are none")
+
+
+@user.command("revoke-token")
+@click.argument("id")
+@remote
+async def revoke_token(session: Session, id: str) -> None:
+    """Revoke a token of any user, by its id."""
+    await session.client.change("DELETE", "token", id)
+    session.printer.done(f"token {id} is revoked")
+
+
+@user.command("sessions")
+@click.argument("username")
+@remote
+async def list_sessions(session: Session, username: str) -> None:
+    """List the logins of a user in browsers."""
+    found = await session.client.get("users", username, "sessions")
+    session.printer.table(SESSIONS, found, f"nobody is logged in as {username} in a browser")
+
+
+@user.command("logout")
+@click.argument("username")
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@remote
+async def end_sessions(session: Session, username: str, ids: tuple[str, ...]) -> None:
+    """
+    End logins of a user in browsers, all of them unless some are named.
+
+    Access tokens stay valid; "pkgrepo user edit USER --inactive" ends these, too.
+    """
+    for each in ids:
+        await session.client.change("DELETE", "users", username, "sessions", each)
+    ended = len(ids) if ids else (await session.client.change("DELETE", "users", username, "sessions"))["ended"]
+    session.printer.done(f"ended {ended} {'login' if ended == 1 else 'logins'} of {username}")
+
+
+add_grant_commands(
+    user,
+    ("users", "USERNAME"),
+    GRANTS,
+    """
+    Set what a user may do in a repository, instead of the default actions.
+
+    ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything.
+    """,
+    "Remove a user's grant in a repository; the default actions apply there again.",
+)
+
+
+async def _make_link(session: Session, username: str, hours: int = 24) -> Any:
+    return await session.client.change("POST", "users", username, "password-link", body={"hours": hours})
+
+
+def _print_link(session: Session, made: Any) -> None:
+    if session.printer.as_json:
+        session.printer.json(made)
+        return
+    until = time_with_age(made["expires_at"])
+    session.printer.note(f"{made['username']} can choose a password with this link, once, until {until}:")
+    session.printer.line(made["url"])
+
+
+def _asked_owner(user: str | None, group: str | None) -> dict[str, str | None] | None:
+    return None if user is None and group is None else {"user": user, "group": group}
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

@@ -1,0 +1,227 @@
+"""What a server does and did: the audit log, statistics, and background jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+import msgspec
+
+from pkgrepo.client.http import Failed
+from pkgrepo.client.printer import Column, aged, parse_time, time_with_age
+from pkgrepo.client.session import Session, remote
+from pkgrepo.display import size
+from pkgrepo.errors import Invalid
+
+MOST_AT_ONCE: Final = 1000  # new rows that are printed at one look; the server's log has the others
+DAYS = (
+    Column("DAY (UTC)", "day"),
+    Column("DOWNLOADS", "downloads", right=True),
+    Column("UPLOADS", "uploads", right=True),
+    Column("FROM CACHES", "hits", right=True),
+    Column("FROM UPSTREAMS", "misses", right=True),
+)
+POLL_S = 1.0  # seconds between two looks at a job that is waited for
+
+
+def _time(each: Any) -> str:
+    at = parse_time(each["time"])
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+COLUMNS = (
+    Column("TIME", _time),
+    Column("ACTOR", "actor"),
+    Column("ADDRESS", "address"),
+    Column("ACTION", "action"),
+    Column("OBJECT", "object"),
+    Column("OUTCOME", "outcome"),
+    Column("DETAIL", lambda each: _detail(each["detail"])),
+)
+
+
+@click.command()
+@click.option("--actor", default="", help="Only what this user did.")
+@click.option("--object", "object_", default="", help="Only what was done to this.")
+@click.option("--action", default="", help='Only this action; "user." with a dot at its end is a prefix.')
+@click.option("--outcome", default="", help="Only ok, refused or failed.")
+@click.option("--from", "from_", default="", metavar="TIME", help="From this time on, such as 2026-01-31T12:00:00Z.")
+@click.option("--to", default="", metavar="TIME", help="Before this time.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many rows.")
+@click.option("--follow", "-f", is_flag=True, help="Print new rows as they come, until you press Ctrl-C.")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.2), default=2.0, show_default=True, help="Seconds between looks."
+)
+@remote
+async def audit(
+    session: Session,
+    actor: str,
+    object_: str,
+    action: str,
+    outcome: str,
+    from_: str,
+    to: str,
+    limit: int,
+    *,
+    follow: bool,
+    interval: float,
+) -> None:
+    """Read the audit log; the newest row is the last."""
+    query = {"actor": actor, "object": object_, "action": action, "outcome": outcome, "from": from_, "to": to}
+    found = await session.client.all_items("audit", most=limit, **query)
+    found.reverse()
+    if not follow:
+        session.printer.table(COLUMNS, found, "there are no such rows")
+        return
+    last = 0
+    while True:
+        for each in found:
+            _print_row(session, each)
+        last = max([last, *(each["id"] for each in found)])
+        await session.sleep(interval)
+        found = await _after(session, last, query)
+
+
+async def _after(session: Session, last: int, query: Mapping[str, str]) -> list[Any]:
+    """The rows after the one with the number ``last``, the oldest first."""
+    found: list[Any] = []
+    async for each in session.client.items("audit", most=MOST_AT_ONCE, **query):
+        if each["id"] <= last:
+            break
+        found.append(each)
+    found.reverse()
+    return found
+
+
+def _print_row(session: Session, row: Any) -> None:
+    """Print a row on one line, because the width of what follows is not known."""
+    if session.printer.as_json:
+        click.echo(msgspec.json.encode(row))
+    else:
+        session.printer.line("  ".join(column.text(row) for column in COLUMNS))
+
+
+def _detail(detail: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value if isinstance(value, str) else _json(value)}" for key, value in detail.items())
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+@click.command()
+@click.argument("repository", metavar="[STORAGE/REPOSITORY]", required=False)
+@click.option("--days", type=click.IntRange(min=1), help="Of the whole server: the last so many days.")
+@remote
+async def stats(session: Session, repository: str | None, days: int | None) -> None:
+    """Show what a repository contains and how it is used, or how the whole server was used by day."""
+    if repository is None:
+        found = await session.client.get("statistics", days=days)
+        session.printer.table(DAYS, found if session.printer.as_json else found["days"])
+        return
+    if days is not None:
+        raise Invalid("--days is for the whole server")
+    found = await session.client.get("repository", repository, "stats")
+    session.printer.warnings(found)
+    downloads, uploads = found["downloads"], found["uploads"]
+    top = [
+        f"{each['name']}: {each['downloads']} downloads, {each['versions']} versions, {size(each['bytes'])}"
+        for each in found["top_packages"]
+    ]
+    session.printer.record(
+        found,
+        [
+            ("repository", repository),
+            ("format", found["format"]),
+            ("type", found["type"]),
+            ("packages", found["total_packages"]),
+            ("versions", found["total_versions"]),
+            ("files", found["total_files"]),
+            ("stored", size(found["storage_used_bytes"])),
+            ("with repetitions", size(found["logical_bytes"])),
+            ("shared", size(found["shared_bytes"])),
+            ("unreferenced", size(found["unreferenced_bytes"])),
+            ("downloads", "{total} ({day} today, {week} in 7 days, {month} in 30)".format(**downloads)),
+            ("uploads", "{total} ({day} in 24 hours)".format(**uploads)),
+            ("last activity", time_with_age(found["last_activity"])),
+            ("cache", _cache(found["cache"])),
+            ("last gc", _job(found["gc"])),
+            ("most used", "\n".join(top)),
+        ],
+    )
+
+
+def _cache(counts: dict[str, Any] | None) -> str | None:
+    if counts is None:
+        return None
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counts.items())
+
+
+def _job(job: dict[str, Any] | None) -> str | None:
+    return None if job is None else f"{job['state']}, {time_with_age(job['created_at'])}"
+
+
+JOB_COLUMNS = (
+    Column("JOB", "id"),
+    Column("KIND", "kind"),
+    Column("STATE", "state"),
+    Column("ON", "on"),
+    Column("BY", "started_by"),
+    Column("BEGAN", aged("created_at")),
+    Column("ERRORS", lambda each: "; ".join(each["errors"])),
+)
+
+
+@click.group()
+def jobs() -> None:
+    """Background jobs of a server, such as garbage collections."""
+
+
+@jobs.command("list")
+@click.option("--kind", default="", help="Only jobs of this kind, such as gc.")
+@click.option("--state", default="", help="Only running, done, failed or cancelled ones.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@remote
+async def list_jobs(session: Session, kind: str, state: str, limit: int) -> None:
+    """List the jobs of the last seven days, the newest first."""
+    found = await session.client.all_items("job", most=limit, kind=kind, state=state)
+    session.printer.table(JOB_COLUMNS, found, "there are no such jobs that you may see")
+
+
+@jobs.command("cancel")
+@click.argument("id_", metavar="ID")
+@remote
+async def cancel_job(session: Session, id_: str) -> None:
+    """Ask a job to end; what it has done so far stays."""
+    job = await session.client.change("POST", "job", id_, "cancel")
+    session.printer.done(f"job {job['id']} is to end ({job['state']})", job)
+
+
+@jobs.command("show")
+@click.argument("id_", metavar="ID")
+@click.option("--wait", is_flag=True, help="Wait until it has ended; a job that failed gives the exit code 1.")
+@remote
+async def show_job(session: Session, id_: str, *, wait: bool) -> None:
+    """Show a job."""
+    job = await session.client.get("job", id_)
+    while wait and job["state"] in ("queued", "running"):
+        await session.sleep(POLL_S)
+        job = await session.client.get("job", id_)
+    session.printer.record(
+        job,
+        [
+            ("job", job["id"]),
+            ("kind", job["kind"]),
+            ("on", job["on"]),
+            ("repository", job["repository"]),
+            ("by", job["started_by"]),
+            ("state", job["state"]),
+            ("began", time_with_age(job["created_at"])),
+            ("ended", time_with_age(job["finished_at"])),
+            ("errors", "\n".join(job["errors"])),
+            ("result", job["result"]),
+        ],
+    )
+    if wait and job["state"] != "done":
+        raise Failed(f"the job has {job['state']}")

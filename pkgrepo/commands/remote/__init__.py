@@ -1,6 +1,0 @@
-"""
-Commands that talk to a server by its API, with the address and the token of a profile.
-
-A command is a coroutine with the decorator ``remote`` (see ``session``), which gives it a ``Session``: the ``client``
-and the ``printer``.
-"""

@@ -1,0 +1,34 @@
+"""How people name versions to commands."""
+
+import pytest
+
+from pkgrepo.client.named_versions import maybe_version, named_version
+from pkgrepo.errors import Invalid
+
+NAMED = [
+    (("demo==1.2", None), ("demo", "1.2")),
+    (("demo@1.2", None), ("demo", "1.2")),
+    (("@scope/demo@1.2", None), ("@scope/demo", "1.2")),
+    (("com.acme:app:1.2", None), ("com.acme:app", "1.2")),
+    (("app@sha256:ab", None), ("app", "sha256:ab")),
+    (("team/app:v1", None), ("team/app", "v1")),
+    (("demo==1.2", "3"), ("demo==1.2", "3")),
+]
+
+
+@pytest.mark.parametrize(("given", "found"), NAMED, ids=str)
+def test_a_version_is_a_part_of_the_name_or_an_argument_of_its_own(given, found):
+    assert named_version(*given) == found
+
+
+@pytest.mark.parametrize("name", ["demo", "@scope/demo", "demo==", "==1"])
+def test_a_name_without_a_version_is_refused(name):
+    with pytest.raises(Invalid):
+        named_version(name, None)
+
+
+def test_names_with_colons_and_at_signs_are_whole_where_the_version_may_be_left_out():
+    assert maybe_version("com.acme:app", None) == ("com.acme:app", None)
+    assert maybe_version("@scope/demo", None) == ("@scope/demo", None)
+    assert maybe_version("com.acme:app==1", None) == ("com.acme:app", "1")
+    assert maybe_version("demo", "1") == ("demo", "1")
