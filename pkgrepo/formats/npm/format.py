@@ -20,6 +20,7 @@ from pkgrepo.proxy.documents.held import restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.semver import is_prerelease, padded
 
 from .configuration import CONFIGURATIONS
 from .imported import IMPORTED
@@ -27,7 +28,7 @@ from .indexing import index_package, index_removed
 from .mirrored import MIRRORED
 from .names import RIGHTS, package_key
 from .routes import ROUTES
-from .semver import padded, parse_version
+from .semver import parse_version
 from .setup import install_snippets, snippets
 
 # One of which a registry has: mirrors of files have no ping, and Gitea has packages and a search only.
@@ -50,9 +51,7 @@ def npm() -> Format:
         index=index_package,
         index_removed=index_removed,
         approved=approved,
-        versions=VersionKinds(
-            sort=lambda text: parse_version(padded(text)).sort, prerelease=lambda text: "-" in text.partition("+")[0]
-        ),
+        versions=VersionKinds(sort=lambda text: parse_version(padded(text)).sort, prerelease=is_prerelease),
         single_file=True,
         runs_at_install=lambda meta, _paths: bool(meta.get("hasInstallScript")) if meta else None,
         accepts=accepts,

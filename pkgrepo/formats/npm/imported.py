@@ -34,6 +34,7 @@ from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.semver import Version
 from pkgrepo.storage.pools import Pools
 
 LISTS: Final = ("-/all", "_all_docs", "-/verdaccio/data/packages")
@@ -53,7 +54,7 @@ class About:
     """A version with the manifest that its registry served; empty if only the tarball is there."""
 
     name: str
-    version: semver.Version
+    version: Version
     manifest: Mapping[str, Any]
 
 

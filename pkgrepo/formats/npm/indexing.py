@@ -19,10 +19,10 @@ from pkgrepo.formats.npm.signing import ensure_signer
 from pkgrepo.model import SYSTEM, File, Fragment, Version, VersionState
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.index import Change, PackageIndex
+from pkgrepo.repositories.semver import highest_version
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.packages.versions import VersionRow
 
-from . import semver
 from .names import DEFAULT_TAG
 
 
@@ -134,7 +134,7 @@ def _ensure_latest(index: PackageIndex, *, highest: bool) -> Version:
     latest = None if highest else tags.find_tagged_version(index.tx, index.package.id, DEFAULT_TAG)
     if latest is not None:
         return latest
-    chosen = semver.highest_version(index.version_texts())
+    chosen = highest_version(index.version_texts())
     assert chosen is not None
     latest = versions.find_version(index.tx, index.package.id, chosen.key)
     assert latest is not None

@@ -12,6 +12,7 @@ from typing import Final
 from pkgrepo.auth.permissions.format_rights import FormatRights
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
+from pkgrepo.repositories.semver import Version
 from pkgrepo.untrusted.text import quoted
 
 LONGEST_NAME: Final = 214  # characters, scope included
@@ -99,7 +100,7 @@ def tarball_name(name: str, version_text: str) -> str:
     return f"{split_scope(name)[1]}-{version_text}{TARBALL}"
 
 
-def find_tarball_version(name: str, filename: str) -> semver.Version | None:
+def find_tarball_version(name: str, filename: str) -> Version | None:
     """
     The version whose tarball in package ``name`` has this file name; None when no version's tarball can have it.
 

@@ -20,6 +20,7 @@ from pkgrepo.formats.npm.limits import AUDIT, AuditLimits
 from pkgrepo.formats.npm.names import is_readable, package_key
 from pkgrepo.model.advisories import Advisory, distinct
 from pkgrepo.repositories.format import Ecosystem
+from pkgrepo.repositories.semver import padded
 from pkgrepo.repositories.version_ranges import one_build
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
@@ -31,7 +32,7 @@ Index = Mapping[str, Sequence[Advisory]]  # advisories by package
 
 
 def _bound(text: str) -> bytes:
-    return semver.parse_version(semver.padded(text)).sort
+    return semver.parse_version(padded(text)).sort
 
 
 ECOSYSTEM: Final = Ecosystem(name="npm", package_key=package_key, sort=_bound, builds=one_build(_bound), semantic=True)

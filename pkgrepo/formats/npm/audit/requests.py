@@ -43,6 +43,7 @@ from pkgrepo.model import ReadLimits, Repository, RepositoryType
 from pkgrepo.model.advisories import HIGHEST, Advisory, AffectedRange, Span
 from pkgrepo.proxy.uncached import UncachedQuestion, ask_routes, find_private
 from pkgrepo.repositories.advisories.known import Knowledge
+from pkgrepo.repositories.semver import Version
 from pkgrepo.untrusted.strict_json import ERRORS
 
 log = Logger()
@@ -240,14 +241,14 @@ def _read_range(text: str) -> tuple[AffectedRange, Span]:
     return AffectedRange(lower, "" if included else upper, upper if included else ""), (_order(lower), end)
 
 
-def _version(operator: str, text: str) -> semver.Version | None:
+def _version(operator: str, text: str) -> Version | None:
     """The version of a bound. Missing parts are zero where npm takes them for that."""
     if operator in (">=", "<") and _PARTIAL.fullmatch(text):
         text += ".0" * (2 - text.count("."))
     return semver.find_version(text)
 
 
-def _next(version: semver.Version) -> str:
+def _next(version: Version) -> str:
     """The lowest version above another one: the first prerelease behind it."""
     if version.is_prerelease:
         return f"{version.key}.0"

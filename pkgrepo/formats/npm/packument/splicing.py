@@ -34,6 +34,7 @@ from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragme
 from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.publish.splicing import BASE, Spliced
+from pkgrepo.repositories.semver import highest_version
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, tags, versions
 from pkgrepo.storage.catalog.packages.versions import VersionRow
@@ -140,7 +141,7 @@ def _rewound(fragment: Fragment, kind: str, deprecated: Mapping[str, str]) -> Fr
 
 def _highest_text(texts: Iterable[str]) -> str | None:
     found = [each for each in map(semver.find_version, texts) if each is not None]
-    highest = semver.highest_version([each.text for each in sorted(found, key=lambda each: each.sort)])
+    highest = highest_version([each.text for each in sorted(found, key=lambda each: each.sort)])
     return None if highest is None else highest.text
 
 

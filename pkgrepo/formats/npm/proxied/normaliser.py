@@ -26,6 +26,7 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.outbound.urls import Target, parse_url, resolve_reference
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.repositories.clock import format_time, from_ms
+from pkgrepo.repositories.semver import Version
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 from pkgrepo.untrusted.text import quoted
 
@@ -170,7 +171,7 @@ def _entries(
 
 
 def _entry(
-    version: semver.Version,
+    version: Version,
     manifest: Mapping[str, msgspec.Raw],
     source: FileSource,
     time: msgspec.Raw | None,

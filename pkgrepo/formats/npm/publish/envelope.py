@@ -24,6 +24,7 @@ from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.gateway.responses.content import SMALL
 from pkgrepo.model import Pipeline
 from pkgrepo.oidc.provenance import STATEMENT, Signed, check_signer
+from pkgrepo.repositories.semver import Version
 from pkgrepo.untrusted.strict_json import decode_as
 from pkgrepo.untrusted.text import quoted
 
@@ -41,7 +42,7 @@ class Publication:
     """
 
     name: str
-    version: semver.Version
+    version: Version
     manifest: Mapping[str, Any]
     tags: tuple[str, ...]
     bundle: str | None
@@ -147,9 +148,7 @@ def _with_readme(manifest: Mapping[str, Any], document: Mapping[str, Any]) -> Ma
     return {**manifest, **{key: document[key] for key in ("readme", "readmeFilename") if document.get(key)}}
 
 
-def _check_tarball(
-    attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: semver.Version
-) -> None:
+def _check_tarball(attachments: Mapping[str, Any], sizes: Mapping[str, int], name: str, version: Version) -> None:
     wanted = names.tarball_name(name, version.text)
     found = [each for each in sizes if _is_file_name(each, name, version, names.TARBALL)]
     if len(found) != 1 or len(sizes) != 1:
@@ -161,7 +160,7 @@ def _check_tarball(
         raise Invalid(f"{wanted} is {sizes[attachment]} bytes long, not {quoted(str(length))} as announced", "length")
 
 
-def _is_file_name(attachment: str, name: str, version: semver.Version, suffix: str) -> bool:
+def _is_file_name(attachment: str, name: str, version: Version, suffix: str) -> bool:
     """
     Whether an attachment has the name of a version's file.
 
@@ -175,7 +174,7 @@ def _is_file_name(attachment: str, name: str, version: semver.Version, suffix: s
     return semver.is_same(filename[len(front) : -len(suffix)], version)
 
 
-def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) -> str | None:
+def _bundle(attachments: Mapping[str, Any], name: str, version: Version) -> str | None:
     for key, value in attachments.items():
         if _is_file_name(key, name, version, names.BUNDLE) and isinstance(value, dict):
             text = value.get("data")
@@ -185,7 +184,7 @@ def _bundle(attachments: Mapping[str, Any], name: str, version: semver.Version) 
     return None
 
 
-def _tags(document: Mapping[str, Any], version: semver.Version) -> tuple[str, ...]:
+def _tags(document: Mapping[str, Any], version: Version) -> tuple[str, ...]:
     tags = _mapping(document, "dist-tags")
     if len(tags) > PUBLISH_TAGS:
         raise Invalid(f"the publish document has more than {PUBLISH_TAGS} dist-tags", "dist-tags")
@@ -258,9 +257,7 @@ class Attestation:
     predicate_type: str
 
 
-def read_bundle(
-    bundle: str, name: str, version: semver.Version, sha512: str, pipeline: Pipeline | None = None
-) -> Attestation:
+def read_bundle(bundle: str, name: str, version: Version, sha512: str, pipeline: Pipeline | None = None) -> Attestation:
     """
     The attestation in a bundle that was published with a version whose tarball has this digest.
 

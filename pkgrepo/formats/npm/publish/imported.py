@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import tarball_name
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.semver import Version
 from pkgrepo.storage.pools import Pools
 
 from .manifest import MAPS, StoredManifest, clean_manifest, is_map, make_dist, with_packed_fields
@@ -30,7 +30,7 @@ _NOTHING = TarballContents(manifest={}, file_count=0, unpacked_size=0, has_gyp=F
 
 
 async def imported_release(
-    name: str, version: semver.Version, manifest: Mapping[str, Any], staged: Staged, blob: BlobInfo, pools: Pools
+    name: str, version: Version, manifest: Mapping[str, Any], staged: Staged, blob: BlobInfo, pools: Pools
 ) -> Release:
     """
     The release of a staged tarball with the manifest that its registry served, or that is in the tarball.
@@ -63,9 +63,7 @@ async def imported_release(
     )
 
 
-def _clean(
-    manifest: Mapping[str, Any], name: str, version: semver.Version, contents: TarballContents
-) -> StoredManifest:
+def _clean(manifest: Mapping[str, Any], name: str, version: Version, contents: TarballContents) -> StoredManifest:
     """The manifest as it is stored; fields of a wrong type are left out."""
     try:
         return clean_manifest(manifest, name=name, version=version, contents=contents)

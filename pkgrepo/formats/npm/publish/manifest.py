@@ -15,8 +15,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from pkgrepo.errors import DigestMismatch, Invalid
-from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import LONGEST_INTEGRITY, README_LENGTH
+from pkgrepo.repositories.semver import Version
 from pkgrepo.untrusted.text import quoted
 
 from .tarball import TarballContents
@@ -50,7 +50,7 @@ class StoredManifest:
 
 
 def clean_manifest(
-    sent: Mapping[str, Any], *, name: str, version: semver.Version, contents: TarballContents
+    sent: Mapping[str, Any], *, name: str, version: Version, contents: TarballContents
 ) -> StoredManifest:
     """
     The cleaned manifest for the version object of a publish document.

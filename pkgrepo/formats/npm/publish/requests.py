@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from pkgrepo.errors import DigestMismatch, Invalid
-from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.configuration import policy_of
 from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.packument.document import revision
@@ -27,6 +26,7 @@ from pkgrepo.model import BlobInfo, Identity, NewFile
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.semver import Version
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.people import users
 
@@ -163,7 +163,7 @@ def _inspect(
     return contents, clean_manifest(sent, name=name, version=version, contents=contents)
 
 
-def check_free(reader: Reader, repository_id: int, name: str, version: semver.Version, *, reuse: bool) -> None:
+def check_free(reader: Reader, repository_id: int, name: str, version: Version, *, reuse: bool) -> None:
     """
     Check that a version does not exist, and was not removed unless ``reuse`` is on.
 

@@ -19,6 +19,7 @@ from pkgrepo.archives.tar_archive import Member, Tar
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import names, semver
 from pkgrepo.formats.npm.limits import MANIFEST_SIZE, MANIFEST_VALUES, README_LENGTH
+from pkgrepo.repositories.semver import Version
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 MANIFEST: Final = "package.json"
@@ -45,7 +46,7 @@ class TarballContents:
     readme: str = ""
 
 
-def inspect_tarball(file: int | bytes, filename: str, name: str, version: semver.Version) -> TarballContents:
+def inspect_tarball(file: int | bytes, filename: str, name: str, version: Version) -> TarballContents:
     """
     The contents of a tarball, given as a file descriptor (which stays open) or as bytes.
 
@@ -131,7 +132,7 @@ def _read_manifest(source: Source, data: bytes) -> Mapping[str, Any]:
         raise source.refuse(f"has a {MANIFEST} that cannot be read: {error}") from None
 
 
-def _check_identity(source: Source, manifest: Mapping[str, Any], name: str, version: semver.Version) -> None:
+def _check_identity(source: Source, manifest: Mapping[str, Any], name: str, version: Version) -> None:
     packed_name, packed_version = manifest.get("name"), manifest.get("version")
     if packed_name != name:
         raise source.refuse(f"is of package {names.quoted_or_nothing(packed_name)}, not {name!r}")
