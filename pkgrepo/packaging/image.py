@@ -22,6 +22,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from pkgrepo.archives.image_layout import INDEX, LAYOUT_CONTENT, LAYOUT_FILE, REF_NAME
 from pkgrepo.packaging.archives import Entry, below, entries_below, sha256_of, write_tar, write_tar_gz
 from pkgrepo.packaging.sources import ReleaseFailed, Sources, run
 from pkgrepo.packaging.tree import HOME, PYTHON, SITE, SUITE
@@ -294,15 +295,15 @@ def _write_layout(sources: Sources, layers: Sequence[tuple[Sequence[Entry], str]
     described = _add(blobs, manifest, f"{_OCI}.manifest.v1+json")
     described["platform"] = {"architecture": ARCHITECTURE, "os": "linux"}
     name = f"localhost/pkgrepo:{sources.version}"
-    described["annotations"] = {"org.opencontainers.image.ref.name": name}
+    described["annotations"] = {REF_NAME: name}
     index = {"schemaVersion": 2, "mediaType": f"{_OCI}.index.v1+json", "manifests": [described]}
     # `docker load` before Docker 25 reads no layout, but this list; docker save of later versions writes both.
     paths = [f"blobs/{each['digest'].replace(':', '/')}" for each in (config, *descriptors)]
     listed = [{"Config": paths[0], "RepoTags": [name], "Layers": paths[1:]}]
     entries = [
         Entry("manifest.json", 0o644, json.dumps(listed).encode()),
-        Entry("oci-layout", 0o644, b'{"imageLayoutVersion":"1.0.0"}'),
-        Entry("index.json", 0o644, json.dumps(index, sort_keys=True).encode()),
+        Entry(LAYOUT_FILE, 0o644, LAYOUT_CONTENT),
+        Entry(INDEX, 0o644, json.dumps(index, sort_keys=True).encode()),
         Entry("blobs"),
         Entry("blobs/sha256"),
         *(Entry(f"blobs/sha256/{digest}", 0o644, data) for digest, data in blobs.items()),

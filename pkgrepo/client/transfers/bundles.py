@@ -18,14 +18,15 @@ from urllib.parse import quote
 
 import click
 import msgspec
-from attrs import define, field
+from attrs import define, field, frozen
 
+from pkgrepo.archives.image_layout import Descriptor
 from pkgrepo.client.api import at
 from pkgrepo.client.http import Failed
 from pkgrepo.client.session import Session, checked, remote
 from pkgrepo.client.terminal import Unsound
 from pkgrepo.client.transfers.files import Draft
-from pkgrepo.client.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
+from pkgrepo.client.transfers.image_layouts import Fetch, Registry, write_image, write_index
 from pkgrepo.client.transfers.mirror import GivenLock, assign_locks, known_formats
 from pkgrepo.concurrency.together import together
 from pkgrepo.display import plural, size
@@ -54,7 +55,6 @@ IN_MEMORY: Final = 4 * 1024 * 1024  # bytes of a file that is fetched; the rest 
 BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
 SYSTEM: Final = "system"  # the publisher of what a proxy keeps
-INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
 
 
 @define
@@ -79,8 +79,8 @@ class Bundling:
         """The paths that it and earlier ones have."""
         return {*self.files, *self.before}
 
-    async def file(self, path: str, sha256: str, size_: int, source: str = "") -> bool:
-        """Add a file with a known digest, fetched from a path of the server. Returns whether the caller gets it."""
+    async def file(self, path: str, sha256: str, size_: int, fetch: Fetch | None = None) -> bool:
+        """Add a file with a known digest, which ``fetch`` reads. Returns whether the caller gets it."""
         known = self.earlier.get(path)
         if known is not None and known.sha256 == sha256:
             self.before[path] = known
@@ -96,7 +96,7 @@ class Bundling:
                 spool.write(data)
 
             try:
-                await self.client.fetch(source or self.url(path), write)
+                await (fetch(write) if fetch else self.client.fetch(self.url(path), write))
             except Failed as error:
                 if error.status not in (*WITHHELD, BAD_REQUEST):
                     raise
@@ -349,41 +349,39 @@ async def _add_images(work: Bundling) -> None:
         image = str(package["key"])
         if work.chosen is not None and not work.chosen.has_package(image):
             continue
-        entries = []
+        entries: list[Descriptor] = []
         facts = PackageFacts()
+        layout = _Layout(work, image)
         async for version in work.client.items("package", work.path, image, "versions"):
             reference = str(version["version"])
             if work.chosen is not None and not work.chosen.takes(image, reference, "", {}):
                 continue
-            entry = await _add_image(work, registry, image, reference)
-            if entry is not None:
-                entries.append(entry)
+            try:
+                entries.append(await write_image(registry, image, reference, layout))
                 facts.versions[reference] = VersionFacts(published_ms=_time_ms(version["published_at"]))
+            except Failed as error:
+                if error.status not in WITHHELD:
+                    raise
+                work.withheld.append(f"{image}:{reference}: {error}")
         if entries:
-            index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries}
-            work.document(f"{image}/oci-layout", LAYOUT)
-            work.document(f"{image}/index.json", msgspec.json.encode(index))
+            await write_index(layout, entries)
             work.facts.packages[image] = facts
 
 
-async def _add_image(work: Bundling, registry: Registry, image: str, reference: str) -> dict[str, Any] | None:
-    try:
-        top = await registry.manifest(image, reference)
-        async for manifest in all_manifests(registry, image, top):
-            for blob in manifest.blobs():
-                sha256 = blob.digest.removeprefix("sha256:")
-                source = f"/v2/{quote(f'{work.path}/{image}')}/blobs/{blob.digest}"
-                await work.file(f"{image}/blobs/sha256/{sha256}", sha256, blob.size, source)
-            work.document(f"{image}/blobs/sha256/{manifest.digest.removeprefix('sha256:')}", manifest.body)
-    except Failed as error:
-        if error.status not in WITHHELD:
-            raise
-        work.withheld.append(f"{image}:{reference}: {error}")
-        return None
-    entry: dict[str, Any] = {"mediaType": top.media_type, "digest": top.digest, "size": len(top.body)}
-    if not reference.startswith("sha256:"):
-        entry["annotations"] = {REF_NAME: reference}
-    return entry
+@frozen
+class _Layout:
+    """The image layout of an image in a bundle, in the ``folder`` of its name; see L{LayoutTarget}."""
+
+    work: Bundling
+    folder: str
+
+    async def blob(self, path: str, blob: Descriptor, fetch: Fetch) -> None:
+        """Add a blob, unless it is there."""
+        await self.work.file(f"{self.folder}/{path}", blob.digest.removeprefix("sha256:"), blob.size, fetch)
+
+    async def document(self, path: str, data: bytes, media_type: str) -> None:  # noqa: ARG002 - of all targets
+        """Add a small file."""
+        self.work.document(f"{self.folder}/{path}", data)
 
 
 async def _add_plain(work: Bundling) -> None:

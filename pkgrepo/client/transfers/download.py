@@ -11,11 +11,10 @@ import click
 from pkgrepo.client.named_versions import maybe_version
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.transfers.files import stored_digest
-from pkgrepo.client.transfers.image_layouts import Registry
+from pkgrepo.client.transfers.image_layouts import LayoutFolder, Registry, write_image, write_index
 from pkgrepo.display import size
 from pkgrepo.errors import Invalid, NotFound
 
-from . import image_layouts
 from .files import Draft, Received, sha256_of
 
 IMAGES = "docker"
@@ -108,9 +107,11 @@ async def _file(
 
 async def _image(session: Session, repository: str, name: str, reference: str, folder: Path) -> None:
     target = folder / name.replace("/", "_")
-    manifest = await image_layouts.pull(Registry(session.client, repository), name, reference, target)
-    record = {"folder": str(target), "image": name, "reference": reference, "digest": manifest.digest, "verified": True}
-    session.printer.done(f"{target} has {name}:{reference} ({manifest.digest} verified)", record)
+    layout = LayoutFolder(target)
+    entry = await write_image(Registry(session.client, repository), name, reference, layout)
+    await write_index(layout, [entry])
+    record = {"folder": str(target), "image": name, "reference": reference, "digest": entry.digest, "verified": True}
+    session.printer.done(f"{target} has {name}:{reference} ({entry.digest} verified)", record)
 
 
 def _tell(session: Session, records: list[dict[str, Any]]) -> None:

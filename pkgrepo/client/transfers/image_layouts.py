@@ -1,24 +1,34 @@
 """
-Images on the disk, in the OCI image layout (a folder, or a tar archive of one), and the registry API that sends and
-receives them (OCI distribution specification 1.1).
+Images between a server and image layouts, by the registry API (OCI distribution specification 1.1).
 
-``podman save --format oci-archive``, ``skopeo copy ... oci:DIR`` and ``docker save`` (25 and later) write such layouts.
+An image is written into a folder, a twin or a bundle by the same steps, see L{LayoutTarget}.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-import tarfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
 import msgspec
 from attrs import frozen
 
+from pkgrepo.archives.image_layout import (
+    INDEX,
+    INDEX_TYPE,
+    LAYOUT_CONTENT,
+    LAYOUT_FILE,
+    Descriptor,
+    Open,
+    blob_path,
+    read_descriptor,
+    read_document,
+    render_index,
+)
 from pkgrepo.client.api import Client
 from pkgrepo.client.http import Failed, IteratorBody
 from pkgrepo.client.transfers.files import PIECE, Draft, Received, sha256_of, shown
@@ -26,27 +36,16 @@ from pkgrepo.errors import Invalid
 
 MANIFEST_TYPES: Final = (
     "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.oci.image.index.v1+json",
+    INDEX_TYPE,
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 )
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*")
 _REFERENCE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64}")
-
-REF_NAME: Final = "org.opencontainers.image.ref.name"
-LAYOUT: Final = b'{"imageLayoutVersion": "1.0.0"}'
-MOST_DOCUMENT: Final = 4 * 1024 * 1024  # bytes of an index or manifest
 MOST_MANIFESTS: Final = 1000
 
-
-@frozen
-class Descriptor:
-    """A blob or manifest that a manifest refers to; ``size`` in bytes."""
-
-    media_type: str
-    digest: str
-    size: int
+Fetch = Callable[[Callable[[bytes], None]], Awaitable[None]]
 
 
 @frozen
@@ -78,17 +77,6 @@ class Manifest:
         except (msgspec.DecodeError, TypeError):
             raise Invalid(f"manifest {self.digest} is damaged") from None
         return [read_descriptor(each) for each in (found if isinstance(found, list) else [found])]
-
-
-def read_descriptor(value: Any) -> Descriptor:
-    """A descriptor of a manifest or an index. :raises Invalid: it is damaged, or its digest is no sha256"""
-    try:
-        found = Descriptor(str(value["mediaType"]), str(value["digest"]), int(value["size"]))
-    except (KeyError, TypeError, ValueError):
-        raise Invalid("a manifest has a damaged descriptor") from None
-    if not DIGEST.fullmatch(found.digest):
-        raise Invalid(f"the digest {found.digest!r} cannot be used; only sha256 can")
-    return found
 
 
 class Registry:
@@ -144,80 +132,12 @@ class Registry:
         return f"/v2/{quote(self._repository)}/{image}/{kind}/{reference}"
 
 
-class Layout(Protocol):
-    """An image layout that is read."""
-
-    def open(self, path: str) -> IO[bytes]:
-        """A file in it. :raises Invalid: there is none"""
-
-
-class _Folder:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def open(self, path: str) -> IO[bytes]:
-        """Open a file of the folder."""
-        try:
-            return (self._folder / path).open("rb")
-        except FileNotFoundError:
-            raise Invalid(f"{self._folder} is no whole image layout: it has no {path}") from None
-
-
-class _Archive:
-    def __init__(self, file: Path, archive: tarfile.TarFile) -> None:
-        self._file = file
-        self._archive = archive
-        self._members = {each.name.removeprefix("./"): each for each in archive if each.isfile()}
-
-    def open(self, path: str) -> IO[bytes]:
-        """Open a member of the archive."""
-        member = self._members.get(path)
-        content = None if member is None else self._archive.extractfile(member)
-        if content is None:
-            raise Invalid(f"{self._file} is no whole image layout: it has no {path}")
-        return content
-
-
-@contextmanager
-def open_layout(path: Path) -> Iterator[Layout]:
-    """Read an image layout. :raises Invalid: the folder is no image layout; :raises OSError: it cannot be read"""
-    if path.is_dir():
-        yield _Folder(path)
-        return
-    try:
-        with tarfile.open(path, "r:") as archive:  # not compressed, so that any file in it can be sought
-            yield _Archive(path, archive)
-    except tarfile.TarError as error:
-        raise Invalid(
-            f"{path} is no image layout: {error}; it is a folder, or a tar archive that is not packed"
-        ) from None
-
-
-def find_image(layout: Layout, wanted: str) -> Descriptor:
-    """
-    The image in a layout that is called ``wanted``, or the only one if ``wanted`` is empty.
-
-    :raises Invalid: there is none, or there are several
-    """
-    index = _decode(_read(layout, "index.json"))
-    manifests = index.get("manifests") if isinstance(index, dict) else None
-    if not isinstance(manifests, list) or not manifests:
-        raise Invalid("the image layout has no images")
-    if wanted:
-        manifests = [each for each in manifests if (each.get("annotations") or {}).get(REF_NAME) == wanted]
-    if len({str(each.get("digest")) for each in manifests}) != 1:
-        raise Invalid(
-            f"the image layout has {len(manifests)} images{' called ' + wanted if wanted else ''}; see --source"
-        )
-    return read_descriptor(manifests[0])
-
-
-async def push(registry: Registry, layout: Layout, top: Descriptor, image: str, tag: str, reactor: Any) -> Manifest:
+async def push(registry: Registry, layout: Open, top: Descriptor, image: str, tag: str, reactor: Any) -> Manifest:
     """Push an image with everything that it refers to; what the server has already is not sent again."""
     seen: set[str] = set()
 
     async def push_one(descriptor: Descriptor, reference: str) -> Manifest:
-        body = _read(layout, _blob(descriptor.digest))
+        body = read_document(layout, blob_path(descriptor.digest))
         manifest = Manifest(descriptor.media_type, body)
         if manifest.digest != descriptor.digest:
             raise Invalid(f"{descriptor.digest} is damaged")
@@ -237,29 +157,67 @@ async def push(registry: Registry, layout: Layout, top: Descriptor, image: str, 
     return await push_one(top, tag)
 
 
-async def pull(registry: Registry, image: str, reference: str, folder: Path) -> Manifest:
-    """
-    Write an image with everything that it refers to into a new folder, or one that has a part of it.
+class LayoutTarget(Protocol):
+    """Where an image layout is written to. ``path`` is that of a file in it."""
 
-    :raises Conflict: the folder has other content; :raises DigestMismatch: a file is not the one that was asked for
+    async def blob(self, path: str, blob: Descriptor, fetch: Fetch) -> None:
+        """Write a blob, which ``fetch`` reads in pieces, unless it is there. :raises PkgrepoError: it cannot be had"""
+
+    async def document(self, path: str, data: bytes, media_type: str) -> None:
+        """Write a small file."""
+
+
+async def write_image(registry: Registry, image: str, reference: str, target: LayoutTarget) -> Descriptor:
     """
-    blobs = folder / "blobs" / "sha256"
-    blobs.mkdir(parents=True, exist_ok=True)
+    Write the manifests and blobs of an image, by its tag or digest. Returns its entry in the index.
+
+    :raises Failed: the server refuses a part of it
+    """
     top = await registry.manifest(image, reference)
-    async for manifest in all_manifests(registry, image, top):
+    async for manifest in _all_manifests(registry, image, top):
         for blob in manifest.blobs():
-            await _pull_blob(registry, image, blob, blobs)
-        _write(blobs / _hex(manifest.digest), manifest.body)
-    entry: dict[str, Any] = {"mediaType": top.media_type, "digest": top.digest, "size": len(top.body)}
-    if not reference.startswith("sha256:"):
-        entry["annotations"] = {REF_NAME: reference}
-    index = {"schemaVersion": 2, "mediaType": MANIFEST_TYPES[1], "manifests": [entry]}
-    _write(folder / "oci-layout", LAYOUT)
-    _write(folder / "index.json", msgspec.json.encode(index))
-    return top
+            await target.blob(blob_path(blob.digest), blob, partial(registry.fetch_blob, image, blob.digest))
+        await target.document(blob_path(manifest.digest), manifest.body, manifest.media_type)
+    name = None if reference.startswith("sha256:") else reference
+    return Descriptor.named(top.media_type, top.digest, len(top.body), name)
 
 
-async def all_manifests(registry: Registry, image: str, top: Manifest) -> AsyncIterator[Manifest]:
+async def write_index(target: LayoutTarget, entries: Iterable[Descriptor]) -> None:
+    """Write what makes a layout of the images that were written."""
+    await target.document(LAYOUT_FILE, LAYOUT_CONTENT, "application/json")
+    await target.document(INDEX, render_index(entries), "application/json")
+
+
+@frozen
+class LayoutFolder:
+    """A layout in a folder, a new one or one that has a part of it; see L{LayoutTarget}."""
+
+    root: Path
+
+    async def blob(self, path: str, blob: Descriptor, fetch: Fetch) -> None:
+        """Write a blob. :raises DigestMismatch: it is not the one that was asked for"""
+        target, sha256 = self.root / path, blob.digest.partition(":")[2]
+        if target.exists() and sha256_of(target) == sha256:
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with Draft(target, replace=True) as draft:
+            progress = Received(blob.digest[:19], blob.size, draft.write)
+            try:
+                await fetch(progress.write)
+            finally:
+                progress.end()
+            draft.keep(sha256)
+
+    async def document(self, path: str, data: bytes, media_type: str) -> None:  # noqa: ARG002 - of all targets
+        """Write a small file."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with Draft(target, replace=True) as draft:
+            draft.write(data)
+            draft.keep(None)
+
+
+async def _all_manifests(registry: Registry, image: str, top: Manifest) -> AsyncIterator[Manifest]:
     """The manifest of an image, and those that it refers to. :raises Failed: there are too many of them"""
     waiting, seen = [top], {top.digest}
     while waiting:
@@ -273,56 +231,14 @@ async def all_manifests(registry: Registry, image: str, top: Manifest) -> AsyncI
         yield manifest
 
 
-async def _push_blob(registry: Registry, layout: Layout, image: str, blob: Descriptor, reactor: Any) -> None:
+async def _push_blob(registry: Registry, layout: Open, image: str, blob: Descriptor, reactor: Any) -> None:
     if await registry.has_blob(image, blob.digest):
         return
 
     def content() -> Iterator[bytes]:
-        with layout.open(_blob(blob.digest)) as file:
+        with layout(blob_path(blob.digest)) as file:
             while piece := file.read(PIECE):
                 yield piece
 
     label = blob.digest[:19]
     await registry.put_blob(image, blob.digest, IteratorBody(shown(label, blob.size, content()), reactor, blob.size))
-
-
-async def _pull_blob(registry: Registry, image: str, blob: Descriptor, blobs: Path) -> None:
-    target = blobs / _hex(blob.digest)
-    if target.exists() and sha256_of(target) == _hex(blob.digest):
-        return
-    with Draft(target, replace=True) as draft:
-        progress = Received(blob.digest[:19], blob.size, draft.write)
-        try:
-            await registry.fetch_blob(image, blob.digest, progress.write)
-        finally:
-            progress.end()
-        draft.keep(_hex(blob.digest))
-
-
-def _write(path: Path, data: bytes) -> None:
-    with Draft(path, replace=True) as draft:
-        draft.write(data)
-        draft.keep(None)
-
-
-def _read(layout: Layout, path: str) -> bytes:
-    with layout.open(path) as file:
-        data = file.read(MOST_DOCUMENT + 1)
-    if len(data) > MOST_DOCUMENT:
-        raise Invalid(f"{path} is longer than {MOST_DOCUMENT} bytes")
-    return data
-
-
-def _decode(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Invalid("the index of the image layout is damaged") from None
-
-
-def _blob(digest: str) -> str:
-    return f"blobs/sha256/{_hex(digest)}"
-
-
-def _hex(digest: str) -> str:
-    return digest.partition(":")[2]

@@ -17,13 +17,13 @@ from attrs import frozen
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
+from pkgrepo.archives.image_layout import find_image, open_layout
 from pkgrepo.client.api import Client
 from pkgrepo.client.http import Failed, IteratorBody
 from pkgrepo.client.session import Session, remote, sentence_and_code
 from pkgrepo.client.terminal import fail
-from pkgrepo.client.transfers import image_layouts
 from pkgrepo.client.transfers.files import LocalFile, base64_pieces, shown, stored_digest
-from pkgrepo.client.transfers.image_layouts import Registry
+from pkgrepo.client.transfers.image_layouts import Registry, push
 from pkgrepo.display import size
 from pkgrepo.errors import DigestMismatch, Invalid, PkgrepoError
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
@@ -295,9 +295,9 @@ async def _push(session: Session, repository: str, path: Path, image: str, sourc
     if not colon or not name or not tag:
         raise Invalid(f"--as takes NAME:TAG, not {image!r}")
     registry = Registry(session.client, repository)
-    with image_layouts.open_layout(path) as layout:
-        top = image_layouts.find_image(layout, source)
-        manifest = await image_layouts.push(registry, layout, top, name, tag, session.reactor)
+    with open_layout(path) as layout:
+        top = find_image(layout, source)
+        manifest = await push(registry, layout, top, name, tag, session.reactor)
     stored = await registry.manifest(name, tag)
     if stored.digest != manifest.digest:
         raise DigestMismatch("sha256", manifest.digest, stored.digest)

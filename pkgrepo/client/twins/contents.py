@@ -28,11 +28,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
-from attrs import define, field
+from attrs import define, field, frozen
 
+from pkgrepo.archives.image_layout import Descriptor
 from pkgrepo.client.api import Client
 from pkgrepo.client.http import Failed
-from pkgrepo.client.transfers.image_layouts import LAYOUT, REF_NAME, Registry, all_manifests
+from pkgrepo.client.transfers.image_layouts import Fetch, Registry, write_image, write_index
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import DigestMismatch, Invalid
 from pkgrepo.formats.rubygems.paths import is_hidden
@@ -48,7 +49,6 @@ PARALLEL: Final = 8  # packages that are exported at once
 UNUSABLE: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
-INDEX_TYPE: Final = "application/vnd.oci.image.index.v1+json"
 ATTESTATIONS: Final = "-/npm/v1/attestations"
 KEYS: Final = "-/npm/v1/keys"
 LISTS: Final = ("versions", "names", "specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz")
@@ -233,52 +233,43 @@ async def export_images(export: Export) -> None:
     async def one(package: Any) -> None:
         image = str(package["key"])
         export.listed += 1
-        entries: list[dict[str, Any]] = []
+        layout = _Layout(export, image)
+        entries: list[Descriptor] = []
         async for version in export.client.items("package", export.repository, image, "versions"):
-            reference = str(version["version"])
-            entry = await _image(export, registry, image, reference)
-            if entry is None:
+            try:
+                entries.append(await write_image(registry, image, str(version["version"]), layout))
+            except Failed as error:
+                if error.status not in WITHHELD:
+                    raise
                 export.withheld += 1
-            else:
-                entries.append(entry)
-        index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries}
-        await export.write(f"{image}/oci-layout", LAYOUT)
-        await export.write(f"{image}/index.json", msgspec.json.encode(index))
+        await write_index(layout, entries)
 
     await _each_package(export, one)
 
 
-async def _image(export: Export, registry: Registry, image: str, reference: str) -> dict[str, Any] | None:
-    """Fetch a tag or a digest with all that it needs. Returns its entry in the index; None if it is withheld."""
-    try:
-        top = await registry.manifest(image, reference)
-        async for manifest in all_manifests(registry, image, top):
-            for blob in manifest.blobs():
-                await _image_blob(export, registry, image, blob.digest)
-            path = f"{image}/blobs/sha256/{manifest.digest.removeprefix('sha256:')}"
-            await export.write(path, manifest.body, manifest.media_type)
-    except Failed as error:
-        if error.status in WITHHELD:
-            return None
-        raise
-    entry: dict[str, Any] = {"mediaType": top.media_type, "digest": top.digest, "size": len(top.body)}
-    if not reference.startswith("sha256:"):
-        entry["annotations"] = {REF_NAME: reference}
-    return entry
+@frozen
+class _Layout:
+    """The image layout of an image in a twin, in the ``folder`` of its name; see L{LayoutTarget}."""
 
+    export: Export
+    folder: str
 
-async def _image_blob(export: Export, registry: Registry, image: str, digest: str) -> None:
-    sha256 = digest.removeprefix("sha256:")
-    path = f"{image}/blobs/sha256/{sha256}"
-    if path in export.files:
-        return
-    known = export.twin.known(path, sha256)
-    if known is not None:
-        export.files[path] = known
-        return
-    with export.leaving_out(path), export.twin.draft(path) as draft:
-        await registry.fetch_blob(image, digest, draft.write)
-        export.files[path] = await export.twin.keep(path, draft, sha256)
+    async def blob(self, path: str, blob: Descriptor, fetch: Fetch) -> None:
+        """Write a blob, unless the twin has it."""
+        export, path, sha256 = self.export, f"{self.folder}/{path}", blob.digest.removeprefix("sha256:")
+        if path in export.files:
+            return
+        known = export.twin.known(path, sha256)
+        if known is not None:
+            export.files[path] = known
+            return
+        with export.leaving_out(path), export.twin.draft(path) as draft:
+            await fetch(draft.write)
+            export.files[path] = await export.twin.keep(path, draft, sha256)
+
+    async def document(self, path: str, data: bytes, media_type: str) -> None:
+        """Write a small file."""
+        await self.export.write(f"{self.folder}/{path}", data, media_type)
 
 
 async def _each_package(export: Export, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import posixpath
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -27,6 +26,7 @@ from typing import Any, Final
 from attrs import Factory, define, evolve, frozen
 
 from pkgrepo.archives.arriving import ArrivingTar
+from pkgrepo.archives.image_layout import BLOB_PATH, INDEX, blob_path, names_of
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.tar_archive import Member
 from pkgrepo.errors import Invalid
@@ -56,10 +56,8 @@ from pkgrepo.untrusted.strict_json import ERRORS
 
 MOST_BLOBS: Final = 500  # of one archive; a staged one of up to 64 KiB is in memory
 MOST_IMAGES: Final = 50  # of one archive
-LISTS: Final = ("index.json", "manifest.json")  # what an archive has
+LISTS: Final = (INDEX, "manifest.json")  # what an archive has
 MOST_LEVELS: Final = 4  # of indexes in indexes
-_BLOB: Final = re.compile(r"blobs/(sha256|sha512)/([0-9a-f]+)")
-_NAMES: Final = ("io.containerd.image.name", "org.opencontainers.image.ref.name")  # annotations of an image's names
 _CONFIG_TYPE: Final = "application/vnd.oci.image.config.v1+json"
 _LAYER_TYPE: Final = "application/vnd.oci.image.layer.v1.tar"
 
@@ -79,8 +77,7 @@ class Archive:
 
     def blob(self, digest: str) -> BlobInfo | None:
         """The blob with a digest. :raises DigestInvalid: it is malformed"""
-        parsed = parse_digest(digest)
-        return self.blobs.get(f"blobs/{parsed.algorithm}/{parsed.hex}")
+        return self.blobs.get(blob_path(str(parse_digest(digest))))
 
 
 @frozen
@@ -133,7 +130,7 @@ async def _receive(sent: SentFile, staged: Staged, limit: int) -> Archive:
     tar, archive = ArrivingTar(sent.chunks(), sent.name), Archive()
     async for member in tar.members():
         path = posixpath.normpath(member.name)
-        blob = _BLOB.fullmatch(path)
+        blob = BLOB_PATH.fullmatch(path)
         if member.link:
             folder = posixpath.dirname(path) if member.is_symbolic else ""
             archive.links[path] = posixpath.normpath(posixpath.join(folder, member.link))
@@ -187,8 +184,7 @@ async def _of_layout(registry: RegistryContext, staged: Staged, archive: Archive
     images: dict[str, Image] = {}
     for each in found[: MOST_IMAGES + 1]:
         digest = parse_descriptor("manifest", each)[0].digest
-        annotations = each.get("annotations") or {}
-        names = tuple(filter(None, (annotations.get(key) for key in _NAMES)))
+        names = names_of(each.get("annotations"))
         blob = archive.blob(digest)
         if blob is None:
             raise Invalid(f"the archive lacks the manifest {digest} that its index.json lists", "content")

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import Factory, define
 
+from pkgrepo.archives.image_layout import INDEX
 from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
@@ -15,7 +16,6 @@ from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, Storage, Version
 from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
 from pkgrepo.repositories.layout.images.directory import (
     IMAGE,
-    INDEX,
     MANIFESTS,
     BlobEntry,
     ImagePlaces,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from pkgrepo.archives.image_layout import BLOBS, INDEX, blob_path, names_of
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.container.documents import MANIFEST_SIZE
@@ -14,9 +15,6 @@ from pkgrepo.formats.container.imported.images import ImageStore
 from pkgrepo.formats.container.names import find_digest, is_tag, parse_digest
 from pkgrepo.gateway.imported.places import Folder, LocalPlace
 
-INDEX: Final = "index.json"
-REF_NAME: Final = "org.opencontainers.image.ref.name"
-IMAGE_NAME: Final = "io.containerd.image.name"
 REMEMBERED: Final = 16  # images whose lists are in memory
 INDEX_SIZE: Final = 64 * 1024 * 1024  # bytes; zot lists all manifests of an image
 
@@ -44,21 +42,21 @@ class Layouts:
         while waiting:
             path = waiting.pop()
             folders, files = await self._folder.list(path)
-            if any(each.name == INDEX for each in files) and "blobs" in folders:
+            if any(each.name == INDEX for each in files) and BLOBS in folders:
                 yield path or self._own_name
                 # the image below may be one whose name begins with this name; zot has uploads in .uploads
-                folders = [each for each in folders if path and each != "blobs" and not each.startswith(".")]
+                folders = [each for each in folders if path and each != BLOBS and not each.startswith(".")]
             waiting += [f"{path}/{each}" if path else each for each in reversed(folders)]
 
     async def tags(self, name: str) -> Mapping[str, str]:
         """The digest of the manifest of each tag that the index annotates."""
         found: dict[str, str] = {}
         for each in await self._manifests(name):
-            annotations, digest = each.get("annotations"), each.get("digest")
-            if not isinstance(annotations, dict) or not isinstance(digest, str) or find_digest(digest) is None:
+            digest = each.get("digest")
+            if not isinstance(digest, str) or find_digest(digest) is None:
                 continue
-            for said in (annotations.get(REF_NAME), annotations.get(IMAGE_NAME)):
-                tag = said.rpartition(":")[2] if isinstance(said, str) else ""
+            for name_there in names_of(each.get("annotations")):
+                tag = name_there.rpartition(":")[2]
                 if is_tag(tag):
                     found.setdefault(tag, digest)
         return found
@@ -92,8 +90,7 @@ class Layouts:
         return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
     def _blob_path(self, name: str, digest: str) -> str:
-        found = parse_digest(digest)
-        return f"{self._path(name)}blobs/{found.algorithm}/{found.hex}"
+        return self._path(name) + blob_path(str(parse_digest(digest)))
 
     def _path(self, name: str) -> str:
         return "" if name == self._own_name else f"{name}/"

@@ -14,6 +14,8 @@ from datetime import datetime
 import msgspec
 from attrs import evolve, frozen
 
+from pkgrepo.archives import image_layout
+from pkgrepo.archives.image_layout import ALGORITHMS, BLOBS, INDEX, LAYOUT_CONTENT, LAYOUT_FILE, blob_path
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Package, RepositoryType
@@ -31,13 +33,7 @@ from pkgrepo.storage.layout_folder import LayoutFolder
 IMAGE = ".image.json"
 MANIFESTS = ".manifests"
 
-LAYOUT_FILE = "oci-layout"
-INDEX = "index.json"
-BLOBS = "blobs"
-ALGORITHMS = ("sha256", "sha512")
-REF_NAME = "org.opencontainers.image.ref.name"
 MAX_AT_ONCE = 32  # manifests, and tags, of an image that is handled in one call; some 10 ms of a fast disk
-LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
 IndexKey = tuple[bool, str]  # (False, tag), then (True, digest) of manifests without a tag
 
 
@@ -121,21 +117,6 @@ def _name(entry: bytes) -> str:
 _TAG_DECODER = msgspec.json.Decoder(TagEntry)
 
 
-class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A manifest in the index of an OCI image layout; its tag is an annotation."""
-
-    media_type: str
-    digest: str
-    size: int
-    annotations: dict[str, str] = {}
-
-    @property
-    def key(self) -> IndexKey:
-        """The sort key in the index."""
-        name = self.annotations.get(REF_NAME)
-        return loose_key(self.digest) if name is None else tag_key(name)
-
-
 @frozen
 class ImageContents:
     """A small image; ``loose`` are the manifests that neither a tag nor another manifest refers to."""
@@ -178,8 +159,7 @@ class ImagePlaces:
 
     def bytes_of(self, digest: str) -> str:
         """Return the path of a blob, or of the bytes of a manifest."""
-        algorithm, _, text = digest.partition(":")
-        return f"{self.top}/{BLOBS}/{algorithm}/{text}"
+        return f"{self.top}/{blob_path(digest)}"
 
     def sidecar_of(self, digest: str) -> str:
         """Return the path of the sidecar of a manifest."""
@@ -320,10 +300,7 @@ def image_directory(key: str) -> str:
 
 def index_entry(manifest: Descriptor, tag: str | None = None) -> bytes:
     """Return the line of a manifest in the index, with a tag or without one."""
-    notes = {} if tag is None else {REF_NAME: tag}
-    return msgspec.json.encode(
-        IndexEntry(media_type=manifest.media_type, digest=manifest.digest, size=manifest.size, annotations=notes)
-    )
+    return msgspec.json.encode(image_layout.Descriptor.named(manifest.media_type, manifest.digest, manifest.size, tag))
 
 
 def tag_index_entries(tags: Iterable[StoredTag]) -> Iterator[bytes]:
@@ -341,7 +318,7 @@ def loose_key(digest: str) -> IndexKey:
     return (True, digest)
 
 
-def read_index_entry(entry: bytes) -> IndexEntry:
+def read_index_entry(entry: bytes) -> image_layout.Descriptor:
     """
     Parse a line of the index.
 
@@ -353,8 +330,10 @@ def read_index_entry(entry: bytes) -> IndexEntry:
         raise Invalid(f"{INDEX}: {error}") from error
 
 
-_DECODER = msgspec.json.Decoder(IndexEntry)
-INDEX_FORM: Form[IndexKey] = Form(
-    b'{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[',
-    lambda entry: read_index_entry(entry).key,
-)
+def _index_key(entry: bytes) -> IndexKey:
+    found = read_index_entry(entry)
+    return loose_key(found.digest) if found.name is None else tag_key(found.name)
+
+
+_DECODER = msgspec.json.Decoder(image_layout.Descriptor)
+INDEX_FORM: Form[IndexKey] = Form(image_layout.INDEX_HEAD, _index_key)

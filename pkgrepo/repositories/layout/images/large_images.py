@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, suppress
 from itertools import islice
 
+from pkgrepo.archives.image_layout import LAYOUT_CONTENT
 from pkgrepo.errors import BlobMissing, Invalid
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.repositories.layout.images.directory import tag_entry, tags_form
@@ -22,7 +23,7 @@ from pkgrepo.storage.layout_folder import Draft, LayoutFolder
 from pkgrepo.storage.pools import Pools
 
 from .changes import Changed, ImageChanges, read_before, read_changed, resolve_changes
-from .directory import INDEX_FORM, LAYOUT_CONTENT, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key
+from .directory import INDEX_FORM, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key
 
 PAGE = 100  # manifests at a time, with their blobs; some 20 ms of a fast disk
 LINES = 1000  # tags, loose manifests or file names at a time
