@@ -246,7 +246,7 @@ class Assembly:
         return Services(
             catalog=core.catalog,
             registry=core.registry,
-            publisher=core.publisher,
+            content=core.content,
             pools=core.pools,
             clock=core.clock,
             access=identification.access,

@@ -38,7 +38,7 @@ from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.layout.follower import LayoutFollower
-from pkgrepo.repositories.publish.publisher import ChangeListener, Publisher
+from pkgrepo.repositories.publish.content import ChangeListener, ContentWriter
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.stores import Stores
@@ -129,7 +129,7 @@ class Core:
         )
         self.on_change: ChangeListener = self.follower.notify if self.relay is None else self.relay.notify
         self.batch_delay = BatchDelay(reactor, config.proxy.store_delay_s, MOST_WAITING, MOST_WAITING_BYTES)
-        self.publisher = Publisher(
+        self.content = ContentWriter(
             catalog=self.catalog,
             registry=self.registry,
             stores=self.stores,
@@ -137,7 +137,7 @@ class Core:
             on_change=self.on_change,
             delay=self.batch_delay,
         )
-        self.retention = RetentionWork(self.context, self.publisher)
+        self.retention = RetentionWork(self.context, self.content)
         self.collector = GarbageCollector(self.context, on_change=self.on_change)
         self._leases = KeyLeases(self.lease_folder / "jobs")
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor, leases=self._leases)

@@ -20,7 +20,7 @@ def make_importers(core: Core, config: Config, folders: Sequence[Path] | None) -
     return Importers(
         tools=Tools(
             catalog=core.catalog,
-            publisher=core.publisher,
+            content=core.content,
             pools=core.pools,
             clock=core.clock,
             max_upload=config.server.max_upload,

@@ -35,7 +35,7 @@ def make_replication(
     )
     files = FileCopies(
         catalog=core.catalog,
-        publisher=core.publisher,
+        content=core.content,
         resolver=proxies.resolver,
         formats=core.formats,
         proxied={name: each.proxied for name, each in core.formats.items() if each.proxied is not None},

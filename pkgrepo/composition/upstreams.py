@@ -95,7 +95,7 @@ class ProxyParts:
             catalog=core.catalog,
             registry=core.registry,
             stores=core.stores,
-            publisher=core.publisher,
+            content=core.content,
             pools=core.pools,
             delay=core.batch_delay,
             on_forget=lambda repository, keys: DOCUMENTS.publish(peers, (repository.id, list(keys))),
@@ -115,7 +115,7 @@ class ProxyParts:
             kept=kept,
             asker=Asker(
                 kept=kept,
-                publisher=core.publisher,
+                content=core.content,
                 clock=core.clock,
                 upstreams=self.upstreams,
                 normaliser=Normaliser(core.pools, self._supervisor),
@@ -124,13 +124,11 @@ class ProxyParts:
             clock=core.clock,
             revalidation=self.revalidation,
         )
-        self._publisher = core.publisher
-        self.transfers = Transfers(
-            Context(reactor=reactor, without_delay=core.publisher.without_delay, sharing=sharing)
-        )
+        self._content = core.content
+        self.transfers = Transfers(Context(reactor=reactor, without_delay=core.content.without_delay, sharing=sharing))
         keeper = Keeper(
             catalog=core.catalog,
-            publisher=core.publisher,
+            content=core.content,
             pools=core.pools,
             clock=core.clock,
             makers={name: each.make_release for name, each in formats.items()},
@@ -141,7 +139,7 @@ class ProxyParts:
         self._mistrusted = make_mistrusted(peers)
         self.fetching = Fetching(
             catalog=core.catalog,
-            publisher=core.publisher,
+            content=core.content,
             upstreams=self.upstreams,
             transfers=self.transfers,
             keeper=keeper,
@@ -155,7 +153,7 @@ class ProxyParts:
         )
         context = AddressedContext(
             catalog=core.catalog,
-            publisher=core.publisher,
+            content=core.content,
             clock=core.clock,
             upstreams=self.upstreams,
             transfers=self.transfers,
@@ -200,7 +198,7 @@ class ProxyParts:
             on_held=self.rule_matches.hold,
         )
         self.package_files = self._make_files(core, context, addressed, own, formats)
-        self.purge = CachePurge(core.context, publisher=core.publisher, kept=kept, forget=self.package_files.forget)
+        self.purge = CachePurge(core.context, content=core.content, kept=kept, forget=self.package_files.forget)
         receive_purges(peers, core.registry, kept, self.package_files)
         answer_after(peers, SETTLE, self._settle_own)
         self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
@@ -273,13 +271,13 @@ class ProxyParts:
         await self._peers.gather(SETTLE)
 
     async def _settle_own(self) -> None:
-        with self._publisher.without_delay(), self._kept.without_delay():
+        with self._content.without_delay(), self._kept.without_delay():
             await self.transfers.settle()
             await self._kept.settle()
 
     async def stop(self) -> None:
         """End transfers, the connections to upstreams, and the worker processes."""
-        with self._publisher.without_delay(), self._kept.without_delay():
+        with self._content.without_delay(), self._kept.without_delay():
             await self.transfers.stop()
         await self.upstreams.close()
         await self._supervisor.stop()

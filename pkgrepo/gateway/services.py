@@ -33,7 +33,7 @@ from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.storage.pools import Pools
@@ -67,7 +67,7 @@ class Services:
 
     catalog: ICatalog
     registry: Registry
-    publisher: Publisher
+    content: ContentWriter
     pools: Pools
     clock: Clock
     access: Access

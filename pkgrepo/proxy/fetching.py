@@ -29,7 +29,7 @@ from pkgrepo.proxy.transfers.download import Download, Headers, part_of
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.transfer import Transfer
 from pkgrepo.proxy.upstream.instances import Upstreams
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
@@ -62,7 +62,7 @@ class Fetching:
         self,
         *,
         catalog: ICatalog,
-        publisher: Publisher,
+        content: ContentWriter,
         upstreams: Upstreams,
         transfers: Transfers,
         keeper: Keeper,
@@ -75,7 +75,7 @@ class Fetching:
         largest: int,
     ) -> None:
         self._catalog = catalog
-        self._publisher = publisher
+        self._content = content
         self._upstreams = upstreams
         self._transfers = transfers
         self._keeper = keeper
@@ -246,7 +246,7 @@ class Fetching:
         return Download(
             route=remote.route,
             open=open_,
-            stage=lambda: self._publisher.stage(remote.repository),
+            stage=lambda: self._content.stage(remote.repository),
             record=record,
             find=lambda: self.find(remote),
             expected=remote.source.digests,

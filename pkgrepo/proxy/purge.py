@@ -25,8 +25,8 @@ from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.images.cached import evict_blob, evict_manifest
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
 from pkgrepo.storage.catalog.images.contents import content_digests
 from pkgrepo.storage.catalog.packages.packages import find_package
@@ -117,14 +117,14 @@ class CachePurge:
         self,
         context: MaintenanceContext,
         *,
-        publisher: Publisher,
+        content: ContentWriter,
         kept: KeptResponses,
         forget: Callable[[Repository], None],
     ) -> None:
         self._catalog = context.catalog
         self._clock = context.clock
         self._formats = context.formats
-        self._publisher = publisher
+        self._content = content
         self._kept = kept
         self._forget = forget
 
@@ -239,14 +239,14 @@ class CachePurge:
                 if unit.kind == "version":
                     command = partial(remove_files, kind=EVICTED)
                     place = (unit.package_key, unit.name, None)
-                    await self._publisher.change(command, repository, *place, actor, indexer, False)
+                    await self._content.change(command, repository, *place, actor, indexer, False)
                 elif unit.kind == "manifest":
-                    await self._publisher.change(evict_manifest, repository, unit.package_key, unit.name, actor)
+                    await self._content.change(evict_manifest, repository, unit.package_key, unit.name, actor)
 
     async def _remove_loose_blobs(self, repository: Repository, key: str) -> None:
         """Remove the blobs of an image of which all manifests are gone."""
         for digest in await self._catalog.scan(_blobs_of, repository.id, key):
-            await self._publisher.change(evict_blob, repository, key, digest)
+            await self._content.change(evict_blob, repository, key, digest)
 
 
 def _pin_name(unit: CachedUnit) -> str:

@@ -16,8 +16,8 @@ from pkgrepo.model import BlobInfo, File, NewFile, Origin, Repository
 from pkgrepo.proxy.configuration import is_from, proxy_config_of
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.index import Indexer
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
@@ -109,7 +109,7 @@ class Keeper:
     """Publishes files of upstreams; ``makers`` of releases and ``indexers`` of packages are by format."""
 
     _catalog: ICatalog
-    _publisher: Publisher
+    _content: ContentWriter
     _pools: Pools
     _clock: Clock
     _makers: Mapping[str, MakeRelease]
@@ -124,7 +124,7 @@ class Keeper:
 
         :raises Invalid: it is no file of this package
         """
-        await self._publisher.wait_for_batch(remote.repository, blob.size)
+        await self._content.wait_for_batch(remote.repository, blob.size)
         format_name = remote.repository.format
         release = await self._makers[format_name](remote, staged, blob, self._pools)
         kept = tuple(self._with_origin(remote, each) for each in release.files)
@@ -137,7 +137,7 @@ class Keeper:
             describes = release.overwrite or (renews and bool(release.meta))
             release = evolve(release, overwrite=True, renews=renews, describes=describes)
         with suppress(FileExists):  # another process was faster: what was kept first stays
-            published = await self._publisher.keep(
+            published = await self._content.keep(
                 remote.repository,
                 release,
                 staged,

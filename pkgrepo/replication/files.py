@@ -21,6 +21,7 @@ from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import (
     EVICTED,
@@ -29,7 +30,6 @@ from pkgrepo.repositories.publish.package_changes import (
     remove_files,
     set_version_state,
 )
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.storage.catalog.packages import files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.deleted_names import DeletedName, adopt_deleted, take_back
 from pkgrepo.storage.catalog.packages.pins import pinned_units
@@ -65,7 +65,7 @@ class FileCopies:
     """The files of all formats with indexed packages; ``fetch`` keeps the file of a package at a path."""
 
     _catalog: ICatalog
-    _publisher: Publisher
+    _content: ContentWriter
     _resolver: Resolver
     _formats: Mapping[str, StoredFormat]
     _proxied: Mapping[str, Proxied]
@@ -97,12 +97,12 @@ class FileCopies:
         served = [each for path, each in missing.items() if each.path == path]
         back = [each for each in kept.burned if public(each) in listed and listed[public(each)].path == public(each)]
         if back:
-            await self._publisher.change(_take_back, repository, package, back)
+            await self._content.change(_take_back, repository, package, back)
         held = await self._fetch_all(repository, package, served, kept.bytes)
-        await self._publisher.change(adopt_facts, repository, package, key, version, format_.index)
+        await self._content.change(adopt_facts, repository, package, key, version, format_.index)
         withdrawn = [each for path, each in missing.items() if each.path != path]  # nobody gets its bytes
         if withdrawn:
-            await self._publisher.change(burn, repository, package, withdrawn)
+            await self._content.change(burn, repository, package, withdrawn)
         if held is not None:
             raise held
 
@@ -143,7 +143,7 @@ class FileCopies:
         command = partial(remove_files, kind=EVICTED)
         indexer = self._formats[repository.format].index
         with suppress(NotFound):  # it went meanwhile
-            await self._publisher.change(command, repository, package, key, paths, SYSTEM, indexer, burns)
+            await self._content.change(command, repository, package, key, paths, SYSTEM, indexer, burns)
 
     async def _fetch_all(
         self, repository: Repository, package: str, missing: Sequence[RemotePath], size: int

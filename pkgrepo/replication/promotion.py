@@ -24,9 +24,9 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.blobs.blobs import REWRITTEN
 from pkgrepo.storage.catalog.images.contents import content_digests
@@ -134,7 +134,7 @@ def _missing_of_image(r: Reader, package_id: int, image: str) -> list[str]:
 
 
 async def prepare(
-    publisher: Publisher, catalog: ICatalog, repository: Repository, indexer: Indexer, progress: Progress
+    content: ContentWriter, catalog: ICatalog, repository: Repository, indexer: Indexer, progress: Progress
 ) -> None:
     """Make of what is kept what a hosted repository has."""
     after = ""
@@ -143,7 +143,7 @@ async def prepare(
         for package in page:
             done: Sequence[str] = await catalog.scan(versions.version_keys, package.id)
             for some in batches(done):
-                await publisher.change(make_own, repository, package.key, some, indexer)
+                await content.change(make_own, repository, package.key, some, indexer)
             progress.step()
         after = page[-1].key
 

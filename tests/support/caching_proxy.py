@@ -96,7 +96,7 @@ class CachingProxy:
         return Download(
             route="main",
             open=lambda fields: self.upstream.open("GET", path, fields, limits=ReadLimits(MAX_BYTES)),
-            stage=partial(self.services.publisher.stage, self.services.repository),
+            stage=partial(self.services.content.stage, self.services.repository),
             record=partial(self._record, path),
             expected=self.expected.get(path, {}),
             size=self.sizes.get(path),
@@ -114,7 +114,7 @@ class CachingProxy:
             sort=b"1",
             files=(NewFile(path=path, blob=info, media_type=media_type),),
         )
-        published = await self.services.publisher.publish(
+        published = await self.services.content.publish(
             self.services.repository, release, staged, admitted(self.services.repository), lambda *_: None
         )
         return published.files[0]

@@ -22,7 +22,7 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker
 from pkgrepo.repositories.layout.sidecars import encode
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
@@ -81,7 +81,7 @@ class RepositoryServices:
             formats={self.format.name: self.format},
         )
         self.follower = LayoutFollower(self.context)
-        self.publisher = Publisher(
+        self.content = ContentWriter(
             catalog=self.catalog,
             registry=self.registry,
             stores=self.stores,
@@ -161,9 +161,9 @@ class RepositoryServices:
     ) -> Published:
         """Receive, inspect and publish a distribution."""
         repository = where or self.repository
-        async with self.publisher.stage(repository) as staged:
+        async with self.content.stage(repository) as staged:
             release = await self.release(staged, filename, data, **changes)
-            return await self.publisher.publish(
+            return await self.content.publish(
                 repository, release, staged, admitted(repository, actor), self.format.index
             )
 

@@ -36,7 +36,7 @@ async def main(root: str, url: str, kind: str) -> None:
     download = Download(
         route="main",
         open=lambda fields: upstream.open("GET", "file", fields, limits=ReadLimits(1 << 30)),
-        stage=lambda: services.publisher.stage(services.repository),
+        stage=lambda: services.content.stage(services.repository),
         record=record,
     )
     transfer = Transfers(Context(reactor=reactor)).get(1, "file", lambda: download)

@@ -38,7 +38,7 @@ class TrustingRegistry:
             clock=core.clock,
             files=files,
             pools=core.pools,
-            publisher=core.publisher,
+            content=core.content,
             registry=core.registry,
         )
 

@@ -78,7 +78,7 @@ async def publish_upload(context: ChannelContext, staged: Staged, upload: Upload
     look = partial(read_package, name=name)
     description = await staged.inspect(context.services.pools.cpu, upload.blob, look)
     release = make_release(upload, description, configuration.policy(context.repository))
-    return await context.services.publisher.publish(context.repository, release, staged, actor, index_package)
+    return await context.services.content.publish(context.repository, release, staged, actor, index_package)
 
 
 def make_release(upload: Upload, description: Description, policy: configuration.Policy) -> Release:
@@ -141,7 +141,7 @@ async def put_package(context: ChannelContext, request: Request, subdir: str | N
     subdir = None if subdir is None else check_subdir(subdir)
     options = Options.of(request)
     await services.access.require(identity, Action.WRITE, context.repository, name.name)
-    async with services.publisher.stage(context.repository, name.name, user_id=identity.user_id) as staged:
+    async with services.content.stage(context.repository, name.name, user_id=identity.user_id) as staged:
         blob = await receive_body(
             request,
             staged,
@@ -164,7 +164,7 @@ async def post_form(context: ChannelContext, request: Request) -> Response:
     options = Options.of(request)
     check_declared_length(request, services.max_upload + FORM_OVERHEAD)
     found: tuple[FileName, BlobInfo] | None = None
-    async with services.publisher.stage(repository, user_id=identity.user_id) as staged:
+    async with services.content.stage(repository, user_id=identity.user_id) as staged:
         async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
             if part.name != "file":
                 continue
@@ -182,7 +182,7 @@ async def publish_sent(context: ChannelContext, request: Request, sent: SentFile
     """Publish a package that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
     name = parse_file_name(sent.name)
     identity = await context.admit(request, Action.WRITE, name.name)
-    async with context.services.publisher.stage(context.repository, name.name, user_id=identity.user_id) as staged:
+    async with context.services.content.stage(context.repository, name.name, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged, DIGESTS)
         _, admitted = await context.admit_publishing(request, name.name)  # again: the file may have taken hours
         published = await publish_upload(context, staged, Upload(name, None, blob), admitted)

@@ -78,7 +78,7 @@ async def remove_blob(
     digest = parse_known(text)
     check_deletion(target.repository)
     try:
-        await context.services.publisher.change(delete_blob, target.repository, target.image, str(digest))
+        await context.services.content.change(delete_blob, target.repository, target.image, str(digest))
     except NotFound:
         raise unknown_blob(str(digest)) from None
     return Response(202, headers=VERSION)

@@ -68,7 +68,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         return QuarantineExpiry(
             catalog=services.catalog,
             registry=services.registry,
-            publisher=services.publisher,
+            content=services.content,
             verify=SignatureVerifier(services, keyring).verify_stored,
             keys_of=keyring.ids,
             clock=services.clock,

@@ -109,7 +109,7 @@ async def publish_sent(registry: RegistryContext, addressed: Repository, request
     if repository is not addressed:
         target = evolve(target, virtual=addressed)
     await registry.members.check_new_name(request, target)
-    async with services.publisher.stage(repository, name) as staged:
+    async with services.content.stage(repository, name) as staged:
         archive = await _receive(sent, staged, services.max_upload)
         images = await _images(registry, staged, archive, sent.name)
         tags = [(tag,)] if tag and len(images) == 1 else [_tags(image, images, tag) for image in images]
@@ -317,7 +317,7 @@ class _Saved:
         found = [(digest, blob) for digest, blob in blobs.items() if digest not in self.linked]
         if found:
             target, client = self.call.target, client_of(self.call.request)
-            await self.registry.services.publisher.change_with_blobs(
+            await self.registry.services.content.change_with_blobs(
                 link_blobs,
                 target.repository,
                 self.staged,

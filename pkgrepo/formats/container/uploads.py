@@ -89,7 +89,7 @@ async def start_upload(
     algorithms = () if hint in ("", "sha256") else (hint,)
     now_ms = services.clock.now_ms()
     await services.catalog.look(check_room, identity.user_id, now_ms)
-    async with services.publisher.stage(target.repository) as staged:
+    async with services.content.stage(target.repository) as staged:
         upload = staged.begin(algorithms, services.max_upload)
         async with upload:
             state = await upload.suspend()
@@ -111,7 +111,7 @@ async def _receive_blob(
     context: RegistryContext, request: Request, target: Target, identity: Identity, digest: Digest
 ) -> Response:
     services = context.services
-    async with services.publisher.stage(target.repository, target.image, user_id=identity.user_id) as staged:
+    async with services.content.stage(target.repository, target.image, user_id=identity.user_id) as staged:
         blob = await receive_body(
             request,
             staged,
@@ -120,7 +120,7 @@ async def _receive_blob(
             expected={digest.algorithm: digest.hex},
         )
         admitted = await context.authorization.require_again(request, identity, target)
-        await services.publisher.change_with_blobs(
+        await services.content.change_with_blobs(
             link_blob,
             target.repository,
             staged,
@@ -251,7 +251,7 @@ async def cancel_upload(
 ) -> Response:
     """Cancel an upload and remove its bytes. :raises UploadUnknown: the caller has no such upload"""
     await _find(context, target, identity, uid)
-    staging = context.services.publisher.stage(target.repository)
+    staging = context.services.content.stage(target.repository)
     await finish_without_client(context.leases.cancel(uid, staging, lambda: request.gone))
     return Response(204, headers=VERSION)
 
@@ -263,7 +263,7 @@ async def _resume(
     """Hold the lease of the upload during the block, and resume it. :raises Refusal: the range does not fit"""
     async with (
         context.leases.hold(uid, lambda: request.gone) as lease,
-        context.services.publisher.stage(target.repository, target.image, user_id=identity.user_id) as staged,
+        context.services.content.stage(target.repository, target.image, user_id=identity.user_id) as staged,
     ):
         session = lease.session
         check_start(chunk_range(request), session, progress_headers(target, uid, session.position))
@@ -299,7 +299,7 @@ async def _finish(
         except BaseException:
             await lease.discard(upload)
             raise
-        await context.services.publisher.change_with_blobs(
+        await context.services.content.change_with_blobs(
             link_blob,
             target.repository,
             staged,

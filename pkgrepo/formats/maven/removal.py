@@ -77,20 +77,20 @@ async def remove(context: MavenContext, request: Request, target: Path) -> Respo
     if found is None:
         raise NotFound("path", target.path)
     actor = actor_of(request, identity)
-    publisher = services.publisher
+    content = services.content
     if found.package is None:
         tree = services.formats[repository.format].tree
         await require_plain_removal(access, services.catalog, tree, identity, repository, target.path)
-        await publisher.change(remove_plain_file, repository, target.path, actor)
+        await content.change(remove_plain_file, repository, target.path, actor)
         return Response(204)
     await access.require(identity, Action.DELETE, repository, found.package)
     # Tombstones keep deleted versions out of metadata that clients upload. Uploads may use their paths again where
     # overwriting is allowed; elsewhere a path would get other content by way of a deletion.
     burn = True
     if found.version is None:
-        await publisher.change(package_changes.remove_package, repository, found.package, actor, burn)
+        await content.change(package_changes.remove_package, repository, found.package, actor, burn)
     else:
-        await publisher.change(
+        await content.change(
             package_changes.remove_files,
             repository,
             found.package,
@@ -211,7 +211,7 @@ async def _evict_versions(context: MavenContext, package: str, removal: Removal,
     keys: Sequence[str] = () if removal.version is None else (removal.version,)
     for key in keys or await context.services.catalog.look(_version_keys, context.repository.id, package):
         with suppress(NotFound):  # it was removed meanwhile
-            await context.services.publisher.change(
+            await context.services.content.change(
                 partial(remove_files, kind=EVICTED),
                 context.repository,
                 package,

@@ -118,7 +118,7 @@ async def put_document(context: Context[object], request: Request, path: Documen
     identity = await services.access.identify(request)
     await require(context, identity, Action.WRITE, named, verb_of_put(request, revision))
     check_declared_length(request, largest_body(services.max_upload))
-    async with services.publisher.stage(context.repository, named, user_id=identity.user_id) as staged:
+    async with services.content.stage(context.repository, named, user_id=identity.user_id) as staged:
         received = await Receiver(request, staged, max_tarball=services.max_upload).receive()
         identity = await services.access.identify(request)  # again: the body may have taken hours
         actor, document, tarball = actor_of(request, identity), received.document, received.tarball
@@ -154,7 +154,7 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     services = context.services
     identity = await services.access.identify(request)
     await require(context, identity, Action.WRITE, None, "publish")
-    async with services.publisher.stage(context.repository, user_id=identity.user_id) as staged:
+    async with services.content.stage(context.repository, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged, ALGORITHMS)
         look = partial(read_tarball, filename=sent.name[:LONGEST_SHOWN], readme=True)
         contents = await staged.inspect(services.pools.cpu, blob, look, commit=False)

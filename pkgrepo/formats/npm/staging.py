@@ -72,7 +72,7 @@ async def stage(context: Context[object], request: Request, name: str) -> Respon
     identity = await services.access.identify(request)
     await require(as_stage, identity, Action.WRITE, name, "stage")
     check_declared_length(request, largest_body(services.max_upload))
-    async with services.publisher.stage(target, name) as staged:
+    async with services.content.stage(target, name) as staged:
         received = await Receiver(request, staged, max_tarball=services.max_upload).receive()
         if received.tarball is None:
             raise Invalid("the document has no tarball attached", "_attachments")
@@ -81,14 +81,14 @@ async def stage(context: Context[object], request: Request, name: str) -> Respon
         )
         identity = await services.access.identify(request)  # again: the body may have taken hours
         actor = await require_publishing(as_stage, identity, name, "stage", actor_of(request, identity))
-        await services.publisher.check(target, [name])
+        await services.content.check(target, [name])
         release, publishing = await make_release(
             context, request, staged, publication, received.tarball, identity, actor
         )
         opening = await prepare_stage(services, identity, base, package=name)
         entry = Entry(actor, "stage.create", target.path, detail={"content": [f"{name}@{publication.version.text}"]})
         blobs = [each.blob for each in release.files]
-        opened: _Opened = await services.publisher.change_with_blobs(
+        opened: _Opened = await services.content.change_with_blobs(
             _open, target, staged, blobs, opening, release, publishing, entry, actor
         )
     return json_response({"ok": True, "id": name, "stageId": opened.uid}, 201, headers=NO_STORE)

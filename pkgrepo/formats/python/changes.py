@@ -29,7 +29,7 @@ async def yank(context: Context[object], request: Request, project: str, version
     reason: Any = request.parameter(b"reason")
     if reason is None:
         reason = (await _read(request)).get("reason", "")
-    yanked = await context.services.publisher.change(
+    yanked = await context.services.content.change(
         package_changes.yank_version,
         context.repository,
         key,
@@ -45,7 +45,7 @@ async def unyank(context: Context[object], request: Request, project: str, versi
     """Restore a yanked version, which is judged like publishing it."""
     key = project_key(project)
     _, admitted = await context.admit_publishing(request, key)
-    live = await context.services.publisher.change(
+    live = await context.services.content.change(
         package_changes.set_version_state,
         context.repository,
         key,
@@ -88,7 +88,7 @@ async def set_status(context: Context[object], request: Request, project: str) -
     if status not in STATUSES:
         raise Invalid(f"status must be one of {', '.join(STATUSES)}", "/status")
     meta = {"status": status, "status_reason": _reason(value.get("reason", ""))}
-    await context.services.publisher.change(
+    await context.services.content.change(
         package_changes.set_package_meta, context.repository, key, meta, admitted, index_project
     )
     return json_response({"name": key, "status": status})
@@ -107,7 +107,7 @@ async def _delete(
     context: Context[object], project: str, version: str, paths: list[str] | None, actor: Actor
 ) -> Response:
     burn = not context.repository.policy.get("reuse_deleted_names", False)
-    gone = await context.services.publisher.change(
+    gone = await context.services.content.change(
         package_changes.remove_files,
         context.repository,
         project,

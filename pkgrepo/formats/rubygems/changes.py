@@ -90,7 +90,7 @@ async def yank(context: Context[object], request: Request) -> Response:
     await context.admit(request, Action.DELETE)
     given = _read_version(await read_fields(request))
     actor = actor_of(request, await context.admit(request, Action.DELETE, given.name))
-    await context.services.publisher.change(yank_version, context.repository, given, actor)
+    await context.services.content.change(yank_version, context.repository, given, actor)
     return text_response(f"Successfully deleted gem: {given.name} ({given.key})")
 
 
@@ -99,7 +99,7 @@ async def unyank(context: Context[object], request: Request) -> Response:
     await context.admit(request, Action.WRITE)
     given = _read_version(await read_fields(request))
     _, admitted = await context.admit_publishing(request, given.name)
-    await context.services.publisher.change(restore_version, context.repository, given, admitted)
+    await context.services.content.change(restore_version, context.repository, given, admitted)
     return text_response(f"Successfully unyanked gem: {given.name} ({given.key})")
 
 
@@ -173,7 +173,7 @@ async def change_owner(context: Context[object], request: Request, name: str, *,
     await context.admit(request, Action.WRITE, name)
     given = (await read_fields(request)).get("email", "").strip()
     _, actor = await context.admit_publishing(request, name)
-    handle = await context.services.publisher.change(change_owners, context.repository, name, given, add, actor)
+    handle = await context.services.content.change(change_owners, context.repository, name, given, add, actor)
     verb = "added to" if add else "removed from"
     return text_response(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
 

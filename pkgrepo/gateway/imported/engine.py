@@ -48,7 +48,7 @@ from pkgrepo.model import Repository
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.context import reason_of
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.imported_downloads import keep_downloads
 from pkgrepo.storage.catalog.server import imports
@@ -137,7 +137,7 @@ class Tools:
     """What the engine works with, in every repository. ``serves``: this process answers requests meanwhile."""
 
     catalog: ICatalog
-    publisher: Publisher
+    content: ContentWriter
     pools: Pools
     clock: Clock
     max_upload: int

@@ -71,7 +71,7 @@ class FileTaker:
             missing = [each for each in missing if each.path not in taken_now]
             await self._take(settled, some, taken, broken)
         if settled.states or settled.tags or settled.meta:
-            changed, kept = await self.tools.publisher.change(
+            changed, kept = await self.tools.content.change(
                 _set_facts, repository, settled, taken.may_move, self.order.actor, self.indexer
             )
             taken.report.facts += changed
@@ -105,8 +105,8 @@ class FileTaker:
 
         ``broken`` are the versions that are left out whole, each with the file for which.
         """
-        publisher, order = self.tools.publisher, self.order
-        async with publisher.stage(order.repository, source_package.key, user_id=order.actor.user_id) as staged:
+        content, order = self.tools.content, self.order
+        async with content.stage(order.repository, source_package.key, user_id=order.actor.user_id) as staged:
             releases: list[tuple[Item, Release]] = []
             wanted = [each for each in some if each.version not in broken]
             for at in range(0, len(wanted), FETCHES):
@@ -119,7 +119,7 @@ class FileTaker:
             if not releases:
                 return
             groups = self._join(releases)
-            published = await publisher.keep_together(
+            published = await content.keep_together(
                 order.repository, [release for _, release in groups], staged, order.actor, self.indexer
             )
         sizes = {item.path: release.files[0].blob.size for item, release in releases}

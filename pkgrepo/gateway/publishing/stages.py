@@ -137,7 +137,7 @@ async def open_stage(services: Services, opening: Opening, actor: Actor, inside:
             inside(tx, stage)
         return stage
 
-    stage: Stage = await services.publisher.change(command, opening.target)
+    stage: Stage = await services.content.change(command, opening.target)
     await services.registry.refresh()
     return _staged(services, stage, opening.target, [], 0, whole=True)
 
@@ -222,13 +222,13 @@ async def approve(
 async def _publish(services: Services, staged: StageContents, approval: Approval, actor: Admitted) -> Ended:
     target, format_ = staged.target, services.formats[staged.target.format]
     if format_.join_staged is None or staged.hosted is None:
-        return await services.publisher.change(approve_stage, target, approval, format_, actor)
+        return await services.content.change(approve_stage, target, approval, format_, actor)
     for _ in range(JOINS):
-        async with services.publisher.stage(target) as received:
+        async with services.content.stage(target) as received:
             joined = await format_.join_staged(services, target, staged.hosted, staged.content, received)
             command = evolve(approval, joined=joined)
             try:
-                return await services.publisher.change_with_blobs(
+                return await services.content.change_with_blobs(
                     approve_stage, target, received, joined.blobs, command, format_, actor
                 )
             except Outdated:
@@ -256,7 +256,7 @@ async def reject(
         )
     if len(reason) > LONGEST:
         raise Invalid(f"the reason has more than {LONGEST} characters", "/reason")
-    ended = await services.publisher.change(reject_stage, staged.target, staged.stage.uid, reason, inside, actor)
+    ended = await services.content.change(reject_stage, staged.target, staged.stage.uid, reason, inside, actor)
     return await _ended(services, ended, staged.target)
 
 

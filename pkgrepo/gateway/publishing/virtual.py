@@ -49,7 +49,7 @@ def publishing_through(
 
         await check_new_name(services, request, virtual, key, ask)
 
-    return evolve(services, publisher=services.publisher.checking(check))
+    return evolve(services, content=services.content.checking(check))
 
 
 async def publish_context(context: Context[C], request: Request, folders: Folders | None = None) -> Context[C]:

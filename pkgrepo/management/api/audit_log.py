@@ -179,7 +179,7 @@ class AuditLog:
     def with_row_of(
         self, entry: Entry, command: Callable[[Transaction, Repository, *Ts, int], T]
     ) -> Callable[[Transaction, Repository, *Ts, int], T]:
-        """The same of a command that changes the content of a repository, see L{Publisher.change}."""
+        """The same of a command that changes the content of a repository, see L{ContentWriter.change}."""
         now_ms = self._clock.now_ms()
 
         def run(tx: Transaction, repository: Repository, /, *args: *tuple[*Ts, int]) -> T:

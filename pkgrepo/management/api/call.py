@@ -306,10 +306,10 @@ class Call:
     async def change_content(
         self, entry: Entry, command: Callable[[Transaction, Repository, *Ts, int], T], *args: *Ts
     ) -> T:
-        """Run a command that changes the repository's content (see L{Publisher.change}), with its audit row."""
+        """Run a command that changes the repository's content (see L{ContentWriter.change}), with its audit row."""
         audit_log = self.services.callers.audit_log
         with_row = audit_log.with_row_of(entry, command)
-        result: T = await self.shared.publisher.change(with_row, self.repository, *args)
+        result: T = await self.shared.content.change(with_row, self.repository, *args)
         audit_log.copy(entry)
         self.audited = True
         return result

@@ -127,7 +127,7 @@ async def rebuild(call: Call) -> Rebuilt | Response:
     work = partial(
         rebuild_documents,
         shared.catalog,
-        shared.publisher,
+        shared.content,
         repository,
         format_.tree,
         format_.index,

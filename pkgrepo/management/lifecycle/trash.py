@@ -129,7 +129,7 @@ async def restore(call: Call, id: str) -> Restored:
     async def restore(check: bool) -> tuple[int, bool]:
         some = entry.uid, call.format.index, admitted, check
         if call.audited:
-            return await call.shared.publisher.change(restore_some, call.repository, *some)
+            return await call.shared.content.change(restore_some, call.repository, *some)
         return await call.change_content(call.entry(), restore_some, *some)
 
     items = await restore_entry(restore)

@@ -170,7 +170,7 @@ async def _change(
 ) -> Promoted:
     """Run a write command on the target, with its row of the audit log."""
     entry, audit_log = call.entry(detail={"to": target.path}), call.services.callers.audit_log
-    result: Promoted = await call.shared.publisher.change(audit_log.with_row_of(entry, command), target, *args)
+    result: Promoted = await call.shared.content.change(audit_log.with_row_of(entry, command), target, *args)
     audit_log.copy(entry)
     call.audited = True
     return result

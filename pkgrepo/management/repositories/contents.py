@@ -71,7 +71,7 @@ async def cancel_upload(call: Call, id: str) -> CancelledUpload:
     try:
         shared = call.shared
         leases = UploadLeases(shared.catalog, shared.clock)
-        await shield(leases.cancel(id, shared.publisher.stage(repository)))
+        await shield(leases.cancel(id, shared.content.stage(repository)))
     except UploadUnknown:
         raise NotFound("upload", id) from None
     return CancelledUpload(id=id)

@@ -144,7 +144,7 @@ async def promote_replica(call: Call) -> PromotedReplica | Response:
         await call.shared.proxy.settle()
         missing = await find_missing(call.catalog, call.shared.proxy.documents, repository, format_, progress)
         if not dry:
-            await prepare(call.shared.publisher, call.catalog, repository, format_.index, progress)
+            await prepare(call.shared.content, call.catalog, repository, format_.index, progress)
             detail = {"missing": missing.count, "first": missing.first[:20], "before": before}
             promoted = await call.services.callers.audit_log.write(
                 call.entry(detail=detail),

@@ -105,11 +105,11 @@ class _MutableFile(Cached[File]):
         return Current((with_digests(walk.remote, transfer.digests), content), Outcome.MISS)
 
     async def renew(self, content: File, row: UpstreamDocument) -> File:
-        await self._files.context.publisher.change(upstream_documents.renew_document, self.repository, row)
+        await self._files.context.content.change(upstream_documents.renew_document, self.repository, row)
         return content
 
     async def drop(self, _absence: UpstreamDocument, before_ms: int) -> None:
-        change = self._files.context.publisher.change
+        change = self._files.context.content.change
         await change(upstream_documents.remove_earlier, self.repository, self.key, before_ms)
 
     def step(self, _content: File) -> dict[str, str]:
@@ -148,7 +148,7 @@ class _MutableFile(Cached[File]):
             checked_ms=now_ms,
             fresh_until_ms=now_ms + ttl_ms(proxy, self.most_ttl_s),
         )
-        stored = await context.publisher.change_with_blobs(
+        stored = await context.content.change_with_blobs(
             upstream_documents.put_document, proxy, staged, [blob], document, blob
         )
         # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.

@@ -38,7 +38,7 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.staged import Staged
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Context:
     """The parts that all files of all proxies share; ``limits`` are those of one file."""
 
     catalog: ICatalog
-    publisher: Publisher
+    content: ContentWriter
     clock: Clock
     upstreams: Upstreams
     transfers: Transfers
@@ -114,7 +114,7 @@ class Walk:
             route=self.route_name(),
             asked=self.route_name,
             open=self.open,
-            stage=lambda: self._context.publisher.stage(self._repository),
+            stage=lambda: self._context.content.stage(self._repository),
             record=record,
             algorithms=self._request.algorithms,
             announced=self.announced,

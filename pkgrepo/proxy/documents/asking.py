@@ -29,7 +29,7 @@ from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.proxy.upstream.response import BadCoding, Inflater
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 from .appending import MOST_SUMS, Claims, Extension, Sums, extend, receive_rest
@@ -82,10 +82,10 @@ class Asker:
     """Asks the routes of all proxy repositories."""
 
     def __init__(
-        self, *, kept: KeptResponses, publisher: Publisher, clock: Clock, upstreams: Upstreams, normaliser: Normaliser
+        self, *, kept: KeptResponses, content: ContentWriter, clock: Clock, upstreams: Upstreams, normaliser: Normaliser
     ) -> None:
         self._kept = kept
-        self._publisher = publisher
+        self._content = content
         self._clock = clock
         self._upstreams = upstreams
         self._normaliser = normaliser
@@ -188,7 +188,7 @@ class Asker:
         if source == old.source:
             return Confirmed(etag, modified)
         async with AsyncExitStack() as stack:
-            staged = await stack.enter_async_context(self._publisher.stage(question.repository))
+            staged = await stack.enter_async_context(self._content.stage(question.repository))
             parts = await staged.store(made.parts)
             return Received(
                 key=question.request.tail_key,
@@ -233,7 +233,7 @@ class Asker:
                 previous = await self._kept.descriptor(question.repository, question.before)
         try:
             async with AsyncExitStack() as stack:
-                staged = await stack.enter_async_context(self._publisher.stage(question.repository))
+                staged = await stack.enter_async_context(self._content.stage(question.repository))
                 outcome = await self._normaliser.run(
                     chunks,
                     normaliser or request.normaliser,

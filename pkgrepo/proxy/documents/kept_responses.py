@@ -31,7 +31,7 @@ from pkgrepo.model import Repository
 from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.documents.held import DocumentRequest, Held, Received
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.blobs.durability import memory_file
@@ -64,7 +64,7 @@ class KeptResponses:
         catalog: ICatalog,
         registry: Registry,
         stores: Stores,
-        publisher: Publisher,
+        content: ContentWriter,
         pools: Pools,
         absences: NegativeCache,
         delay: BatchDelay | None = None,
@@ -75,7 +75,7 @@ class KeptResponses:
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
-        self._publisher = publisher
+        self._content = content
         self._pools = pools
         self._held: Lru[tuple[int, str], Held] = Lru(MOST_HELD)
         self._under_way: dict[tuple[int, str], Deferred[None]] = {}  # the last that is being stored
@@ -198,7 +198,7 @@ class KeptResponses:
         await self.stored(repository, document.key)
         place = (repository.id, document.key)
         try:
-            await self._publisher.change(upstream_documents.put_absence, repository, document, before_ms)
+            await self._content.change(upstream_documents.put_absence, repository, document, before_ms)
         except PkgrepoError:
             _log_unstored(Failure(), repository, document.key)
         held = self._held.get(place)
@@ -209,7 +209,7 @@ class KeptResponses:
         """Keep a response that was confirmed, with its new times."""
         if not held.stored:
             return self.hold(repository, held)  # it is renewed as soon as it is stored
-        renewal = self._publisher.change(upstream_documents.renew_document, repository, held.document)
+        renewal = self._content.change(upstream_documents.renew_document, repository, held.document)
         self._spawn(repository, held, renewal)
         return held
 
@@ -224,12 +224,12 @@ class KeptResponses:
     async def lack(self, repository: Repository, key: str, lacking: Mapping[str, str]) -> None:
         """Note in a response that files which it lists cannot be had: their identities by path."""
         await self.stored(repository, key)
-        if await self._publisher.change(upstream_documents.note_lacking, repository, key, lacking):
+        if await self._content.change(upstream_documents.note_lacking, repository, key, lacking):
             self.read_again(repository, [key])
 
     async def forget(self, repository: Repository, keys: Sequence[str]) -> None:
         """Remove answers: the next client makes upstreams be asked."""
-        await self._publisher.change(upstream_documents.remove_documents, repository, keys)
+        await self._content.change(upstream_documents.remove_documents, repository, keys)
         self.forget_here(repository.id, keys)
         self._on_forget(repository, keys)
 
@@ -247,7 +247,7 @@ class KeptResponses:
     async def forget_unused(self, repository: Repository, before_ms: int) -> None:
         """Remove the responses not confirmed since a time, about packages of which nothing else is kept."""
         remove = upstream_documents.remove_unused_documents
-        while await self._publisher.change(remove, repository, before_ms, BATCH):
+        while await self._content.change(remove, repository, before_ms, BATCH):
             pass
 
     async def _store(self, repository: Repository, held: Held, response: Received) -> None:
@@ -259,7 +259,7 @@ class KeptResponses:
         repository, _, last = items[-1]
         for _, _, each in items[:-1]:
             last.staged.take_over(each.staged, each.parts)
-        await self._publisher.change_with_blobs(
+        await self._content.change_with_blobs(
             upstream_documents.put_documents,
             repository,
             last.staged,

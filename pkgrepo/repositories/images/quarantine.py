@@ -19,8 +19,8 @@ from pkgrepo.interfaces import ICatalog, Transaction
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.manifests import release_tag
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.package_changes import append_package_event
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.images import trust
 from pkgrepo.storage.catalog.images.trust import Keys
@@ -90,7 +90,7 @@ class QuarantineExpiry(PeriodicTask):
         *,
         catalog: ICatalog,
         registry: Registry,
-        publisher: Publisher,
+        content: ContentWriter,
         verify: Callable[[Repository, str], Awaitable[bool]],
         keys_of: Callable[[Repository], Keys],
         clock: Clock,
@@ -101,7 +101,7 @@ class QuarantineExpiry(PeriodicTask):
         self._keys_of = keys_of
         self._catalog = catalog
         self._registry = registry
-        self._publisher = publisher
+        self._content = content
         self._clock = clock
 
     async def run_once(self) -> None:
@@ -121,16 +121,16 @@ class QuarantineExpiry(PeriodicTask):
     async def _expire(self, repository: Repository) -> None:
         keys = self._keys_of(repository)
         if keys is None:
-            await self._publisher.change(end_quarantine, repository)
+            await self._content.change(end_quarantine, repository)
             return
         if not keys:
-            await self._publisher.change(extend_quarantine, repository)
+            await self._content.change(extend_quarantine, repository)
             return
         for image in await self._catalog.scan(trust.images_in_quarantine, repository.id, self._clock.now_ms()):
             if not await self._verify(repository, image):
                 return  # a signed image must not be removed because its signatures cannot be read
         dropped = 0
-        while count := await self._publisher.change(remove_expired, repository):
+        while count := await self._content.change(remove_expired, repository):
             dropped += count
         if dropped:
             log.info(

@@ -1,7 +1,7 @@
 """
 Write commands of deployments: files that are received together, and published together or not at all.
 
-Run them by ``Publisher.change_with_blobs``. For the states of a deployment see
+Run them by ``ContentWriter.change_with_blobs``. For the states of a deployment see
 ``pkgrepo.storage.catalog.packages.deployments``.
 """
 

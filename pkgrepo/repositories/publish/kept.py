@@ -154,7 +154,7 @@ class KeptTogether:
                 self._clock.now_ms(),
             )
         except (StorageFull, StorageFailed) as error:
-            # It is unknown whether the transaction exists after a restart, so the copies stay; see L{Publisher}.
+            # It is unknown whether the transaction exists after a restart, so the copies stay; see L{ContentWriter}.
             for each in some:
                 each.outcome = error
         except Exception as error:  # noqa: BLE001 - the caller of the release that caused it gets it

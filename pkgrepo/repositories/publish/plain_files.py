@@ -2,7 +2,7 @@
 Write commands that put and remove plain files: files of a repository that belong to no package.
 
 Their rows have neither package nor version, and their events no package key but the path among their data. Run them by
-``Publisher.change_with_blobs`` and ``Publisher.change``.
+``ContentWriter.change_with_blobs`` and ``ContentWriter.change``.
 """
 
 from __future__ import annotations

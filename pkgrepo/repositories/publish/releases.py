@@ -109,7 +109,7 @@ def publish_releases(
     now_ms: int,
 ) -> PublishedTogether:
     """
-    The write command behind L{Publisher.publish_together}.
+    The write command behind L{ContentWriter.publish_together}.
 
     :raises FileExists, FileBurned: other content is published at a path, or its file was deleted
     :raises Conflict: the files of a release belong to another version

@@ -24,8 +24,8 @@ from pkgrepo.repositories.configuration import Retention
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.images.cached import evict_manifest
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.retention.images import plan_images, remove_images
 from pkgrepo.repositories.retention.rules import Rules, together
@@ -125,10 +125,10 @@ def retention_of(repository: Repository, registry: Registry) -> Retention | None
 class RetentionWork(MaintenanceWork):
     """Previews and runs of retention in hosted repositories and the caches of proxies."""
 
-    def __init__(self, context: MaintenanceContext, publisher: Publisher) -> None:
+    def __init__(self, context: MaintenanceContext, content: ContentWriter) -> None:
         super().__init__(context)
         self._formats = context.formats
-        self._publisher = publisher
+        self._content = content
 
     async def preview(
         self, repository: Repository, retention: Retention, progress: Progress, *, limit: int = LISTED
@@ -159,7 +159,7 @@ class RetentionWork(MaintenanceWork):
         progress.begin(f"packages of {repository.path} that change", len(affected))
         for key in affected:
             try:
-                done = await self._publisher.change(remove_selected, repository, key, retention, format_, actor)
+                done = await self._content.change(remove_selected, repository, key, retention, format_, actor)
             except NotFound:
                 pass  # the package was removed meanwhile
             except PkgrepoError as error:

@@ -20,9 +20,9 @@ from pkgrepo.interfaces import (
 from pkgrepo.model import Actor, Package, Repository, RepositoryType, Storage
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.format import Made, Tree
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog import index_documents, upstream_documents
@@ -41,7 +41,7 @@ class _Unchanged(Exception):  # noqa: N818 - it undoes the transaction
 
 async def rebuild_documents(
     catalog: ICatalog,
-    publisher: Publisher,
+    content: ContentWriter,
     repository: Repository,
     tree: Tree,
     indexer: Indexer,
@@ -71,7 +71,7 @@ async def rebuild_documents(
             checked += 1
             progress.step()
             try:
-                await publisher.change(rebuild_package, repository, key, indexer, tree.kept_kinds, actor)
+                await content.change(rebuild_package, repository, key, indexer, tree.kept_kinds, actor)
             except (_Unchanged, NotFound):
                 continue
             changed += 1

@@ -33,7 +33,7 @@ class Scene:
         self.catalog = MemoryCatalog()
         self.repository: Repository = self.catalog.do(add_repository)
         pools: Any = InlinePools()
-        tools = Tools(catalog=self.catalog, publisher=UNUSED, pools=pools, clock=SystemClock(), max_upload=1)
+        tools = Tools(catalog=self.catalog, content=UNUSED, pools=pools, clock=SystemClock(), max_upload=1)
         self.importers = Importers(
             tools=tools,
             jobs=UNUSED,

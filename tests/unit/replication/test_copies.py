@@ -49,7 +49,7 @@ class Scene:
         unused: Any = self
         self.copies = FileCopies(
             catalog=unused,
-            publisher=unused,
+            content=unused,
             resolver=unused,
             formats={"python": format_},
             proxied={"python": SimpleNamespace(document_of=lambda package, path: package)},  # type: ignore[dict-item]

@@ -89,7 +89,7 @@ async def fetched(sizes: Mapping[str, int], *, held: int = 0, most: int | None =
         return kept(path)
 
     unused: Any = None
-    copies = FileCopies(catalog=unused, publisher=unused, resolver=unused, formats={}, proxied={}, fetch=fetch)
+    copies = FileCopies(catalog=unused, content=unused, resolver=unused, formats={}, proxied={}, fetch=fetch)
     settings: dict[str, Any] = {"replicate": {"files": ["demo/*"]}}
     mirror = evolve(
         make_repository(1, settings=settings if most is None else {**settings, "cache": {"max_bytes": most}}),

@@ -39,7 +39,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, BlobInfo, File, Repository, Version
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish import package_changes
-from pkgrepo.repositories.publish.publisher import log_published
+from pkgrepo.repositories.publish.content import log_published
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog.packages import deployments, files, packages, versions
 
@@ -119,7 +119,7 @@ async def _remove(context: ChannelContext, request: Request, target: Target) -> 
     identity = await services.access.admit(request, Action.DELETE, repository, target.name)
     actor = actor_of(request, identity)
     burn = not configuration.policy(repository).reuse_deleted_names
-    change = services.publisher.change
+    change = services.content.change
     if isinstance(target, PackageTarget):
         await change(package_changes.remove_package, repository, target.name, actor, burn)
         return json_response({}, 201)
@@ -286,8 +286,8 @@ async def _commit(context: ChannelContext, request: Request, target: FileTarget)
     release = await _release(context, target, deployment)
     actor = await services.access.publishing(identity, repository, target.file.name, actor_of(request, identity))
     try:
-        async with services.publisher.stage(repository) as staged:
-            await services.publisher.change_with_blobs(
+        async with services.content.stage(repository) as staged:
+            await services.content.change_with_blobs(
                 uploads.publish_upload, repository, staged, [], deployment, release, actor
             )
     except (StorageFull, StorageFailed):
@@ -315,7 +315,7 @@ async def _release(context: ChannelContext, target: FileTarget, deployment: Depl
 async def _drop(context: ChannelContext, deployment: Deployment, blob: BlobInfo) -> None:
     services = context.services
     if await services.catalog.write(deployments.remove_deployment, deployment.id):
-        await services.publisher.discard(context.repository, [blob.sha256], deployment.created_ms)
+        await services.content.discard(context.repository, [blob.sha256], deployment.created_ms)
 
 
 # By method and first word; the rest of the path is the target.

@@ -225,7 +225,7 @@ class PostSite:
         request.repository = repository.path
         fields: dict[str, str] = {}
         deployment: Deployment | None = None
-        async with self._services.publisher.stage(repository) as staged:
+        async with self._services.content.stage(repository) as staged:
             try:
                 async for part in read_form(request.body, request.header(b"content-type"), FORM_LIMITS):
                     if part.name == "file":
@@ -288,7 +288,7 @@ class PostSite:
 
     async def _keep(self, repository: Repository, staged: Staged, deployment: Deployment, file: StagedFile) -> None:
         most = OPEN_UPLOADS * self._services.max_upload
-        await self._services.publisher.change_with_blobs(
+        await self._services.content.change_with_blobs(
             keep_upload, repository, staged, [file.blob], deployment, file, most
         )
 

@@ -143,7 +143,7 @@ class WheelFollower:
 
     async def _withdraw(self, channel: Repository, found: Difference) -> None:
         """Remove what the channel has too much of a package, and set the states of its versions."""
-        change, admitted = self._services.publisher.change, admit_server(Road.CONVERSION, channel)
+        change, admitted = self._services.content.change, admit_server(Road.CONVERSION, channel)
         for version, paths in found.surplus.items():
             await change(_remove, channel, found.package, version, paths)
         for version, (state, reason) in found.states.items():

@@ -185,7 +185,7 @@ async def _publish(services: Services, channel: Repository, wheels: Sequence[Fil
     policy = configuration.policy(channel)
     made: list[str] = []
     releases: list[Release] = []
-    async with services.publisher.stage(channel) as staged:
+    async with services.content.stage(channel) as staged:
         for of, package in zip(read, converted, strict=True):
             if isinstance(package, Invalid):
                 failed[of.wheel.path] = package
@@ -195,7 +195,7 @@ async def _publish(services: Services, channel: Repository, wheels: Sequence[Fil
             releases.append(make_release(upload, package.description, policy))
             made.append(of.wheel.path)
         if releases:
-            outcomes = await services.publisher.keep_together(
+            outcomes = await services.content.keep_together(
                 channel, releases, staged, admit_server(Road.CONVERSION, channel), index_package
             )
             failed |= {path: each for path, each in zip(made, outcomes, strict=True) if isinstance(each, Exception)}

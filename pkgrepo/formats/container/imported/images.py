@@ -195,7 +195,7 @@ class _Run:
             return
         digest = parse_digest(reference.digest)
         place = self.taker.store.blob(self.source_package.name, reference.digest)
-        async with tools.publisher.stage(repository, key, user_id=order.actor.user_id) as staged:
+        async with tools.content.stage(repository, key, user_id=order.actor.user_id) as staged:
             blob: BlobInfo = await staged.receive(
                 place.chunks(),
                 limit=tools.max_upload,
@@ -205,7 +205,7 @@ class _Run:
             )
             head: bytes = await staged.inspect(tools.pools.disk, blob, _head, commit=False)
             self.documents[reference.digest] = begins_document(head)
-            await tools.publisher.change_with_blobs(
+            await tools.content.change_with_blobs(
                 link_blob, repository, staged, [blob], key, blob, reference.digest, None, self._client, order.actor
             )
         self.taken.report.size += blob.size
@@ -219,7 +219,7 @@ class _Run:
         quarantine = None
         if keys is not None and not evidence:
             quarantine = Quarantine(tuple(keys), tools.clock.now_ms() + window_ms(repository))
-        async with tools.publisher.stage(repository, self.source_package.key, user_id=order.actor.user_id) as staged:
+        async with tools.content.stage(repository, self.source_package.key, user_id=order.actor.user_id) as staged:
             blob = await staged.store(data)
             push = Push(
                 manifest=evolve(document, evidence=evidence).to_record(digest, blob.sha256, len(data)),
@@ -230,7 +230,7 @@ class _Run:
                 quarantine=quarantine,
                 client=self._client,
             )
-            await tools.publisher.change_with_blobs(
+            await tools.content.change_with_blobs(
                 put_manifest, repository, staged, [blob], self.source_package.key, push, order.actor
             )
 

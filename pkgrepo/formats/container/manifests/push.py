@@ -29,7 +29,7 @@ from pkgrepo.model import Identity
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.images.manifests import put_manifest
 from pkgrepo.repositories.images.push import Push, Reference, ReferencesMissing, TagCondition, TagExists
-from pkgrepo.repositories.publish.publisher import log_published
+from pkgrepo.repositories.publish.content import log_published
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest
 
@@ -182,7 +182,7 @@ async def _store(context: RegistryContext, call: Call, pushed: Pushed, level: in
     signatures = await context.visibility.verifier.verify_pushed(
         target.repository, target.image, document, pushed.data, tags
     )
-    async with services.publisher.stage(target.repository, target.image, user_id=call.identity.user_id) as staged:
+    async with services.content.stage(target.repository, target.image, user_id=call.identity.user_id) as staged:
         blob = await staged.store(pushed.data)
         name = f"sha256:{blob.sha256}" if pushed.digest is None else str(pushed.digest)
         push = Push(
@@ -197,7 +197,7 @@ async def _store(context: RegistryContext, call: Call, pushed: Pushed, level: in
             client=client_of(call.request),
             alone=target.alone,
         )
-        await services.publisher.change_with_blobs(
+        await services.content.change_with_blobs(
             put_manifest, target.repository, staged, [blob], target.image, push, actor
         )
     log_published(target.repository, target.image, ", ".join(tags) or name, actor)

@@ -135,7 +135,7 @@ async def delete_reference(
     else:
         parse_tag(reference)
     try:
-        await context.services.publisher.change(
+        await context.services.content.change(
             command, target.repository, target.image, reference, actor_of(request, identity)
         )
     except NotFound:

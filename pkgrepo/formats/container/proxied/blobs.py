@@ -31,7 +31,7 @@ from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.transfer import Transfer
 from pkgrepo.repositories.images.blobs import link_blob, mount_blob
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked, images_with
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
@@ -58,7 +58,7 @@ class UpstreamBlobs:
         self,
         *,
         catalog: ICatalog,
-        publisher: Publisher,
+        content: ContentWriter,
         transfers: Transfers,
         client: RegistryClient,
         places: Places,
@@ -67,7 +67,7 @@ class UpstreamBlobs:
         largest: int,
     ) -> None:
         self._catalog = catalog
-        self._publisher = publisher
+        self._content = content
         self._transfers = transfers
         self._client = client
         self._places = places
@@ -169,7 +169,7 @@ class UpstreamBlobs:
             sources = await self._catalog.look(_find_sources, repository, str(digest))
         for source in sources:
             if await self._places.find_route(repository, source) == route:
-                await self._publisher.change(
+                await self._content.change(
                     mount_blob,
                     repository,
                     image,
@@ -198,19 +198,19 @@ class UpstreamBlobs:
 
         async def record(staged: Staged, blob: BlobInfo, _headers: Headers) -> LinkedBlob:
             name, admitted = str(digest), admit_server(Road.PROXY, repository)
-            stored = await self._publisher.change_with_blobs(
+            stored = await self._content.change_with_blobs(
                 link_blob, repository, staged, [blob], image, blob, name, None, None, admitted
             )
             receiving.recorded = True  # from now on the others find it in the catalog
             for other in sorted(receiving.images - {image}):
-                await self._publisher.change(mount_blob, repository, other, repository, image, name, None, admitted)
+                await self._content.change(mount_blob, repository, other, repository, image, name, None, admitted)
             # It is not looked up: a purge may have removed the row, while the bytes stay until they are collected.
             return LinkedBlob(0, blob.sha256, blob.size, stored.locator, 0)
 
         return Download(
             route=route,
             open=open_,
-            stage=lambda: self._publisher.stage(repository),
+            stage=lambda: self._content.stage(repository),
             record=record,
             find=lambda: self.find(repository, image, digest),
             expected={digest.algorithm: digest.hex},

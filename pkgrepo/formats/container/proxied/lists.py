@@ -33,7 +33,7 @@ from pkgrepo.proxy.caching.states import ttl_ms
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
@@ -106,15 +106,15 @@ class _List(Cached[UpstreamDocument]):
             checked_ms=now_ms,
             fresh_until_ms=now_ms + ttl_ms(self.repository),
         )
-        await self.lists.publisher.change(upstream_documents.put_document, self.repository, row, None)
+        await self.lists.content.change(upstream_documents.put_document, self.repository, row, None)
         return Current(row, Outcome.MISS, row.fresh_until_ms, row)
 
     async def renew(self, _content: UpstreamDocument, row: UpstreamDocument) -> UpstreamDocument:
-        await self.lists.publisher.change(upstream_documents.renew_document, self.repository, row)
+        await self.lists.content.change(upstream_documents.renew_document, self.repository, row)
         return row
 
     async def drop(self, _absence: UpstreamDocument, before_ms: int) -> None:
-        change = self.lists.publisher.change
+        change = self.lists.content.change
         await change(upstream_documents.remove_earlier, self.repository, self.key, before_ms)
 
     def step(self, _content: UpstreamDocument) -> dict[str, str]:
@@ -126,7 +126,7 @@ class UpstreamLists:
     """Keeps the lists of all proxy repositories."""
 
     catalog: ICatalog
-    publisher: Publisher
+    content: ContentWriter
     clock: Clock
     places: Places
     _client: RegistryClient
@@ -249,13 +249,13 @@ class UpstreamImages:
     @classmethod
     def make(cls, services: Services) -> Self:
         """The parts, with empty memories, except for that of what no upstream has."""
-        catalog, publisher, clock = services.catalog, services.publisher, services.clock
+        catalog, content, clock = services.catalog, services.content, services.clock
         client = RegistryClient(services.proxy.upstreams, UpstreamTokens(lambda: clock.now_ms() / 1000))
         places, negative_cache = Places(catalog, clock), services.proxy.negative_cache
         revalidation = services.proxy.revalidation
         manifests = UpstreamManifests(
             catalog=catalog,
-            publisher=publisher,
+            content=content,
             pools=services.pools,
             clock=clock,
             client=client,
@@ -264,7 +264,7 @@ class UpstreamImages:
         )
         blobs = UpstreamBlobs(
             catalog=catalog,
-            publisher=publisher,
+            content=content,
             transfers=services.proxy.transfers,
             client=client,
             places=places,
@@ -286,7 +286,7 @@ class UpstreamImages:
             blobs=blobs,
             lists=UpstreamLists(
                 catalog=catalog,
-                publisher=publisher,
+                content=content,
                 clock=clock,
                 client=client,
                 places=places,

@@ -45,7 +45,7 @@ from pkgrepo.proxy.transfers.download import is_page
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.images.cached import drop_tag, keep_manifest, keep_tag, renew_tag
 from pkgrepo.repositories.images.push import Push
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifests
 from pkgrepo.storage.catalog.packages.packages import find_package
@@ -72,7 +72,7 @@ class UpstreamManifests:
     """Keeps the manifests of all proxy repositories."""
 
     catalog: ICatalog
-    publisher: Publisher
+    content: ContentWriter
     places: Places
     clock: Clock
     _pools: Pools
@@ -143,7 +143,7 @@ class UpstreamManifests:
     ) -> UpstreamDocument | None:
         """Store a manifest, with its tag if it was asked for by one. Returns the row of the tag: its ``state``."""
         repository, place, now_ms = target.repository, fetched.place, self.clock.now_ms()
-        async with self.publisher.stage(repository) as staged:
+        async with self.content.stage(repository) as staged:
             blob = await staged.store(fetched.data)
             digest = str(fetched.digest or f"sha256:{blob.sha256}")
             push = Push(
@@ -157,7 +157,7 @@ class UpstreamManifests:
             name = f"{place.name}@{digest}" if tag is None else f"{place.name}:{tag}"
             trace.add(StepKind.FETCHED, route=place.route.name, at_ms=now_ms, what=name, digest=digest)
             row = None if state is None else evolve(state(digest), trace=trace.store())
-            await self.publisher.change_with_blobs(
+            await self.content.change_with_blobs(
                 keep_manifest, repository, staged, [blob], target.image, push, row, admit_server(Road.PROXY, repository)
             )
         return row
@@ -217,7 +217,7 @@ class _Tag(Cached[Manifest | None]):
                 trace.add(StepKind.CONFIRMED, what=f"{place.name}:{tag}", digest=str(digest), **times_of(row))
                 row = evolve(row, trace=trace.store())
                 with suppress(NotFound):  # it was removed meanwhile, which does not mean that upstreams lack it
-                    await manifests.publisher.change(
+                    await manifests.content.change(
                         keep_tag,
                         self.repository,
                         self.package,
@@ -250,12 +250,12 @@ class _Tag(Cached[Manifest | None]):
     async def renew(self, content: Manifest | None, row: UpstreamDocument) -> Manifest | None:
         assert content is not None, "it is kept"
         row = evolve(row, meta={**row.meta, "digest": content.digest})
-        change = self.manifests.publisher.change
+        change = self.manifests.content.change
         await change(renew_tag, self.repository, self.package, self.tag, content.digest, row)
         return content
 
     async def drop(self, _absence: UpstreamDocument, before_ms: int) -> None:
-        change = self.manifests.publisher.change
+        change = self.manifests.content.change
         await change(drop_tag, self.repository, self.package, self.tag, self.key, before_ms)
 
     def step(self, content: Manifest | None) -> dict[str, str]:

@@ -181,10 +181,10 @@ class MemberContent:
         found = await services.catalog.look(_find_blob, source, holder.target.image, digest)
         if found is None:
             return False
-        async with services.publisher.stage(target.repository) as staged:
+        async with services.content.stage(target.repository) as staged:
             chunks = services.files.chunks(source.storage_id, found.locator, found.size)
             blob = await staged.receive(chunks, expect_size=found.size, expected={"sha256": found.sha256})
-            await services.publisher.change_with_blobs(
+            await services.content.change_with_blobs(
                 link_blob, target.repository, staged, [blob], target.image, blob, digest, None, client, actor
             )
         return True

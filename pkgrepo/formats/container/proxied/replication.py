@@ -42,7 +42,7 @@ class ImageCopies:
 
     def __init__(self, services: Services, images: UpstreamImages) -> None:
         self._catalog = services.catalog
-        self._publisher = services.publisher
+        self._content = services.content
         self._images = images
 
     async def kept(self, repository: Repository, package: str) -> Sequence[str]:
@@ -83,9 +83,9 @@ class ImageCopies:
         with suppress(NotFound):  # it went meanwhile
             if ":" not in version:
                 key = tag_key(package, version)
-                await self._publisher.change(drop_tag, repository, package, version, key, None)
+                await self._content.change(drop_tag, repository, package, version, key, None)
             elif not kept.listed:
-                await self._publisher.change(evict_manifest, repository, package, version, SYSTEM)
+                await self._content.change(evict_manifest, repository, package, version, SYSTEM)
 
     async def renew(self, repository: Repository, package: str) -> None:
         """Nothing: tags and referrers are asked for again when a client wants them, since they were marked as old."""

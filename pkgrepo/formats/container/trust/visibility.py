@@ -119,7 +119,7 @@ class SignatureVerifier:
                 found.append(FoundSignatures(manifest, subject, signers))
             for start in range(0, len(found), BATCH):
                 some = found[start : start + BATCH]
-                await self._services.publisher.change(note_signatures, repository, image, some, trusted.ids, SYSTEM)
+                await self._services.content.change(note_signatures, repository, image, some, trusted.ids, SYSTEM)
             await catalog.write(signatures.set_key_set, package_id, before, key_set)
 
         try:

@@ -44,8 +44,8 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Actor, Identity, Repository
 from pkgrepo.model.admission import Admitted
 from pkgrepo.model.deployments import Deployment, StagedFile
+from pkgrepo.repositories.publish.content import log_published
 from pkgrepo.repositories.publish.deployments import publish_deployment, validate_with_stage
-from pkgrepo.repositories.publish.publisher import log_published
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.storage.catalog.packages import checksum_claims, deployments
 from pkgrepo.storage.catalog.packages.release_batches import find_files, paths_with_files
@@ -90,9 +90,9 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
     await _check_places(context, parts, permits)
     releases = await services.pools.cpu(releases_of, parts, permits)
     opening = make_opening(services, repository, repository, deployment.name or "a bundle", deployment.uid)
-    async with services.publisher.stage(repository) as staged:
+    async with services.content.stage(repository) as staged:
         plugins = [await new_list(staged, group, found) for group, found in plugins_of(parts).items()]
-        await services.publisher.change_with_blobs(
+        await services.content.change_with_blobs(
             validate_with_stage,
             repository,
             staged,
@@ -149,7 +149,7 @@ async def publish(context: MavenContext, identity: Identity, actor: Actor, deplo
     await _check_places(context, parts, permits)
     releases = await context.services.pools.cpu(releases_of, parts, permits)
     try:
-        await context.services.publisher.check(repository, [each.package_key for each in releases])
+        await context.services.content.check(repository, [each.package_key for each in releases])
     except (Forbidden, UpstreamFailed) as error:
         problems = Problems()
         problems.add(parts[0].first.path, str(error), 403 if isinstance(error, Forbidden) else 503)
@@ -186,14 +186,14 @@ async def _publish(
     """
     services, repository = context.services, context.repository
     for _ in range(ATTEMPTS):
-        async with services.publisher.stage(repository) as staged:
+        async with services.content.stage(repository) as staged:
             changes = [
                 await prepare_plugins(services, repository, staged, group, found) for group, found in plugins.items()
             ]
             await check(changes)
             blobs = [blob for each in changes for blob in each.blobs]
             try:
-                published = await services.publisher.change_with_blobs(
+                published = await services.content.change_with_blobs(
                     publish_deployment,
                     repository,
                     staged,

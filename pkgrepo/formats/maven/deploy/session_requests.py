@@ -203,10 +203,10 @@ async def stage_file(
 ) -> BlobInfo:
     """Take what ``receive`` stages as a file of a session. :raises Invalid, AlreadyExists: as ``put_file``"""
     services = context.services
-    async with services.publisher.stage(context.repository) as staged:
+    async with services.content.stage(context.repository) as staged:
         blob = await receive(staged)
         found = StagedFile(file.path, blob, await _attrs(context, staged, file, blob))
-        await services.publisher.change_with_blobs(
+        await services.content.change_with_blobs(
             partial(_stage, pusher=pusher, most=most_open(services)),
             context.repository,
             staged,

@@ -212,7 +212,7 @@ class Storing:
         group, self._group = self._group, []
         if group:
             blobs = [each.blob for each in group]
-            await self._services.publisher.change_with_blobs(
+            await self._services.content.change_with_blobs(
                 stage_files, self._repository, self._staged, blobs, self._deployment.id, group
             )
 

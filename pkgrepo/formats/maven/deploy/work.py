@@ -199,7 +199,7 @@ async def _work(
     try:
         async with (
             renewed_lease(services.catalog, services.clock, deployment),
-            services.publisher.stage(context.repository) as staged,
+            services.content.stage(context.repository) as staged,
         ):
             if started is not None and receive is not None:
                 archive = await _receive(context, started, staged, receive)
@@ -221,7 +221,7 @@ async def _receive(context: MavenContext, started: Started, staged: Staged, rece
     deployment = started.deployment
     try:
         received = await receive(staged)
-        kept: KeptArchive = await context.services.publisher.change_with_blobs(
+        kept: KeptArchive = await context.services.content.change_with_blobs(
             keep_archive, context.repository, staged, [received], deployment.id, received
         )
     except BaseException as error:  # noqa: BLE001 - passed on to the client
@@ -371,7 +371,7 @@ async def _fail(context: MavenContext, deployment: Deployment, problems: Problem
 async def _discard(context: MavenContext, deployment: Deployment, sha256s: Sequence[str]) -> None:
     """Delete bytes that no reader saw and no row names any more; what fails is left to gc."""
     try:
-        await context.services.publisher.discard(context.repository, sha256s, deployment.created_ms)
+        await context.services.content.discard(context.repository, sha256s, deployment.created_ms)
     except PkgrepoError as error:
         log.warn("the files of deployment {uid} are left to gc: {error}", uid=deployment.uid, error=str(error))
 

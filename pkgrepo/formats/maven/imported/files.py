@@ -90,7 +90,7 @@ class MavenTaker:
 
     async def _take_other(self, item: Item, taken: Taken) -> None:
         """Take in a file that is of no version, or what metadata say beside versions."""
-        order, publisher = self.order, self.tools.publisher
+        order, content = self.order, self.tools.content
         if isinstance(item.about, Metadata):
             await self._take_metadata(item, taken)
             return
@@ -98,7 +98,7 @@ class MavenTaker:
         if stored is not None or order.dry_run:
             (taken.count_present if stored is not None else lambda count: taken.count(count, item.size or 0))(1)
             return
-        async with publisher.stage(order.repository, user_id=order.actor.user_id) as staged:
+        async with content.stage(order.repository, user_id=order.actor.user_id) as staged:
             blob = await staged.receive(
                 item.place.chunks(),
                 limit=self.tools.max_upload,
@@ -107,7 +107,7 @@ class MavenTaker:
                 expected=dict(item.digests) or None,
             )
             new = NewFile(path=item.path, blob=blob, media_type=media_type(item.path), attrs={MARK: self.order.place})
-            await publisher.change_with_blobs(
+            await content.change_with_blobs(
                 put_plain_file, order.repository, staged, [blob], new, False, order.actor, None
             )
         taken.count(1, blob.size)
@@ -124,7 +124,7 @@ class MavenTaker:
             taken.progress.step()
             return
         said = render_upload(evolve(read, versions=(), latest="", release=""), read.plugins)
-        async with self.tools.publisher.stage(self.order.repository) as staged:
+        async with self.tools.content.stage(self.order.repository) as staged:
             blob = await staged.store(said, ALGORITHMS)
             new = await store_metadata(self.tools, self.order.repository, item.about, staged, blob, self.order.actor)
         taken.report.facts += new

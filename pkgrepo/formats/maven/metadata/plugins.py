@@ -100,12 +100,12 @@ async def change_plugins(
         listed: tuple[Plugin, ...] = await services.catalog.look(listed_plugins, repository.id, target)
         if set(added) <= set(listed) and gone.isdisjoint(each.artifact for each in listed):
             return
-        async with services.publisher.stage(repository) as staged:
+        async with services.content.stage(repository) as staged:
             change = await prepare_plugins(services, repository, staged, group, added, gone)
             if check is not None:
                 await check(change)
             try:
-                await services.publisher.change_with_blobs(_put_alone, repository, staged, change.blobs, change, actor)
+                await services.content.change_with_blobs(_put_alone, repository, staged, change.blobs, change, actor)
             except Outdated:
                 continue
             return

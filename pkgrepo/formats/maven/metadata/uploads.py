@@ -45,9 +45,9 @@ from pkgrepo.formats.maven.version_order import sort_key
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import BlobInfo, File, NewFile, Package, Repository
 from pkgrepo.model.admission import Admitted, path_name
+from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.repositories.publish.plain_files import put_plain_file
-from pkgrepo.repositories.publish.publisher import Publisher
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -77,7 +77,7 @@ class UploadServices(Protocol):
         """The catalog."""
 
     @property
-    def publisher(self) -> Publisher:
+    def content(self) -> ContentWriter:
         """What runs the write commands."""
 
     @property
@@ -123,7 +123,7 @@ async def _put_beside_files(
     services: UploadServices, repository: Repository, target: Metadata, upload: Upload, listed: Listed, actor: Admitted
 ) -> Stored:
     said = await services.catalog.scan(find_said, repository.id, target, upload)
-    return await services.publisher.change(_put_beside, repository, target, said, listed, actor)
+    return await services.content.change(_put_beside, repository, target, said, listed, actor)
 
 
 def _put_beside(
@@ -166,9 +166,7 @@ async def _put_plain(
 
     folded = Uploaded(plugins=plugins, others=read.others)
     row = NewFile(path=target.path, blob=blob, media_type=CONTENT_TYPE, attrs=folded_attrs(folded))
-    put = await services.publisher.change_with_blobs(
-        put_plain_file, repository, staged, [blob], row, True, actor, guard
-    )
+    put = await services.content.change_with_blobs(put_plain_file, repository, staged, [blob], row, True, actor, guard)
     return put.replaced or not put.changed
 
 

@@ -88,7 +88,7 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
     limit = services.max_upload
     if isinstance(target, Metadata):
         limit = min(limit, LARGEST)
-    async with services.publisher.stage(repository, user_id=identity.user_id) as staged:
+    async with services.content.stage(repository, user_id=identity.user_id) as staged:
         blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
         identity = await services.access.identify(request, counted=False)
         permit = await check_push(services, identity, repository, target, actor_of(request, identity))
@@ -150,7 +150,7 @@ async def _publish(
         guard=guard,
     )
     actor = permit.admitted
-    published = await services.publisher.publish(context.repository, release, staged, actor, index_artifact)
+    published = await services.content.publish(context.repository, release, staged, actor, index_artifact)
     if pom is None or pom.packaging == PACKAGING:
         await list_plugin(services, context.repository, target, push.identity, actor)
     return Response(201 if published.changed and not push.replaces else 200)
@@ -160,7 +160,7 @@ async def _put_plain(
     context: MavenContext, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
 ) -> Response:
     guard = partial(_guard, context, request=request, target=target, blob=blob, now_ms=context.services.clock.now_ms())
-    put = await context.services.publisher.change_with_blobs(
+    put = await context.services.content.change_with_blobs(
         put_plain_file,
         context.repository,
         staged,
@@ -245,12 +245,12 @@ async def _checksum(context: MavenContext, request: Request, identity: Identity,
     path = target.of.path
     found: File | None = await services.catalog.look(files.find_file, repository.id, path)
     if found is None:
-        found = await services.publisher.change(put_claim, repository, path, target.algorithm, digest)
+        found = await services.content.change(put_claim, repository, path, target.algorithm, digest)
     stored = digest if found is None else found.digests.get(target.algorithm, digest)
     if found is None or stored == digest:
         return Response(201)
     actor = actor_of(request, identity)
-    await services.publisher.change(note_mismatch, repository, found, target.algorithm, digest, actor)
+    await services.content.change(note_mismatch, repository, found, target.algorithm, digest, actor)
     raise Refusal(400, f"{target.algorithm} mismatch: server has {stored}", "digest_mismatch")
 
 

@@ -64,7 +64,7 @@ async def apply_written(
     if change.deprecated:
         rev = await shield(_deprecate(context, name, change.deprecated, actor))
     else:
-        rev = await context.services.publisher.change(
+        rev = await context.services.content.change(
             commands.apply_document, context.repository, name, change, actor, _burn(context)
         )
         notice = await owners_notice(context, name, change)
@@ -75,7 +75,7 @@ async def _deprecate(context: Context[object], name: str, messages: Mapping[str,
     waiting, rev = list(messages.items()), ""
     while waiting:
         some, waiting = dict(waiting[:BATCH]), waiting[BATCH:]
-        rev = await context.services.publisher.change(commands.deprecate, context.repository, name, some, actor)
+        rev = await context.services.content.change(commands.deprecate, context.repository, name, some, actor)
     return rev
 
 
@@ -89,7 +89,7 @@ async def remove_version(context: Context[object], request: Request, path: Tarba
     version = names.find_tarball_version(path.name, path.filename)
     if version is None:
         raise Invalid(f"{quoted(path.filename)} is no tarball of {path.name}")
-    await context.services.publisher.change(
+    await context.services.content.change(
         commands.remove_version, context.repository, path.name, version.key, path.revision, actor, _burn(context)
     )
     return json_response({"ok": True})
@@ -98,7 +98,7 @@ async def remove_version(context: Context[object], request: Request, path: Tarba
 async def remove_package(context: Context[object], request: Request, path: PackagePath) -> Response:
     """Remove a package with all versions. :raises NotFound: no such package; :raises Conflict: it was changed"""
     actor = await authorize_change(context, request, Action.DELETE, path.name, UNPUBLISH)
-    await context.services.publisher.change(
+    await context.services.content.change(
         commands.remove_package, context.repository, path.name, path.revision, actor, _burn(context)
     )
     return json_response({"ok": True})
@@ -111,7 +111,7 @@ async def set_tag(context: Context[object], request: Request, name: str, tag: st
     text = await read_json(request)
     if not isinstance(text, str):
         raise Invalid('the body must be a version in quotes, such as "1.0.0"')
-    tagged = await context.services.publisher.change(commands.set_tag, context.repository, name, tag, text, actor)
+    tagged = await context.services.content.change(commands.set_tag, context.repository, name, tag, text, actor)
     return json_response({"ok": True, "id": name, "dist-tags": tagged}, 201)
 
 
@@ -120,7 +120,7 @@ async def unset_tag(context: Context[object], request: Request, name: str, tag: 
     actor = await authorize_change(context, request, Action.WRITE, name, CHANGE_TAGS)
     if tag == names.DEFAULT_TAG:
         raise Invalid("the tag 'latest' cannot be removed; let it stand for another version", "tag")
-    tagged = await context.services.publisher.change(commands.unset_tag, context.repository, name, tag, actor)
+    tagged = await context.services.content.change(commands.unset_tag, context.repository, name, tag, actor)
     return json_response({"ok": True, "id": name, "dist-tags": tagged})
 
 
@@ -173,9 +173,7 @@ async def _change_owners(
 
 
 async def _change(context: Context[object], name: str, change: DocumentChange, actor: Admitted) -> Response:
-    rev = await context.services.publisher.change(
-        commands.apply_document, context.repository, name, change, actor, False
-    )
+    rev = await context.services.content.change(commands.apply_document, context.repository, name, change, actor, False)
     notice = await owners_notice(context, name, change)
     return json_response({"ok": True, "id": name, "rev": rev}, headers=notice)
 

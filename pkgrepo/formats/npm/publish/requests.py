@@ -50,7 +50,7 @@ async def publish(
     :raises Invalid, Forbidden: see L{make_release}
     """
     release, publishing = await make_release(context, request, staged, publication, blob, identity, actor)
-    published = await context.services.publisher.publish(context.repository, release, staged, actor, publishing)
+    published = await context.services.content.publish(context.repository, release, staged, actor, publishing)
     rev = revision(publication.name, published.serial)
     return json_response({"ok": True, "id": publication.name, "rev": rev, "success": True}, 201)
 

@@ -78,7 +78,7 @@ async def upload_file(
     if name.version_key != version_key(version):
         raise Invalid(f"{name.filename} does not belong to version {version}", "version")
     check_declared_length(request, limit)
-    async with context.services.publisher.stage(context.repository, key, user_id=identity.user_id) as staged:
+    async with context.services.content.stage(context.repository, key, user_id=identity.user_id) as staged:
         blob = await receive_body(request, staged, limit=limit)
         published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
     return text_response("stored\n" if published.changed else "unchanged\n", 201 if published.changed else 200)
@@ -89,9 +89,7 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     context = await publish_context(context, request)
     name = parse_upload(sent.name, project=sent.text("project") or None, strict=_is_strict(context))
     identity = await context.admit(request, Action.WRITE, name.project_key)
-    async with context.services.publisher.stage(
-        context.repository, name.project_key, user_id=identity.user_id
-    ) as staged:
+    async with context.services.content.stage(context.repository, name.project_key, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged)
         published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
     return Uploaded(name.project_key, name.version_text, published.changed)
@@ -116,7 +114,7 @@ async def _upload_form(context: Context[object], request: Request, project: str 
             raise Invalid(f"this is not a file of project {project}", "name")
         await services.access.require(identity, Action.WRITE, context.repository, key)
 
-    async with services.publisher.stage(context.repository, project, user_id=identity.user_id) as staged:
+    async with services.content.stage(context.repository, project, user_id=identity.user_id) as staged:
         upload = await receive_form(
             request, staged, limit=services.max_upload, project=project, strict=_is_strict(context), admit=admit
         )
@@ -170,7 +168,7 @@ async def _accept(context: Context[object], request: Request, staged: Staged, up
             text=text,
         ),
     )
-    return await services.publisher.publish(repository, release, staged, admitted, index_project)
+    return await services.content.publish(repository, release, staged, admitted, index_project)
 
 
 async def _accompany(

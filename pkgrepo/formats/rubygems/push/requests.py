@@ -66,7 +66,7 @@ async def push(context: Context[object], request: Request) -> Response:
     :raises Refusal: the body is no gem, or one that clients could not install
     """
     identity = await context.admit(request, Action.WRITE)
-    async with context.services.publisher.stage(context.repository, user_id=identity.user_id) as staged:
+    async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
         spec, changed = await _accept(context, request, staged, await _receive(context, request, staged))
     if not changed:
         return text_response(f"Gem was already pushed: {spec.name} ({spec.full_version})")
@@ -78,7 +78,7 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     """Publish a gem that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
     context = await publish_context(context, request)
     identity = await context.admit(request, Action.WRITE)
-    async with context.services.publisher.stage(context.repository, user_id=identity.user_id) as staged:
+    async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
         spec, changed = await _accept(context, request, staged, await sent.receive(staged))
     return Uploaded(spec.name, spec.full_version, changed)
 
@@ -135,7 +135,7 @@ async def _publish(
         reuse=policy.reuse_deleted_names,
         guard=partial(check_release, repository_id=repository.id, policy=policy, spec=spec, blob=blob),
     )
-    published = await context.services.publisher.publish(repository, release, staged, actor, apply_change)
+    published = await context.services.content.publish(repository, release, staged, actor, apply_change)
     return published.changed
 
 

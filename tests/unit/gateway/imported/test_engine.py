@@ -60,7 +60,7 @@ class World:
     async def run(self, source: Shelf, **more: object):
         tools = Tools(
             catalog=self.catalog,
-            publisher=None,  # type: ignore[arg-type]
+            content=None,  # type: ignore[arg-type]
             pools=None,  # type: ignore[arg-type]
             clock=SystemClock(),
             max_upload=1,

@@ -71,7 +71,7 @@ async def take(
     tools: Any = SimpleNamespace(
         pools=InlinePools(),
         catalog=SimpleNamespace(scan=scan),
-        publisher=SimpleNamespace(stage=stage, keep_together=keep_together),
+        content=SimpleNamespace(stage=stage, keep_together=keep_together),
     )
     repository = SimpleNamespace(id=1, policy={})
     order: Any = SimpleNamespace(repository=repository, actor=SimpleNamespace(user_id=None), dry_run=False)

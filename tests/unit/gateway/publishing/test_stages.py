@@ -70,7 +70,7 @@ async def test_a_stage_is_rejected_by_those_who_may_for_a_reason_of_some_length(
         raise Conflict("it has ended")
 
     services: Any = SimpleNamespace(
-        access=Access(scene.authenticator, scene.authorizer), publisher=SimpleNamespace(change=change)
+        access=Access(scene.authenticator, scene.authorizer), content=SimpleNamespace(change=change)
     )
     with pytest.raises(Forbidden, match="are rejected by those who may approve them"):
         await reject(services, alice, staged, "", Actor.of(alice))

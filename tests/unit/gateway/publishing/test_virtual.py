@@ -29,12 +29,12 @@ def virtual(**settings: Any) -> Repository:
     return evolve(found, type=RepositoryType.VIRTUAL, config=config)
 
 
-class Publisher:
+class Content:
     """Keeps the check that it is given."""
 
     check: Any = None
 
-    def checking(self, check: Any) -> Publisher:
+    def checking(self, check: Any) -> Content:
         self.check = check
         return self
 
@@ -45,7 +45,7 @@ class Shared:
 
     proxy: Any
     access: Any
-    publisher: Publisher
+    content: Content
     registry: Any
 
 
@@ -65,13 +65,13 @@ def services(serving: Sequence[object] | Exception = (), *, taken: bool = False)
 
     resolver = SimpleNamespace(owners=owners, members=members)
     registry = SimpleNamespace(find_uid={TARGET.uid: TARGET}.get)
-    return Shared(SimpleNamespace(resolver=resolver), SimpleNamespace(admit=admit), Publisher(), registry)
+    return Shared(SimpleNamespace(resolver=resolver), SimpleNamespace(admit=admit), Content(), registry)
 
 
 async def notes(shared: Any, key: str = "left", folders: Any = None, **settings: Any) -> int:
     """How many notes the publisher of a name gets."""
     request: Any = SimpleNamespace(notes=())
-    await publishing_through(shared, request, virtual(**settings), folders).publisher.check(TARGET, key)
+    await publishing_through(shared, request, virtual(**settings), folders).content.check(TARGET, key)
     return len(request.notes)
 
 

@@ -18,7 +18,7 @@ from pkgrepo.proxy.addressed.chosen_routes import (
     Decisions,
     Place,
 )
-from pkgrepo.repositories.publish.publisher import Publisher
+from pkgrepo.repositories.publish.content import ContentWriter
 from tests.support.led_transfers import Leases
 from tests.support.memory_server import running_stacks
 from tests.support.upstreams.maven import MavenUpstream
@@ -186,7 +186,7 @@ JAR = "com/example/lit/1.0-SNAPSHOT/lit-1.0-SNAPSHOT.jar"
 async def test_file_that_is_purged_at_once_is_served_and_not_remembered_as_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = Publisher.change_with_blobs
+    change = ContentWriter.change_with_blobs
     with MavenUpstream() as upstream:
         path = upstream.add(JAR, b"PK\x03\x04 lit")
         async with running_stacks(tmp_path) as make:
@@ -194,13 +194,13 @@ async def test_file_that_is_purged_at_once_is_served_and_not_remembered_as_absen
             config = {"type": "Proxy", "proxy": {"routes": [upstream.url]}}
             made = await stack.add_repository("mirror", format="maven", config=config)
 
-            async def then_purge(self: Publisher, *args: Any) -> Any:
+            async def then_purge(self: ContentWriter, *args: Any) -> Any:
                 result: Any = await change(self, *args)
                 # It waits until this change is recorded.
                 await stack.ok("POST", f"/repository/{made['id']}/cache/purge?wait=0", {})
                 return result
 
-            monkeypatch.setattr(Publisher, "change_with_blobs", then_purge)
+            monkeypatch.setattr(ContentWriter, "change_with_blobs", then_purge)
             for _ in range(2):
                 reply = await stack.call("GET", f"/repositories/main/mirror{path}.sha1")
                 assert (reply.status, len(reply.body)) == (200, 40)

@@ -119,13 +119,13 @@ async def test_answer_that_is_confirmed_before_it_is_stored_is_renewed_and_can_b
     up.add("left")
     proxy = await world.proxy("mirror", up)
     gate: Deferred[None] = Deferred()
-    change_with_blobs = world.core.publisher.change_with_blobs
+    change_with_blobs = world.core.content.change_with_blobs
 
     async def wait(*args: Any) -> None:
         await gate
         await change_with_blobs(*args)
 
-    monkeypatch.setattr(world.core.publisher, "change_with_blobs", wait)
+    monkeypatch.setattr(world.core.content, "change_with_blobs", wait)
     assert not (await world.get(proxy, "left")).stored
     world.clock.advance(301)
     confirmed = await world.get(proxy, "left")
@@ -148,7 +148,7 @@ async def test_answers_that_arrive_together_are_stored_together(
         up.add(name)
     proxy = await world.proxy("mirror", up)
     gate: Deferred[None] = Deferred()
-    change_with_blobs = world.core.publisher.change_with_blobs
+    change_with_blobs = world.core.content.change_with_blobs
     stored: list[int] = []
 
     async def wait(*args: Any) -> None:
@@ -156,7 +156,7 @@ async def test_answers_that_arrive_together_are_stored_together(
         await gate
         await change_with_blobs(*args)
 
-    monkeypatch.setattr(world.core.publisher, "change_with_blobs", wait)
+    monkeypatch.setattr(world.core.content, "change_with_blobs", wait)
     for name in names:
         await world.get(proxy, name)
     gate.callback(None)
@@ -179,7 +179,7 @@ async def test_answer_that_cannot_be_stored_is_served_once_and_asked_for_again(
         raise StorageFull("main")
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.core.publisher, "change_with_blobs", fail)
+        patch.setattr(world.core.content, "change_with_blobs", fail)
         held = await world.get(proxy, "left")
         assert await world.versions_in(proxy, held) == ["1.0.0"]
         gate.callback(None)

@@ -138,7 +138,7 @@ async def test_the_key_is_left_out_unless_it_is_wanted(world, backups):
 async def test_older_backups_go_with_the_copies_that_no_other_has(world, backups):
     await publish(world, "1.0")
     await backups.make(with_key=True)
-    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
     await GarbageCollector(world.context, on_change=world.poked.append).run(
         world.storage, world.registry.all(), GcOptions(grace_s=0)
     )
@@ -237,9 +237,7 @@ async def test_a_collection_takes_nothing_between_the_copy_of_the_catalog_and_th
     collector = GarbageCollector(world.context, on_change=world.poked.append)
 
     async def remove_and_collect():
-        await world.publisher.change(
-            remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False
-        )
+        await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
         return await collector.run(world.storage, world.registry.all(), GcOptions(grace_s=0))
 
     async def backup_meanwhile():
@@ -266,7 +264,7 @@ async def test_a_collection_takes_nothing_between_the_copy_of_the_catalog_and_th
 
 async def test_a_killed_backup_holds_off_collections_until_its_lease_ends(world, backups):
     await publish(world, "1.0")
-    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
     collector = GarbageCollector(world.context, on_change=world.poked.append)
     begun = {"uid": "it", "kind": BACKUP, "key": BACKUP, "data": {}, "holder": "killed", "now_ms": NOW}
     await world.catalog.write(jobs.begin_job, **begun, until_ms=NOW + 60_000)

@@ -25,16 +25,14 @@ class CondaServices(RepositoryServices):
 
     async def push(self, name, version, build="py_0"):
         data = make_conda(name, version, build, documents={"run_exports.json": {"weak": [name]}})
-        async with self.publisher.stage(self.repository) as staged:
+        async with self.content.stage(self.repository) as staged:
             blob = await staged.receive(chunks(data), algorithms=DIGESTS)
             file = parse_file_name(f"{name}-{version}-{build}.conda")
             release = make_release(Upload(file, "noarch", blob), read_package(data, file), Policy())
-            await self.publisher.publish(self.repository, release, staged, admitted(self.repository), index_package)
+            await self.content.publish(self.repository, release, staged, admitted(self.repository), index_package)
 
     async def remove(self, name, version, paths=None):
-        await self.publisher.change(
-            remove_files, self.repository, name, version, paths, SYSTEM, self.format.index, True
-        )
+        await self.content.change(remove_files, self.repository, name, version, paths, SYSTEM, self.format.index, True)
 
 
 @pytest_twisted.async_yield_fixture

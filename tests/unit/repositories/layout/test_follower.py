@@ -28,7 +28,7 @@ SIDECAR = f"{DIRECTORY}/demo-pkg-1.0+x.json"
 
 
 async def remove(world, paths=None):
-    await world.publisher.change(
+    await world.content.change(
         remove_files, world.repository, "demo-pkg", "1+x", paths, SYSTEM, world.format.index, False
     )
 
@@ -59,7 +59,7 @@ async def test_a_version_shows_its_files_and_sidecars(world):
 async def test_changes_are_followed(world):
     await world.publish(*WHEEL)
     await world.follow()
-    change = world.publisher.change
+    change = world.content.change
     await change(
         set_version_state,
         world.repository,
@@ -104,7 +104,7 @@ async def test_deleted_files_are_removed_with_empty_directories(world):
 
 async def test_a_version_published_again_in_another_spelling_leaves_no_old_directory(world):
     await world.publish(*make_wheel("Demo", "1.0.0"))
-    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
     await world.publish(*make_wheel("Demo", "1.0"))
     await world.follow()
     assert {place.split("/")[2] for place in world.shown() if place.count("/") > 2} == {"1.0"}
@@ -120,7 +120,7 @@ async def test_files_whose_names_spell_their_version_in_another_way_belong_to_it
     shown = world.shown()
     assert (await world.verify(repair=True)).mended == 0
     assert world.shown() == shown
-    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
     await world.follow()
     assert [place for place in world.shown() if place.count("/") > 1 and place.endswith(".whl")] == []
 

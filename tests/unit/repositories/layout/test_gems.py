@@ -31,7 +31,7 @@ class RubyServices(RepositoryServices):
         data = make_gem(name, version, platform=platform)
         gem = read_gem(data)
         spec = gem.spec
-        async with self.publisher.stage(self.repository) as staged:
+        async with self.content.stage(self.repository) as staged:
             blob = await staged.receive(chunks(data))
             quick = await staged.store(gem.quick)
             release = Release(
@@ -46,15 +46,15 @@ class RubyServices(RepositoryServices):
                 ),
                 meta=meta_of(spec),
             )
-            await self.publisher.publish(self.repository, release, staged, admitted(self.repository), apply_change)
+            await self.content.publish(self.repository, release, staged, admitted(self.repository), apply_change)
 
     async def set_state(self, name, version, state):
-        await self.publisher.change(
+        await self.content.change(
             set_version_state, self.repository, name, version, state, "", admitted(self.repository), apply_change
         )
 
     async def remove(self, name, version):
-        await self.publisher.change(remove_files, self.repository, name, version, None, SYSTEM, apply_change, True)
+        await self.content.change(remove_files, self.repository, name, version, None, SYSTEM, apply_change, True)
 
 
 @pytest_twisted.async_yield_fixture

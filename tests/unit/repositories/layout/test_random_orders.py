@@ -194,7 +194,7 @@ class Orders(RuleBasedStateMachine):
         return self.world.format.package_key(name)
 
     def change(self, command, *args):
-        now(self.world.publisher.change(command, self.world.repository, *args))
+        now(self.world.content.change(command, self.world.repository, *args))
 
 
 TestOrders = Orders.TestCase

@@ -116,9 +116,7 @@ BURNED = "py/demo/.burned.json"
 
 
 async def remove(world, version, *, burn=True):
-    await world.publisher.change(
-        remove_files, world.repository, "demo", version, None, SYSTEM, world.format.index, burn
-    )
+    await world.content.change(remove_files, world.repository, "demo", version, None, SYSTEM, world.format.index, burn)
 
 
 async def rebuilt(world, tmp_path, pools):

@@ -150,11 +150,11 @@ async def test_an_upload_that_ends_after_the_removal_is_not_shown(world):
     await world.publish(*OLD)
     await world.follow()
     repository = world.repository
-    async with world.publisher.stage(repository) as staged:
+    async with world.content.stage(repository) as staged:
         release = await world.release(staged, *NEW)
         await remove(world)
         with pytest.raises(Exception, match="repository"):
-            await world.publisher.publish(repository, release, staged, admitted(repository), world.format.index)
+            await world.content.publish(repository, release, staged, admitted(repository), world.format.index)
     await world.follow()
     assert world.shown() == []
 

@@ -31,29 +31,27 @@ class TreeServices(RepositoryServices):
     async def release_file(self, path, data=b"x"):
         """Publish a file of the version that its directory names."""
         package, version, _ = path.rsplit("/", 2)
-        async with self.publisher.stage(self.repository) as staged:
+        async with self.content.stage(self.repository) as staged:
             blob = await staged.receive(chunks(data))
             release = Release(
                 package, package, version, version, version.encode(), (NewFile(path=path, blob=blob),), overwrite=True
             )
-            return await self.publisher.publish(
-                self.repository, release, staged, admitted(self.repository), FORMAT.index
-            )
+            return await self.content.publish(self.repository, release, staged, admitted(self.repository), FORMAT.index)
 
     async def put(self, path, data=b"x"):
         """Put a plain file."""
-        async with self.publisher.stage(self.repository) as staged:
+        async with self.content.stage(self.repository) as staged:
             blob = await staged.receive(chunks(data))
             new = NewFile(path=path, blob=blob, media_type="text/x", attrs={"a": 1})
-            return await self.publisher.change_with_blobs(
+            return await self.content.change_with_blobs(
                 put_plain_file, self.repository, staged, [blob], new, True, admitted(self.repository), None
             )
 
     async def remove(self, path):
-        await self.publisher.change(remove_plain_file, self.repository, path, SYSTEM)
+        await self.content.change(remove_plain_file, self.repository, path, SYSTEM)
 
     async def remove_version(self, package, version, paths=None):
-        await self.publisher.change(remove_files, self.repository, package, version, paths, SYSTEM, FORMAT.index, False)
+        await self.content.change(remove_files, self.repository, package, version, paths, SYSTEM, FORMAT.index, False)
 
     async def keep(self, package, body):
         """Add a fragment that no file has, and the package for it."""
@@ -69,7 +67,7 @@ class TreeServices(RepositoryServices):
 
             append_package_event(tx, bump_package_serial(tx, repository, found, now_ms), "changed", {}, SYSTEM, now_ms)
 
-        await self.publisher.change(command, self.repository)
+        await self.content.change(command, self.repository)
 
     def places(self):
         """The places outside of the sidecars, without the folder of the repository."""

@@ -45,15 +45,13 @@ class Deploying:
 
     async def stage(self, *wheels):
         world = self.world
-        async with world.publisher.stage(world.repository) as staged:
+        async with world.content.stage(world.repository) as staged:
             for wheel in wheels:
                 release = await world.release(staged, *wheel)
                 self.releases.append(release)
                 found = [StagedFile(each.path, each.blob, each.attrs) for each in release.files]
                 blobs = [each.blob for each in release.files]
-                await world.publisher.change_with_blobs(
-                    stage_files, world.repository, staged, blobs, self.made.id, found
-                )
+                await world.content.change_with_blobs(stage_files, world.repository, staged, blobs, self.made.id, found)
 
     async def move(self, before, after):
         assert await self.world.catalog.write(
@@ -63,9 +61,9 @@ class Deploying:
     async def publish(self, releases=None, also=None):
         releases = self.made_releases() if releases is None else releases
         world = self.world
-        async with world.publisher.stage(world.repository) as staged:
+        async with world.content.stage(world.repository) as staged:
             blobs = [] if also is None else [await staged.store(b"also")]
-            result = await world.publisher.change_with_blobs(
+            result = await world.content.change_with_blobs(
                 publish_deployment,
                 world.repository,
                 staged,
@@ -131,7 +129,7 @@ async def test_a_second_file_at_a_path_is_refused(world):
     deploying = await Deploying(world).begin()
     await deploying.stage(TWO)
     first = deploying.files
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         blob = await staged.store(b"other")
         refused = []
 
@@ -141,7 +139,7 @@ async def test_a_second_file_at_a_path_is_refused(world):
             return result
 
         found = [StagedFile(path_of("two", "2.0"), blob)]
-        await world.publisher.change_with_blobs(stage, world.repository, staged, [blob], deploying.made.id, found)
+        await world.content.change_with_blobs(stage, world.repository, staged, [blob], deploying.made.id, found)
     assert refused == [path_of("two", "2.0")]
     assert deploying.files == first
 
@@ -221,12 +219,12 @@ async def test_bytes_that_nobody_saw_are_discarded_at_once_and_others_stay(world
     await deploying.stage(ONE, TWO)
     digests = world.catalog.peek(deployments.staged_digests, deploying.made.id)
     assert len(digests) == len(world.copies()) == 4
-    await world.publisher.discard(world.repository, digests, deploying.made.created_ms)
+    await world.content.discard(world.repository, digests, deploying.made.created_ms)
     assert len(world.copies()) == 4  # the deployment refers to them
     await world.catalog.write(deployments.end_deployment, deploying.made.id, FAILED, {}, NOW)
-    await world.publisher.discard(world.repository, digests, world.clock.ms + 1)
+    await world.content.discard(world.repository, digests, world.clock.ms + 1)
     assert len(world.copies()) == 4  # they are older
-    await world.publisher.discard(world.repository, digests, deploying.made.created_ms)
+    await world.content.discard(world.repository, digests, deploying.made.created_ms)
     assert world.copies() == named(world) == before
 
 
@@ -240,5 +238,5 @@ async def test_bytes_that_cannot_be_deleted_are_left_to_gc(world, monkeypatch):
         raise StorageFailed("main")
 
     monkeypatch.setattr(world.store, "delete", fail)
-    await world.publisher.discard(world.repository, digests, deploying.made.created_ms)
+    await world.content.discard(world.repository, digests, deploying.made.created_ms)
     assert len(world.catalog.peek(gc.list_deleting, world.storage.id)) == 2

@@ -19,11 +19,11 @@ WHEELS = [make_wheel(name, "1.0") for name in ("one", "two", "three")]
 
 async def start(world, wheels):
     """Begin to keep wheels, all at the same time."""
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         releases = [await world.release(staged, *wheel) for wheel in wheels]
         return [
             Deferred.fromCoroutine(
-                world.publisher.keep(world.repository, release, staged, admitted(world.repository), world.format.index)
+                world.content.keep(world.repository, release, staged, admitted(world.repository), world.format.index)
             )
             for release in releases
         ]
@@ -135,15 +135,13 @@ async def test_one_is_kept_although_its_caller_stops_while_it_waits(world, commi
 
 async def keep_apart(world, wheel, *, at_once):
     """Begin to keep the metadata of a wheel alone, and at once or then the wheel with them."""
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         alone, whole = [await world.release(staged, *wheel) for _ in range(2)]
         alone = evolve(alone, files=tuple(each for each in alone.files if each.path.endswith(".metadata")))
         assert [len(each.files) for each in (alone, whole)] == [1, 2]
         kept = []
         for each in (alone, whole):
-            keeping = world.publisher.keep(
-                world.repository, each, staged, admitted(world.repository), world.format.index
-            )
+            keeping = world.content.keep(world.repository, each, staged, admitted(world.repository), world.format.index)
             kept.append(Deferred.fromCoroutine(keeping))
             if not at_once:
                 await kept[0]
@@ -171,14 +169,14 @@ async def test_metadata_that_come_alone_are_stored_once(world, commits, at_once)
 
 async def keep_again(world, *, parts):
     """Keep one file of a wheel (by its place in the release), and then the wheel, whose commit has begun."""
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         first, whole = [await world.release(staged, *WHEELS[1]) for _ in range(2)]
         first = evolve(first, files=first.files[parts])
-        await world.publisher.keep(world.repository, first, staged, admitted(world.repository), world.format.index)
+        await world.content.keep(world.repository, first, staged, admitted(world.repository), world.format.index)
         stored = [find_path(world, each.path) for each in first.files]
         yield stored
         staged.commit_early(whole.files[0].blob)
-        await world.publisher.keep(world.repository, whole, staged, admitted(world.repository), world.format.index)
+        await world.content.keep(world.repository, whole, staged, admitted(world.repository), world.format.index)
     yield [find_path(world, each.path) for each in whole.files]
 
 

@@ -16,9 +16,9 @@ WHEEL = make_wheel("demo", "1.0")
 
 
 async def put(world, path, data, *, overwrite=True, guard=None):
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         blob = await staged.receive(chunks(data))
-        return await world.publisher.change_with_blobs(
+        return await world.content.change_with_blobs(
             put_plain_file,
             world.repository,
             staged,
@@ -31,7 +31,7 @@ async def put(world, path, data, *, overwrite=True, guard=None):
 
 
 async def remove(world, path):
-    return await world.publisher.change(remove_plain_file, world.repository, path, SYSTEM)
+    return await world.content.change(remove_plain_file, world.repository, path, SYSTEM)
 
 
 def state(world):
@@ -120,4 +120,4 @@ async def test_a_guard_refuses_a_put_within_the_transaction(world):
 async def test_virtual_repositories_take_no_plain_files(world):
     virtual = evolve(world.repository, type=RepositoryType.VIRTUAL)
     with pytest.raises(ReadOnly):
-        await world.publisher.change(remove_plain_file, virtual, "a", SYSTEM)
+        await world.content.change(remove_plain_file, virtual, "a", SYSTEM)

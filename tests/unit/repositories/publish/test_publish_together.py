@@ -26,9 +26,9 @@ TABLES = ("package", "version", "file", "blob", "fragment", "event")
 async def publish(world, *wheels, actor=SYSTEM, indexer=None, **changes):
     """Stage all of the wheels, and publish them together."""
     index = indexer or world.format.index
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         releases = [await world.release(staged, *wheel, **changes) for wheel in wheels]
-        return await world.publisher.publish_together(
+        return await world.content.publish_together(
             world.repository, releases, staged, admitted(world.repository, actor), index
         )
 
@@ -106,7 +106,7 @@ async def test_a_conflict_of_the_last_release_publishes_none(world):
 
 async def test_a_burned_name_in_the_middle_publishes_none(world):
     await publish(world, TWO)
-    await world.publisher.change(remove_files, world.repository, "two", "2", None, SYSTEM, world.format.index, True)
+    await world.content.change(remove_files, world.repository, "two", "2", None, SYSTEM, world.format.index, True)
     before = (counts(world), world.copies(), repository_row(world))
     with pytest.raises(FileBurned):
         await publish(world, ONE, TWO, THREE)
@@ -119,10 +119,10 @@ async def test_a_format_that_refuses_the_last_release_undoes_those_before(world)
             raise Conflict("no")
         world.format.index(index, change)
 
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         releases = [await world.release(staged, *wheel) for wheel in (ONE, TWO, THREE)]
         with pytest.raises(Conflict):
-            await world.publisher.publish_together(
+            await world.content.publish_together(
                 world.repository, releases, staged, admitted(world.repository), refuse_three
             )
     assert counts(world) == dict.fromkeys(TABLES, 0)
@@ -133,11 +133,11 @@ async def test_a_guard_of_the_last_release_undoes_those_before(world):
     def guard(_tx):
         raise Conflict("no")
 
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         first = await world.release(staged, *ONE)
         last = await world.release(staged, *TWO, guard=guard)
         with pytest.raises(Conflict):
-            await world.publisher.publish_together(
+            await world.content.publish_together(
                 world.repository, (first, last), staged, admitted(world.repository), world.format.index
             )
     assert counts(world) == dict.fromkeys(TABLES, 0)

@@ -52,7 +52,7 @@ def is_open(descriptor):
 
 async def test_a_single_file_is_committed_while_it_is_inspected(world, content):
     look = Look()
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         info = await staged.receive(chunks(content))
         assert world.copies() == []
         looking = Deferred.fromCoroutine(staged.inspect(world.pools.cpu, info, look, alone=True))
@@ -73,7 +73,7 @@ async def test_a_small_file_is_committed_together_with_its_companions(world, mon
         await commit(uploads)
 
     monkeypatch.setattr(world.store, "commit_together", committing)
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         first = await staged.receive(chunks(SMALL))
         assert await staged.inspect(world.pools.cpu, first, read) == SMALL
         second = await staged.store(b"what comes with it")
@@ -83,7 +83,7 @@ async def test_a_small_file_is_committed_together_with_its_companions(world, mon
 
 
 async def test_the_commit_of_a_large_file_begins_before_its_companions_arrive(world):
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         first = await staged.receive(chunks(LARGE))
         assert await staged.inspect(world.pools.cpu, first, read) == LARGE
         await until(world.copies)
@@ -97,7 +97,7 @@ async def test_a_blob_that_is_refused_is_removed(world, content):
     look.enough.set()
 
     async def request():
-        async with world.publisher.stage(world.repository) as staged:
+        async with world.content.stage(world.repository) as staged:
             info = await staged.receive(chunks(content))
             await staged.inspect(world.pools.cpu, info, look, alone=True)
 
@@ -108,7 +108,7 @@ async def test_a_blob_that_is_refused_is_removed(world, content):
 
 
 async def test_a_blob_that_is_refused_after_its_commit_is_removed(world, content):
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         staged.commit_early(await staged.receive(chunks(content)))
         await until(world.copies)
     assert world.copies() == []
@@ -118,7 +118,7 @@ async def test_a_client_that_disconnects_during_the_inspection_leaves_nothing(wo
     look = Look()
 
     async def request():
-        async with world.publisher.stage(world.repository) as staged:
+        async with world.content.stage(world.repository) as staged:
             info = await staged.receive(chunks(content))
             await staged.inspect(world.pools.cpu, info, look, alone=True)
 
@@ -146,7 +146,7 @@ async def test_one_failed_commit_removes_all_files_of_the_release(world, monkeyp
         await commit(uploads)
 
     monkeypatch.setattr(world.store, "commit_together", committing)
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         failing = await staged.receive(chunks(SMALL))
         staged.commit_early(failing)
         sound = await staged.store(b"sound")
@@ -160,6 +160,6 @@ async def test_an_unclaimed_failed_commit_is_not_logged(world, monkeypatch):
         raise StorageFailed("main")
 
     monkeypatch.setattr(world.store, "commit_together", fail)
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         staged.commit_early(await staged.receive(chunks(SMALL)))
     assert world.copies() == []

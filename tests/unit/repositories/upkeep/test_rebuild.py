@@ -34,11 +34,11 @@ async def maven(world):
     paths += [f"com/example/app/1.1-SNAPSHOT/app-{each}.pom" for each in BUILDS]
     for path in (*paths, "com/example/lib/1/lib-1.jar"):
         target = parse_text(path)
-        async with world.publisher.stage(repository) as staged:
+        async with world.content.stage(repository) as staged:
             blob = await staged.receive(chunks(path.encode()))
             release = make_release(target.coordinates, [new_file(target, blob)])
-            await world.publisher.publish(repository, release, staged, admitted(repository), FORMAT.index)
-    await world.publisher.change(
+            await world.content.publish(repository, release, staged, admitted(repository), FORMAT.index)
+    await world.content.change(
         set_version_state, repository, KEY, "1.9", VersionState.YANKED, "", admitted(repository), FORMAT.index
     )
     yield repository
@@ -53,7 +53,7 @@ def shown(world, repository):
 
 async def rebuild(world, repository, key=None):
     result = await rebuild_documents(
-        world.catalog, world.publisher, repository, FORMAT.tree, FORMAT.index, key, SYSTEM, NoProgress()
+        world.catalog, world.content, repository, FORMAT.tree, FORMAT.index, key, SYSTEM, NoProgress()
     )
     return result["packages"], result["changed"]
 

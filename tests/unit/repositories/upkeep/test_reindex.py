@@ -92,7 +92,7 @@ async def test_all_fields_of_a_version_are_restored(world, again):
     await world.publish(*WHEEL, actor=Actor(name="ada"))
     await world.publish(*SDIST, actor=Actor(name="bob"))
     await world.publish(*make_sdist("Demo.Pkg", "2.0"), actor=Actor(name="bob"))
-    change, py, index = world.publisher.change, world.repository, world.format.index
+    change, py, index = world.content.change, world.repository, world.format.index
     await change(set_version_state, py, "demo-pkg", "1", VersionState.YANKED, "broken", admitted(py), index)
     await change(set_package_meta, py, "demo-pkg", {"status": "archived"}, admitted(py), index)
     await change(remove_files, py, "demo-pkg", "2", None, SYSTEM, index, True)
@@ -147,7 +147,7 @@ async def test_objects_in_the_catalog_are_not_changed(world):
     await world.catalog.write(
         repositories.update_repository, world.repository.id, now_ms=world.clock.now_ms(), description="newer"
     )
-    change, index = world.publisher.change, world.format.index
+    change, index = world.content.change, world.format.index
     await change(
         set_version_state,
         world.repository,

@@ -34,7 +34,7 @@ def age(path, by):
 
 async def forgotten_copy(world, by, data=b"forgotten"):
     """A copy that was committed so long ago and never published."""
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         info = await staged.receive(chunks(data))
         await staged.claim([info.locator]).commit()  # and then a crash
     age(world.root / "blobs" / info.locator, by)

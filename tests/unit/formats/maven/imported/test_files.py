@@ -43,8 +43,8 @@ class Scene:
         self.catalog = MemoryCatalog()
         self.repository: Repository = self.catalog.do(add_repository)
         self.written: list[str] = []
-        publisher = SimpleNamespace(stage=self._stage, change_with_blobs=self._write)
-        tools: Any = SimpleNamespace(catalog=self.catalog, publisher=publisher, pools=InlinePools(), max_upload=100)
+        content = SimpleNamespace(stage=self._stage, change_with_blobs=self._write)
+        tools: Any = SimpleNamespace(catalog=self.catalog, content=content, pools=InlinePools(), max_upload=100)
         order: Any = SimpleNamespace(repository=self.repository, actor=SYSTEM, dry_run=dry_run, place="/there")
         nothing: Any = None
         self.take = MavenTaker(tools=tools, order=order, indexer=nothing)

@@ -45,7 +45,7 @@ async def make_repository(world: ProxyWorld, *, artifact: bool) -> tuple[Any, Re
         await world.core.catalog.write(publish, repository, path, package="org.acme:tools", version="1.0")
     core = world.core
     files = Files(registry=core.registry, stores=core.stores)
-    return SimpleNamespace(catalog=core.catalog, publisher=core.publisher, files=files, pools=core.pools), repository
+    return SimpleNamespace(catalog=core.catalog, content=core.content, files=files, pools=core.pools), repository
 
 
 async def listed(services: Any, repository: Repository) -> Sequence[Plugin]:
@@ -80,7 +80,7 @@ async def test_an_upload_of_the_list_is_judged_anew_when_that_was_changed(world:
         await change_plugins(services, repository, GROUP, admitted(repository), added=[THEIRS])
 
     target = group_metadata(GROUP)
-    async with services.publisher.stage(repository) as staged:
+    async with services.content.stage(repository) as staged:
         blob = await staged.store(UPLOAD, ALGORITHMS)
         with pytest.raises(Forbidden):
             await store_metadata(services, repository, target, staged, blob, admitted(repository), judge)

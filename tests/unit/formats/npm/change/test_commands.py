@@ -185,7 +185,7 @@ def test_many_versions_take_few_statements(command: Any, args: Any, monkeypatch:
     assert counting.statements < 40
 
 
-class _Publisher:
+class _Content:
     """Runs commands, and records the number of versions in each."""
 
     def __init__(self, package: Package) -> None:
@@ -200,12 +200,12 @@ class _Publisher:
 async def test_other_writers_commit_between_batches_of_deprecations() -> None:
     texts = [f"1.{minor}.0" for minor in range(2 * BATCH + 1)]
     package = Package(texts)
-    publisher = _Publisher(package)
-    services: Any = SimpleNamespace(publisher=publisher)
+    content = _Content(package)
+    services: Any = SimpleNamespace(content=content)
     change = DocumentChange(deprecated=dict.fromkeys(texts, "old"))
     identity: Any = None
     answer = await apply_written(Context(services, package.repository, None), "x", change, identity, ACTOR)
-    assert publisher.slices == [BATCH, BATCH, 1]
+    assert content.slices == [BATCH, BATCH, 1]
     assert set(package.deprecations().values()) == {"old"}
     serial = package.catalog.peek(packages.package_serial, 1, "x")
     assert json.loads(answer.body)["rev"] == packument.revision("x", serial)

@@ -315,7 +315,7 @@ async def test_quarantined_manifests_are_shown_without_the_rule(make_registry: A
     await registry.push(make_image(), "v1")
     await registry.update_layout()
     assert tags(top(registry)) == {}
-    await core.publisher.change(end_quarantine, repository)
+    await core.content.change(end_quarantine, repository)
     await registry.update_layout()
     await right(registry, compared)
     assert tags(top(registry)) == {"v1": make_image().digest}

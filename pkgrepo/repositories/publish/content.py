@@ -75,8 +75,8 @@ class ChangeListener(Protocol):
         """Look for new events soon."""
 
 
-class Publisher:
-    """Publishes and changes packages of every format. With a ``delay`` files are kept more at a time, and later."""
+class ContentWriter:
+    """The writer of what repositories contain. With a ``delay`` files are kept more at a time, and later."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Publisher:
         self._refused: dict[tuple[int, str, str], int] = {}  # when refusals by quotas were last recorded
 
     def checking(self, check: Check) -> Self:
-        """Return a publisher that awaits ``check`` for each package before it publishes releases of clients."""
+        """Return a writer that awaits ``check`` for each package before it publishes releases of clients."""
         other = copy(self)
         other._check = check  # noqa: SLF001 - its own class
         return other

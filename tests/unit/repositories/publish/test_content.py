@@ -111,10 +111,10 @@ async def test_a_refused_first_release_leaves_no_package(world):
     def refuse(index, change):
         raise Conflict("no")
 
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         release = await world.release(staged, *WHEEL)
         with pytest.raises(Conflict):
-            await world.publisher.publish(world.repository, release, staged, admitted(world.repository), refuse)
+            await world.content.publish(world.repository, release, staged, admitted(world.repository), refuse)
     assert [world.count(table) for table in ("package", "version", "file", "blob", "event")] == [0] * 5
     assert world.copies() == []
 
@@ -154,7 +154,7 @@ async def test_a_replacement_removes_the_old_file_and_its_companions(world):
 
 async def test_a_burned_name_is_accepted_only_with_reuse(world):
     await world.publish(*WHEEL)
-    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
+    await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
     for wheel in (OTHER, WHEEL):
         with pytest.raises(FileBurned):
             await world.publish(*wheel)
@@ -164,7 +164,7 @@ async def test_a_burned_name_is_accepted_only_with_reuse(world):
 
 
 async def test_staged_blobs_that_are_not_published_are_removed(world):
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         await staged.receive(chunks(b"x" * 1000))
         await staged.receive(chunks(bytes(1_000_000)))
         await staged.store(b"y")
@@ -232,7 +232,7 @@ async def test_a_publish_is_finished_when_the_client_disconnects_during_the_comm
 
 async def test_staged_blobs_are_removed_after_an_error(world):
     async def fail():
-        async with world.publisher.stage(world.repository) as staged:
+        async with world.content.stage(world.repository) as staged:
             await staged.store(b"y")
             raise ZeroDivisionError
 
@@ -246,7 +246,7 @@ async def test_a_body_that_is_refused_leaves_nothing(world):
         yield b"half"
         raise ConnectionError
 
-    async with world.publisher.stage(world.repository) as staged:
+    async with world.content.stage(world.repository) as staged:
         with pytest.raises(TooLarge):
             await staged.receive(chunks(b"x" * 1000, 100), limit=999)
         with pytest.raises(DigestMismatch):
@@ -265,7 +265,7 @@ async def test_a_client_that_disconnects_during_the_upload_leaves_nothing(world)
         yield b"never"
 
     async def upload():
-        async with world.publisher.stage(world.repository) as staged:
+        async with world.content.stage(world.repository) as staged:
             await staged.receive(body())
 
     running = Deferred.fromCoroutine(upload())
@@ -336,7 +336,7 @@ async def test_a_copy_that_cannot_be_removed_does_not_undo_the_release(world, mo
 async def test_a_publish_does_not_reuse_bytes_that_garbage_collection_is_deleting(world):
     await world.publish(*WHEEL)
     old = stored(world)
-    await world.publisher.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
+    await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, False)
     later = NOW + 10**9
     assert await world.catalog.write(gc.mark_deleting, world.storage.id, [old.sha256], later, NOW)
     published = await world.publish(*WHEEL)
@@ -360,9 +360,7 @@ async def test_an_upload_replaces_bytes_that_were_marked_as_suspect(world):
 
 async def test_a_change_of_a_missing_package_is_refused_without_notification(world):
     with pytest.raises(NotFound):
-        await world.publisher.change(
-            remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True
-        )
+        await world.content.change(remove_files, world.repository, "demo", "1", None, SYSTEM, world.format.index, True)
     assert world.poked == []
 
 
