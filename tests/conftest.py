@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from pkgrepo.composition.core import make_formats
 from pkgrepo.config import Config
 from tests.support import server_process
+from tests.support.added_formats import add_formats
 from tests.support.delayed_catalog import delay_catalogs
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
 from tests.support.postgresql import PostgresServer, postgresql_server, replica_of
@@ -58,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--confined", action="store_true", help="run servers under the filters of the systemd unit")
 
 
+add_formats()
 make_formats(Config())  # rights ask about formats also in tests that have no server
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -55,13 +56,22 @@ from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import KeyLeases, ProcessLock, boot_id
 from pkgrepo.storage.secret_box import SecretBox
 
+# What makes each format of the server. A new format is added here and nowhere else.
+FORMATS: Final[list[Callable[[Config], Format]]] = [
+    lambda _config: conda(),
+    lambda config: container(
+        service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys
+    ),
+    lambda _config: maven(),
+    lambda _config: npm(),
+    lambda _config: python(),
+    lambda _config: ruby(),
+]
+
 
 def make_formats(config: Config) -> dict[str, Format]:
-    """Every format of the server, by name. A new format is added here and nowhere else."""
-    docker = container(
-        service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys
-    )
-    formats = (conda(), docker, maven(), npm(), python(), ruby())
+    """Every format of the server, by name."""
+    formats = [make(config) for make in FORMATS]
     make_known({each.name: each.rights for each in formats})
     return {each.name: each for each in formats}
 

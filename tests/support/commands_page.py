@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import click
 
@@ -21,20 +21,20 @@ which prints the records of the API.
 """
 
 
-def commands_page(main: click.Group) -> str:
-    """The page of a group and everything in it, in Markdown."""
+def commands_page(main: click.Group, without: Container[str] = ()) -> str:
+    """The page of a group and everything in it, in Markdown, ``without`` commands of these names."""
     context = click.Context(main, info_name="pkgrepo")
-    return "\n".join([_INTRODUCTION, _COMMON_TEXT, *_group(main, context)]).rstrip() + "\n"
+    return "\n".join([_INTRODUCTION, _COMMON_TEXT, *_group(main, context, without)]).rstrip() + "\n"
 
 
-def _group(group: click.Group, context: click.Context) -> Iterator[str]:
+def _group(group: click.Group, context: click.Context, without: Container[str]) -> Iterator[str]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        if command is None or command.hidden:
+        if command is None or command.hidden or name in without:
             continue
         inner = click.Context(command, parent=context, info_name=name)
         if isinstance(command, click.Group):
-            yield from _group(command, inner)
+            yield from _group(command, inner, without)
         else:
             yield from _command(command, inner)
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
+from tests.support.added_formats import add_formats
 from tests.support.quick_starts import compile_routes, make_catalog, quicken
 from tests.support.timeouts import TIMEOUT_S
 
@@ -180,6 +181,7 @@ def main() -> None:
     """Fork a process for each request through the socket whose number is the first argument; patches follow it."""
     control = socket.socket(fileno=int(sys.argv[1]))
     _import_programs()
+    add_formats()
     quicken()
     compile_routes()
     with TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 """
-``twistd`` with other catalogs or another default storage than the configuration says.
+``twistd`` with the formats of the tests, and with other catalogs or another default storage than it is told.
 
 The arguments are ``delay SECONDS``, ``postgresql CONNECTION_STRING``, ``s3 ENDPOINT`` or several of them, and then
 those of twistd.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from twisted.scripts.twistd import run
 
+from tests.support.added_formats import add_formats
 from tests.support.delayed_catalog import delay_catalogs
 from tests.support.server_buckets import use_s3
 from tests.support.server_databases import use_postgresql
@@ -24,6 +25,7 @@ def patch(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    add_formats()
     while sys.argv[1] in PATCHES:
         patch([sys.argv.pop(1), sys.argv.pop(1)])
     run()

@@ -81,5 +81,4 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def _upstream(url: str, format: str) -> dict[str, str]:
-    ending = "/simple/" if format == "python" else "/"
-    return {"url": f"{url}/repositories/main/{format}-own{ending}", "name": "up"}
+    return {"url": f"{url}/repositories/main/{format}-own{CASES[format].upstream}", "name": "up"}

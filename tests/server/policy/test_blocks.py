@@ -19,36 +19,6 @@ from tests.support.upload_forms import twine
 
 pytestmark = pytest.mark.server
 
-# The file of each format at another spelling of its address, or that belongs to it: all are refused like it.
-BESIDE = {
-    "npm": ("/demo/-/demo-1.1.0.tgz", "/%64emo/-/demo-1.1.0.tgz"),
-    "python": (
-        "/demo/1.1/demo-1.1-py3-none-any.whl",
-        "/Demo/1.1/demo-1.1-py3-none-any.whl",
-        "/packages/demo/1.1/demo-1.1-py3-none-any.whl",
-        "/demo/1.1/demo-1.1-py3-none-any.whl.metadata",
-    ),
-    "ruby": ("/gems/demo-1.1.0.gem", "/quick/Marshal.4.8/demo-1.1.0.gemspec.rz"),
-    "conda": ("/noarch/demo-1.1-py_0.conda",),
-    "maven": tuple(
-        f"/com/example/demo/1.1/demo-1.1{ending}" for ending in (".jar", ".pom", ".jar.sha1", ".pom.md5", ".jar.sha256")
-    ),
-}
-OLDER = {
-    "npm": "/demo/-/demo-1.0.0.tgz",
-    "python": "/demo/1.0/demo-1.0-py3-none-any.whl",
-    "ruby": "/gems/demo-1.0.0.gem",
-    "conda": "/noarch/demo-1.0-py_0.conda",
-    "maven": "/com/example/demo/1.0/demo-1.0.jar",
-}
-SHOWN = {
-    "npm": b'"1.1.0":',
-    "python": b"demo-1.1-",
-    "ruby": b"1.1.0 ",
-    "conda": b"demo-1.1-",
-    "maven": b"<version>1.1<",
-}
-
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("format", FORMATS)
@@ -56,26 +26,26 @@ def test_a_block_holds_at_once_in_documents_and_on_files(world: World, format: s
     case, client = CASES[format], world.at(f"{format}-{kind}")
     document = case.documents[0]
     before = client.get(document)
-    assert SHOWN[format] in before.body
-    for path in BESIDE[format]:
+    assert case.shown in before.body
+    for path in (case.files[0], *case.beside):
         assert client.get(path).status == 200, path  # also kept, and in the cache of responses
         client.get(path)
     etag = before.headers["etag"]
     uid = world.block(f"{format}-{kind}", case.name, versions=case.version)
     try:
         after = client.get(document, If_None_Match=etag)
-        assert (after.status, SHOWN[format] in after.body) == (200, False)
+        assert (after.status, case.shown in after.body) == (200, False)
         assert after.headers["etag"] != etag
-        for path in BESIDE[format]:
+        for path in (case.files[0], *case.beside):
             for method, fields in (("GET", {}), ("HEAD", {}), ("GET", {"Range": "bytes=0-1"})):
                 refused = client.ask(method, path, headers=fields)
                 assert refused.status == 403, (method, path)
             assert b"malware" in client.get(path).body, path
-        assert client.get(OLDER[format]).status == 200
+        assert client.get(case.older).status == 200
     finally:
         world.unblock(uid)
-    assert SHOWN[format] in client.get(document).body
-    assert client.get(BESIDE[format][0]).status == 200
+    assert case.shown in client.get(document).body
+    assert client.get(case.files[0]).status == 200
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -84,10 +54,10 @@ def test_a_block_of_a_member_holds_through_virtual_repositories(world: World, fo
     uid = world.block(f"{format}-mirror", f"{case.name}@{case.version}")
     try:
         client = world.at(f"{format}-all")
-        assert SHOWN[format] not in client.get(case.documents[0]).body
-        refused = client.get(BESIDE[format][0])
+        assert case.shown not in client.get(case.documents[0]).body
+        refused = client.get(case.files[0])
         assert (refused.status, f"main/{format}-mirror" in refused.text) == (403, False)
-        assert SHOWN[format] in world.at(f"{format}-own").get(case.documents[0]).body
+        assert case.shown in world.at(f"{format}-own").get(case.documents[0]).body
     finally:
         world.unblock(uid)
 
@@ -95,13 +65,13 @@ def test_a_block_of_a_member_holds_through_virtual_repositories(world: World, fo
 @pytest.mark.parametrize("kind", ["own", "mirror"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_digest_is_blocked(world: World, format: str, kind: str) -> None:
-    path = BESIDE[format][0]
+    path = CASES[format].files[0]
     digest = hashlib.sha256(world.at(f"{format}-own").get(path).body).hexdigest()
     uid = world.block(f"{format}-{kind}", "", digests=[f"sha256:{digest}"])
     try:
         client = world.at(f"{format}-{kind}")
         assert client.get(path).status == 403
-        assert client.get(OLDER[format]).status == 200
+        assert client.get(CASES[format].older).status == 200
     finally:
         world.unblock(uid)
 
@@ -129,27 +99,27 @@ def test_rules_of_a_repository_hold_and_are_explained(world: World, format: str,
     world.set_rules(name, rule(match={"packages": [case.name], "versions": f"=={case.version}"}))
     try:
         client = world.at(name)
-        assert SHOWN[format] not in client.get(case.documents[0]).body
-        assert f"'no' of main/{name}" in client.get(BESIDE[format][0]).text
+        assert case.shown not in client.get(case.documents[0]).body
+        assert f"'no' of main/{name}" in client.get(case.files[0]).text
         query = f"/explain?repository=main/{name}&package={case.name}&version={case.version}"
         found = world.ok("GET", query)
         assert found["outcome"] == "blocked"
         assert "'no'" in found["sentence"]
     finally:
         world.set_rules(name)
-    assert client.get(BESIDE[format][0]).status == 200
+    assert client.get(case.files[0]).status == 200
 
 
 def test_the_server_has_rules_too(world: World) -> None:
     for each in FORMATS:  # whose upstream is a hosted repository of this server
-        assert world.at(f"{each}-mirror").get(OLDER[each]).status == 200, each
+        assert world.at(f"{each}-mirror").get(CASES[each].older).status == 200, each
     rules = [rule(match={"packages": ["demo", "com.example:*"], "source": "hosted"})]
     world.ok("PUT", "/policy/rules", {"rules": rules})
     try:
         for each in FORMATS:
-            refused = world.at(f"{each}-own").get(BESIDE[each][0])
+            refused = world.at(f"{each}-own").get(CASES[each].files[0])
             assert (refused.status, "a system manager can lift" in refused.text) == (403, True), each
-            assert world.at(f"{each}-all").get(OLDER[each]).status == 200, each
+            assert world.at(f"{each}-all").get(CASES[each].older).status == 200, each
         counts = world.ok("GET", "/policy/rules")["counts"]
         assert [each["rule"] for each in counts] == ["no"]
     finally:
@@ -162,15 +132,15 @@ def test_what_is_in_quarantine_is_served_when_it_was_approved(world: World, form
     world.set_rules(name, rule(action="quarantine", match={"packages": [case.name], "versions": case.version}))
     try:
         client = world.at(name)
-        assert client.get(BESIDE[format][0]).status == 403
-        assert SHOWN[format] not in client.get(case.documents[0]).body
+        assert client.get(case.files[0]).status == 403
+        assert case.shown not in client.get(case.documents[0]).body
         waiting = until_listed(world, case.name, name)
         path = f"/policy/quarantine/{waiting['id']}"
         assert world.ok("POST", f"{path}/approve", {"reason": "looked at"})["state"] == "approved"
-        assert client.get(BESIDE[format][0]).status == 200
-        assert SHOWN[format] in client.get(case.documents[0]).body
+        assert client.get(case.files[0]).status == 200
+        assert case.shown in client.get(case.documents[0]).body
         world.ok("POST", f"{path}/deny", {"reason": "bad"})
-        assert "denied after a quarantine: bad" in client.get(BESIDE[format][0]).text
+        assert "denied after a quarantine: bad" in client.get(case.files[0]).text
         world.ok("POST", f"{path}/approve", {})
     finally:
         world.set_rules(name)
@@ -276,7 +246,7 @@ def test_aliases_stages_and_promotion_are_no_way_around(world: World) -> None:
     world.ok("PUT", "/system/hosts", {"hosts": {}, "aliases": {"/py": "main/python-own"}})
     world.ok("POST", "/repository", settings("python", "released", {"type": "Hosted"}), 201)
     stage = world.ok("POST", "/repository/main%2Fpython-own/stages", {"description": ""}, 201)
-    file = BESIDE["python"][0]
+    file = CASES["python"].files[0]
     alias, staged = HttpClient(f"{world.url}/py", AUTH), HttpClient(stage["url"], AUTH)
     assert [each.get(file).status for each in (alias, staged)] == [200, 200]
     uid = world.block("python-own", "demo", versions="1.1")
@@ -299,8 +269,8 @@ def test_matches_are_counted_and_warned_of(world: World) -> None:
     try:
         client = world.at("npm-around")
         for _ in range(3):
-            assert client.get(OLDER["npm"]).status == 200
-        assert SHOWN["npm"] in client.get("/demo").body
+            assert client.get(CASES["npm"].older).status == 200
+        assert CASES["npm"].shown in client.get("/demo").body
         counts = polled(
             lambda: [
                 each["count"]

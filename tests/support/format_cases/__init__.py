@@ -1,0 +1,27 @@
+"""Packages of every format that has files, as clients publish and read them: a new format is added to ``CASES``."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .case import Case
+from .conda import CONDA
+from .maven import MAVEN
+from .npm import NPM
+from .python import PYTHON
+from .rubygems import RUBY
+from .toy import TOY
+
+CASES: Final[dict[str, Case]] = {
+    "npm": NPM,
+    "python": PYTHON,
+    "ruby": RUBY,
+    "conda": CONDA,
+    "maven": MAVEN,
+    "toy": TOY,
+}
+# What differs between two documents of the same content: signatures, revisions and times of the document.
+VARIES: Final = re.compile(
+    rb'<!--SERIAL \d+-->|"sig":"[^"]*"|"_rev":"[^"]*"|"modified":"[^"]*"|<lastUpdated>\d+</lastUpdated>|"_serial":\d+'
+)

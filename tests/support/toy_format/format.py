@@ -1,0 +1,87 @@
+"""What the server asks about the toy format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format_site import serve
+from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
+from pkgrepo.model.structs import meaning
+from pkgrepo.proxy.documents.held import restored_document_of
+from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
+from pkgrepo.repositories import configuration
+from pkgrepo.repositories.format import PackageUrls, VersionKinds
+from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.snippets import TOKEN, Snippet, command
+from pkgrepo.repositories.version_ranges import Ranges, one_build
+
+from .imported import IMPORTED, MIRRORED
+from .index import document_request, index_files, latest, make_remote_release, read_parts, restore, splice
+from .names import INDEX, NAME, check_name, is_prerelease, sort_key, version_key
+from .routes import ROUTES, Caches, take_file
+
+
+class Policy(ServingPolicy, frozen=True):
+    """Rules for uploads and for what is served."""
+
+    reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (
+        False
+    )
+
+
+class HostedConfig(configuration.HostedConfig, frozen=True):
+    """The configuration of a hosted repository."""
+
+    push_rules: Annotated[configuration.PushRules | None, meaning("Rules for pushes.")] = None
+    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+
+
+def toy() -> Format:
+    """The format with its caches."""
+    caches = Caches()
+    return Format(
+        name=NAME,
+        configurations=configuration.Configurations("the toy format", HostedConfig | ProxyConfig | MergingConfig),
+        package_key=check_name,
+        version_key=version_key,
+        index=index_files,
+        versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
+        ranges=Ranges(sort=sort_key, builds=one_build(sort_key), written=">=1.0,<2.0, 1.* or 1.0"),
+        package_urls=PackageUrls(types=(NAME,)),
+        heeds_yanks=False,
+        resource=serve(ROUTES, caches),
+        setup=_setup,
+        token_clients=("curl",),
+        install=lambda url, name, _version: [command("curl", "curl", "-O", f"{url}/{name}/{INDEX}")],
+        uploads=Uploads(
+            what="files of any kind",
+            names={"": ".+"},
+            take=take_file,
+            fields=(UploadField("package", "Package", needed=True), UploadField("version", "Version", needed=True)),
+            caches=caches,
+        ),
+        mirrored=MIRRORED,
+        imported=IMPORTED,
+        proxied=Proxied(
+            document_request=document_request,
+            make_release=make_remote_release,
+            kinds=lambda form: (form,),
+            read_parts=read_parts,
+            splice=splice,
+            latest_form=INDEX,
+            latest=latest,
+        ),
+        restore_documents=restored_document_of(document_request, restore),
+        caches=caches.documents.caches("toys"),
+        dated=True,
+    )
+
+
+def _setup(url: str, *, publishes: bool) -> Sequence[Snippet]:
+    read = command("curl", "curl", "-u", f"token:{TOKEN}", f"{url}/PACKAGE/{INDEX}")
+    if not publishes:
+        return [read]
+    return [read, command("curl", "curl", "-u", f"token:{TOKEN}", "-T", "FILE", f"{url}/PACKAGE/VERSION/FILE")]
