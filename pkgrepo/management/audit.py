@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 
@@ -14,6 +14,7 @@ from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import NDJSON, Lines, Parameter, Table, sorting
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import AuditEntry
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.server.audit import AUDIT_ORDERS, list_audit
 
 table = Table("audit")
@@ -22,16 +23,16 @@ table = Table("audit")
 class AuditRecord(Record):
     """A row of the audit log: actor, client address, action, object and outcome (ok, refused or failed)."""
 
-    id: int
-    time: datetime
-    request_id: str
-    actor: str
-    token_id: int | None
-    address: str
-    action: str
-    object: str
-    outcome: str
-    detail: dict[str, Any]
+    id: Annotated[int, meaning("The number of the row.")]
+    time: Annotated[datetime, meaning("When it happened.")]
+    request_id: Annotated[str, meaning("The id of the request, which is in the server's log.")]
+    actor: Annotated[str, meaning("Who did it.")]
+    token_id: Annotated[int | None, meaning("The number of the token that was used; null without one.")]
+    address: Annotated[str, meaning("The network address of the client.")]
+    action: Annotated[str, meaning("What was done.")]
+    object: Annotated[str, meaning("What it was done to.")]
+    outcome: Annotated[str, meaning("ok, refused or failed.")]
+    detail: Annotated[dict[str, Any], meaning("Further facts.")]
 
     @classmethod
     def of(cls, entry: AuditEntry) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.errors import Conflict, Invalid
@@ -12,6 +13,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.addresses import (
     AddressTable,
     check_alias,
@@ -21,6 +23,11 @@ from pkgrepo.repositories.addresses import (
     stored_addresses,
 )
 
+Hosts = Annotated[dict[str, str], meaning("Host names, each with the repository that it stands for, as storage/name.")]
+Prefixes = Annotated[
+    dict[str, str], meaning("Path prefixes, each with the repository that it stands for, as storage/name.")
+]
+
 table = Table("server")
 
 Given = dict[str, str]
@@ -29,35 +36,38 @@ Given = dict[str, str]
 class AddressesGiven(Body):
     """Host names and path prefixes, each with the repository that it stands for, as storage/name."""
 
-    hosts: dict[str, str]
-    aliases: dict[str, str]
+    hosts: Hosts
+    aliases: Prefixes
 
 
 class AddressChanges(Body):
     """Host names and path prefixes to set, each with a repository as storage/name, or to remove: null."""
 
-    hosts: dict[str, str | None] = {}
-    aliases: dict[str, str | None] = {}
+    hosts: Annotated[
+        dict[str, str | None], meaning("Host names to set, each with a repository as storage/name, or to remove: null.")
+    ] = {}
+    aliases: Annotated[
+        dict[str, str | None],
+        meaning("Path prefixes to set, each with a repository as storage/name, or to remove: null."),
+    ] = {}
 
 
 class ConfiguredRecord(Record):
     """The tables hosts and aliases of the configuration file, which only that file changes."""
 
-    hosts: dict[str, str]
-    aliases: dict[str, str]
+    hosts: Hosts
+    aliases: Prefixes
 
 
 class AddressesRecord(Record):
-    """
-    The host names and path prefixes that stand for repositories, each with its repository as storage/name.
+    """The host names and path prefixes that stand for repositories, each with its repository as storage/name."""
 
-    missing are those whose repository does not exist, at which nothing is served.
-    """
-
-    hosts: dict[str, str]
-    aliases: dict[str, str]
-    configured: ConfiguredRecord
-    missing: list[str]
+    hosts: Hosts
+    aliases: Prefixes
+    configured: Annotated[
+        ConfiguredRecord, meaning("The tables of the configuration file, which only that file changes.")
+    ]
+    missing: Annotated[list[str], meaning("Those whose repository does not exist, at which nothing is served.")]
 
 
 @table.get("/system/hosts", SYSTEM_MANAGERS, "Show the host names and path prefixes of repositories")

@@ -15,6 +15,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import LARGEST, Body, Record
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.publish.owner_quotas import list_owner_quotas, usage_of
 from pkgrepo.storage.catalog.server import quotas
 from pkgrepo.storage.catalog.server.quotas import Limits, QuotaKind, Usage
@@ -31,43 +32,45 @@ table = Table("quotas")
 
 
 class QuotaGiven(Body):
-    """Limits; null removes one, and what is absent does not change. file_size is that of a single file, in bytes."""
+    """Limits; null removes one, and what is absent does not change."""
 
-    bytes: Amount | UnsetType | None = UNSET
-    packages: Amount | UnsetType | None = UNSET
-    versions: Amount | UnsetType | None = UNSET
-    file_size: Amount | UnsetType | None = UNSET
+    bytes: Annotated[Amount | UnsetType | None, meaning("The most bytes of all content; null for no limit.")] = UNSET
+    packages: Annotated[Amount | UnsetType | None, meaning("The most packages; null for no limit.")] = UNSET
+    versions: Annotated[
+        Amount | UnsetType | None, meaning("The most versions, of images manifests; null for no limit.")
+    ] = UNSET
+    file_size: Annotated[
+        Amount | UnsetType | None, meaning("The largest size of a single file, in bytes; null for no limit.")
+    ] = UNSET
 
 
 class LimitsRecord(Record):
     """The limits of a quota; null: there is no limit."""
 
-    bytes: int | None
-    packages: int | None
-    versions: int | None
-    file_size: int | None
+    bytes: Annotated[int | None, meaning("The most bytes of all content; null for no limit.")]
+    packages: Annotated[int | None, meaning("The most packages; null for no limit.")]
+    versions: Annotated[int | None, meaning("The most versions, of images manifests; null for no limit.")]
+    file_size: Annotated[int | None, meaning("The largest size of a single file, in bytes; null for no limit.")]
 
 
 class UsageRecord(Record):
     """What counts for a quota: bytes of all content, packages, and versions (of images: manifests)."""
 
-    bytes: int
-    packages: int
-    versions: int
+    bytes: Annotated[int, meaning("The size of all content, in bytes.")]
+    packages: Annotated[int, meaning("How many packages count.")]
+    versions: Annotated[int, meaning("How many versions count; of images, manifests.")]
 
 
 class QuotaRecord(Record):
-    """
-    The quota of the server, a storage, a repository, a project or a user, and what is used.
+    """The quota of the server, a storage, a repository, a project or a user, and what is used."""
 
-    name is empty for the server; of a project it is the key. nearly_used are the limits of which 80 % or more are used.
-    """
-
-    kind: QuotaKind
-    name: str
-    limits: LimitsRecord
-    usage: UsageRecord
-    nearly_used: list[str]
+    kind: Annotated[
+        QuotaKind, meaning("What the quota is of: the server, a storage, a repository, a project or a user.")
+    ]
+    name: Annotated[str, meaning("The name of that, of a project the key; empty for the server.")]
+    limits: Annotated[LimitsRecord, meaning("The limits.")]
+    usage: Annotated[UsageRecord, meaning("What is used.")]
+    nearly_used: Annotated[list[str], meaning("The limits of which 80 % or more are used.")]
 
     measured = frozenset({"usage", "nearly_used"})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from attrs import frozen
 
@@ -20,6 +20,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import BODY_LIMIT, Body, Record, Word
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Storage, User
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.people.users import has_users, update_user
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.webhooks import disabled_webhooks, failing_webhooks
@@ -36,57 +37,57 @@ table = Table("server")
 class Limits(Record):
     """Limits of requests: sizes in bytes, max_page in items, token_max_days in days."""
 
-    max_upload: int
-    max_body: int
-    max_page: int
-    token_max_days: int
+    max_upload: Annotated[int, meaning("The size of the largest upload, in bytes.")]
+    max_body: Annotated[int, meaning("The size of the largest body of other requests, in bytes.")]
+    max_page: Annotated[int, meaning("The largest number of items of a page.")]
+    token_max_days: Annotated[int, meaning("How many days an access token is valid at the most.")]
 
 
 class FormatInfo(Record):
     """A package format; aliases are other names that the API accepts for it."""
 
-    name: str
-    aliases: list[str]
+    name: Annotated[str, meaning("The name of the format.")]
+    aliases: Annotated[list[str], meaning("Other names that the API accepts for it.")]
 
 
 class Info(Record):
     """The version, formats and limits of the server; installed is true once it has a user."""
 
-    name: str
-    version: str
-    installed: bool
-    formats: list[FormatInfo]
-    login_methods: list[str]
-    limits: Limits
+    name: Annotated[str, meaning("The name of the program.")]
+    version: Annotated[str, meaning("The version of the program.")]
+    installed: Annotated[bool, meaning("Whether the server has a user.")]
+    formats: Annotated[list[FormatInfo], meaning("The package formats.")]
+    login_methods: Annotated[list[str], meaning("How clients can log in.")]
+    limits: Annotated[Limits, meaning("The limits of requests.")]
 
 
 class ScopeInfo(Record):
     """A scope of access tokens or an action in repositories."""
 
-    name: str
-    description: str
+    name: Annotated[str, meaning("The name that requests use.")]
+    description: Annotated[str, meaning("What it permits.")]
 
 
 class Scopes(Record):
     """All scopes of access tokens, and all actions in repositories."""
 
-    scopes: list[ScopeInfo]
-    actions: list[ScopeInfo]
+    scopes: Annotated[list[ScopeInfo], meaning("The scopes of access tokens.")]
+    actions: Annotated[list[ScopeInfo], meaning("The actions in repositories.")]
 
 
 class FirstAdmin(Body):
     """The account of the first admin."""
 
-    username: Word
-    password: str
-    name: str = ""
-    email: str = ""
+    username: Annotated[Word, meaning("The name by which the admin logs in.")]
+    password: Annotated[str, meaning("The password of the admin.")]
+    name: Annotated[str, meaning("The name of the person.")] = ""
+    email: Annotated[str, meaning("The mail address.")] = ""
 
 
 class Install(Body):
     """The request that creates the first admin."""
 
-    user: FirstAdmin
+    user: Annotated[FirstAdmin, meaning("The account of the first admin.")]
 
 
 class Health(Record):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
 
 import apsw
 
@@ -12,6 +13,19 @@ import twisted
 from pkgrepo import __version__, build
 from pkgrepo.management.api.access_rules import ADMINS, METRICS_READERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import (
+    Day,
+    DownloadCount,
+    FormatName,
+    HitRatio,
+    Misses,
+    RepositoryId,
+    RepositoryKind,
+    RepositoryPath,
+    Sentence,
+    Total,
+    Warnings,
+)
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.api.services import Histogram
@@ -20,6 +34,7 @@ from pkgrepo.management.repositories.stored import warnings_of
 from pkgrepo.management.server import run_checks
 from pkgrepo.management.upstreams import CacheFigures
 from pkgrepo.model import RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.repositories.upkeep.gc import KIND
 from pkgrepo.storage.catalog.engine.schema import load_schema
@@ -46,85 +61,77 @@ server_table = Table("server")
 class TopImage(Record):
     """An image and its number of tags; in other formats, a package and its number of versions."""
 
-    name: str
-    tag_count: int
+    name: Annotated[str, meaning("The name of the image; in other formats, of the package.")]
+    tag_count: Annotated[int, meaning("How many tags it has; in other formats, versions.")]
 
 
 class TopPackageRecord(Record):
     """A package with its statistics; for images, versions is the number of tags."""
 
-    name: str
-    versions: int
-    downloads: int
-    bytes: int
+    name: Annotated[str, meaning("The name of the package.")]
+    versions: Annotated[int, meaning("How many versions it has; of images, tags.")]
+    downloads: DownloadCount
+    bytes: Annotated[int, meaning("The size in bytes.")]
 
 
 class DownloadFigures(Record):
     """Complete downloads of files: in total, today, in the last seven and in the last thirty days (UTC)."""
 
-    total: int
-    day: int
-    week: int
-    month: int
+    total: Total
+    day: Annotated[int, meaning("How many there were today (UTC); of uploads, in the last 24 hours.")]
+    week: Annotated[int, meaning("How many there were in the last seven days (UTC).")]
+    month: Annotated[int, meaning("How many there were in the last thirty days (UTC).")]
 
 
 class UploadFigures(Record):
     """Published files: in total, and in the last 24 hours."""
 
-    total: int
-    day: int
+    total: Total
+    day: Annotated[int, meaning("How many there were today (UTC); of uploads, in the last 24 hours.")]
 
 
 class RepositoryStats(Record):
     """
-    Statistics of a repository. storage_used is storage_used_bytes with a unit, such as 2.5GB.
+    Statistics of a repository.
 
     In formats other than container images, total_images counts packages and total_tags counts versions.
-    storage_used_bytes counts each stored blob once, logical_bytes once for each reference. shared_bytes is the part
-    that other repositories use too, unreferenced_bytes the part that garbage collection can free. gc is the last
-    collection on the storage. cache is null unless it is a proxy repository. warnings are sentences about consequences
-    of the configuration.
     """
 
-    repository_id: str
-    total_images: int
-    total_tags: int
-    storage_used: str
-    last_activity: datetime | None
-    top_images: list[TopImage]
-    format: str
-    type: str
-    total_packages: int
-    total_versions: int
-    total_files: int
-    total_manifests: int
-    total_blobs: int
-    storage_used_bytes: int
-    logical_bytes: int
-    shared_bytes: int
-    unreferenced_bytes: int
-    pending_uploads: int
-    downloads: DownloadFigures
-    uploads: UploadFigures
-    cache: CacheFigures | None
-    top_packages: list[TopPackageRecord]
-    warnings: list[str]
-    gc: JobRecord | None
+    repository_id: RepositoryId
+    total_images: Annotated[int, meaning("How many images there are; in other formats, packages.")]
+    total_tags: Annotated[int, meaning("How many tags there are; in other formats, versions.")]
+    storage_used: Annotated[str, meaning("storage_used_bytes with a unit, such as 2.5GB.")]
+    last_activity: Annotated[datetime | None, meaning("When something was last published or fetched; null for never.")]
+    top_images: Annotated[list[TopImage], meaning("The images with the most tags.")]
+    format: FormatName
+    type: RepositoryKind
+    total_packages: Annotated[int, meaning("How many packages there are.")]
+    total_versions: Annotated[int, meaning("How many versions there are.")]
+    total_files: Annotated[int, meaning("How many files there are.")]
+    total_manifests: Annotated[int, meaning("How many manifests there are.")]
+    total_blobs: Annotated[int, meaning("How many blobs there are.")]
+    storage_used_bytes: Annotated[int, meaning("The size in bytes, with each stored blob counted once.")]
+    logical_bytes: Annotated[int, meaning("The size in bytes, with a blob counted once for each reference.")]
+    shared_bytes: Annotated[int, meaning("The part of the bytes that other repositories use too.")]
+    unreferenced_bytes: Annotated[int, meaning("The part of the bytes that garbage collection can free.")]
+    pending_uploads: Annotated[int, meaning("How many uploads have not ended.")]
+    downloads: Annotated[DownloadFigures, meaning("How much was downloaded.")]
+    uploads: Annotated[UploadFigures, meaning("How much was published.")]
+    cache: Annotated[CacheFigures | None, meaning("How the cache was used; null unless it is a proxy.")]
+    top_packages: Annotated[list[TopPackageRecord], meaning("The packages with the most downloads.")]
+    warnings: Warnings
+    gc: Annotated[JobRecord | None, meaning("The last garbage collection of the storage; null for none.")]
 
 
 class DayRecord(Record):
-    """
-    A day (UTC): complete downloads, published versions, and requests to proxies.
+    """A day (UTC): complete downloads, published versions, and requests to proxies."""
 
-    hits needed no upstream, misses did. hit_ratio is the part of hits, null without any.
-    """
-
-    day: date
-    downloads: int
-    uploads: int
-    hits: int
-    misses: int
-    hit_ratio: float | None
+    day: Day
+    downloads: DownloadCount
+    uploads: Annotated[int, meaning("How many versions were published.")]
+    hits: Annotated[int, meaning("Requests that needed no upstream.")]
+    misses: Misses
+    hit_ratio: HitRatio
 
 
 class TimesRecord(Record):
@@ -134,84 +141,80 @@ class TimesRecord(Record):
     They are upper bounds, since durations are counted in classes.
     """
 
-    name: str
-    count: int
-    p50_s: float | None
-    p90_s: float | None
-    p99_s: float | None
+    name: Annotated[str, meaning("What took so long.")]
+    count: Annotated[int, meaning("How many there were.")]
+    p50_s: Annotated[float | None, meaning("Half of all took no longer, in seconds; null without any.")]
+    p90_s: Annotated[float | None, meaning("90 % of all took no longer, in seconds; null without any.")]
+    p99_s: Annotated[float | None, meaning("99 % of all took no longer, in seconds; null without any.")]
 
 
 class ProxyUseRecord(Record):
-    """
-    How a proxy repository was used: requests that needed no upstream (hits) or did (misses), and the part of hits.
+    """How a proxy repository was used: requests that needed no upstream (hits) or did, and the part of hits."""
 
-    upstream_ms is how long requests to its upstreams took, in milliseconds on average, null without any.
-    """
-
-    repository: str
-    hits: int
-    misses: int
-    hit_ratio: float | None
-    upstream_ms: float | None
-    saved_bytes: int
-    fetched_bytes: int
+    repository: RepositoryPath
+    hits: Annotated[int, meaning("Requests that needed no upstream.")]
+    misses: Misses
+    hit_ratio: HitRatio
+    upstream_ms: Annotated[
+        float | None, meaning("How long requests to its upstreams took on average, in milliseconds; null without any.")
+    ]
+    saved_bytes: Annotated[int, meaning("The size in bytes of the kept files that were sent.")]
+    fetched_bytes: Annotated[int, meaning("The size in bytes of what upstreams sent.")]
 
 
 class StorageSizeRecord(Record):
     """What a storage held on a day (UTC), as last measured then: the number of stored bytes objects, and their size."""
 
-    storage: str
-    day: date
-    blobs: int
-    bytes: int
+    storage: Annotated[str, meaning("The name of the storage.")]
+    day: Day
+    blobs: Annotated[int, meaning("How many blobs it held.")]
+    bytes: Annotated[int, meaning("Their size, in bytes.")]
 
 
 class ServerStatistics(Record):
-    """
-    How the server was used: days from old to new, today as the last.
+    """How the server was used: days from old to new, today as the last."""
 
-    proxies are those that were used in these days, by name; storages what each held on each day on which it was
-    measured, the oldest first. times are those of successful reads since the start of this server process, by format.
-    """
-
-    days: list[DayRecord]
-    times: list[TimesRecord]
-    proxies: list[ProxyUseRecord]
-    storages: list[StorageSizeRecord]
+    days: Annotated[list[DayRecord], meaning("Days from old to new, today as the last.")]
+    times: Annotated[
+        list[TimesRecord], meaning("How long successful reads took since the start of this server process, by format.")
+    ]
+    proxies: Annotated[list[ProxyUseRecord], meaning("The proxies that were used in these days, by name.")]
+    storages: Annotated[
+        list[StorageSizeRecord],
+        meaning("What each storage held on each day on which it was measured, the oldest first."),
+    ]
 
 
 class CheckRecord(Record):
     """The result of a health check; status is ok, degraded or unavailable."""
 
-    name: str
-    status: str
-    sentence: str
+    name: Annotated[str, meaning("The name of the check.")]
+    status: Annotated[str, meaning("ok, degraded or unavailable.")]
+    sentence: Sentence
 
 
 class UpstreamStateRecord(Record):
     """A route of a proxy repository as this server process knows it; see the upstreams of the repository."""
 
-    repository: str
-    route: str
-    state: str
-    last_error: str | None
-    last_success_at: datetime | None
-    last_failure_at: datetime | None
+    repository: RepositoryPath
+    route: Annotated[str, meaning("The name of the upstream route.")]
+    state: Annotated[str, meaning("The state of its circuit breaker: closed, open, half_open or unused.")]
+    last_error: Annotated[str | None, meaning("The last error; null if there was none.")]
+    last_success_at: Annotated[datetime | None, meaning("When a request last succeeded; null for never.")]
+    last_failure_at: Annotated[datetime | None, meaning("When a request last failed; null for never.")]
 
 
 class ServerState(Record):
-    """
-    The state of the server: ok, degraded or unavailable, with the checks that decide.
+    """The state of the server: ok, degraded or unavailable, with the checks that decide."""
 
-    started_at, reactor_lag (how late scheduled calls ran) and upstreams are those of the process that answers.
-    """
-
-    status: str
-    checks: list[CheckRecord]
-    started_at: datetime
-    versions: dict[str, str]
-    reactor_lag: TimesRecord
-    upstreams: list[UpstreamStateRecord]
+    status: Annotated[str, meaning("ok, degraded or unavailable.")]
+    checks: Annotated[list[CheckRecord], meaning("The checks that decide.")]
+    started_at: Annotated[datetime, meaning("When the process that answers was started.")]
+    versions: Annotated[dict[str, str], meaning("The versions of the server and its libraries.")]
+    reactor_lag: Annotated[TimesRecord, meaning("How late scheduled calls ran in the process that answers.")]
+    upstreams: Annotated[
+        list[UpstreamStateRecord], meaning("The routes of proxies, as the process that answers knows them.")
+    ]
 
 
 @table.get("/repository/<repository>/stats", ADMINS, "Show statistics of a repository")

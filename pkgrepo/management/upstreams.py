@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -12,11 +12,13 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import DryRun, HitRatio, Misses
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.management.repositories.routes import state_of
 from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.purge import PURGE, PurgeReport, Selection
@@ -36,22 +38,18 @@ class CacheFigures(Record):
     """
     How the cache of a proxy repository was used, since it exists.
 
-    hits were answered with what is kept, misses with what an upstream sent, confirmed with what is kept, after an
-    upstream confirmed it; stale_served with what is kept, because an upstream failed; absent asked for what no upstream
-    has. Metadata that is sent again from memory is not counted. hit_ratio is the part that needed no upstream, null
-    without any. saved_bytes is the size of the kept files that were sent. fetched_bytes and upstream_seconds are what
-    upstreams sent, and how long that took.
+    Metadata that is sent again from memory is not counted.
     """
 
-    hits: int
-    misses: int
-    confirmed: int
-    stale_served: int
-    absent: int
-    hit_ratio: float | None
-    saved_bytes: int
-    fetched_bytes: int
-    upstream_seconds: float
+    hits: Annotated[int, meaning("Requests that were answered with what is kept.")]
+    misses: Misses
+    confirmed: Annotated[int, meaning("Requests that were answered with what is kept, after an upstream confirmed it.")]
+    stale_served: Annotated[int, meaning("Requests that were answered with what is kept, because an upstream failed.")]
+    absent: Annotated[int, meaning("Requests for what no upstream has.")]
+    hit_ratio: HitRatio
+    saved_bytes: Annotated[int, meaning("The size in bytes of the kept files that were sent.")]
+    fetched_bytes: Annotated[int, meaning("The size in bytes of what upstreams sent.")]
+    upstream_seconds: Annotated[float, meaning("How long upstreams took in all, in seconds.")]
 
     @classmethod
     def of(cls, counts: CacheCounts) -> CacheFigures:
@@ -64,97 +62,91 @@ class RouteRecord(Record):
     A route of a proxy repository, as this server process knows it.
 
     state is that of its circuit breaker: closed (requests are sent), open (none are), half_open (the next one decides)
-    or unused. The counts begin with the start of the server or a change of the route. documents are the answers that
-    are kept from it, document_bytes their size.
+    or unused. The counts begin with the start of the server or a change of the route.
     """
 
-    name: str
-    url: str
-    priority: int
-    state: str
-    last_error: str | None
-    last_success_at: datetime | None
-    last_failure_at: datetime | None
-    latency_ms: int | None
-    successes: int
-    failures: int
-    limited_until: datetime | None
-    documents: int
-    document_bytes: int
-    last_checked_at: datetime | None
+    name: Annotated[str, meaning("The name of the route.")]
+    url: Annotated[str, meaning("The address of the upstream.")]
+    priority: Annotated[int, meaning("The priority; higher ones are asked first.")]
+    state: Annotated[str, meaning("The state of its circuit breaker: closed, open, half_open or unused.")]
+    last_error: Annotated[str | None, meaning("The last error; null if there was none.")]
+    last_success_at: Annotated[datetime | None, meaning("When a request last succeeded; null for never.")]
+    last_failure_at: Annotated[datetime | None, meaning("When a request last failed; null for never.")]
+    latency_ms: Annotated[
+        int | None, meaning("How long upstream requests take, in milliseconds; null if none was sent.")
+    ]
+    successes: Annotated[
+        int, meaning("Requests that succeeded since the start of the server or a change of the route.")
+    ]
+    failures: Annotated[int, meaning("Requests that failed since the start of the server or a change of the route.")]
+    limited_until: Annotated[
+        datetime | None, meaning("Until when the upstream wants no more requests; null if it does not say so.")
+    ]
+    documents: Annotated[int, meaning("How many answers about packages are kept from it.")]
+    document_bytes: Annotated[int, meaning("The size of the answers that are kept from it, in bytes.")]
+    last_checked_at: Annotated[datetime | None, meaning("When it was last checked; null for never.")]
 
 
 class UpstreamRecord(Record):
-    """
-    The upstreams of a proxy repository, in the order in which they are asked, and what is kept of them.
+    """The upstreams of a proxy repository, in the order in which they are asked, and what is kept of them."""
 
-    documents counts all kept answers about packages, also those of routes that were removed. cached_bytes is the size
-    of documents and files together, which max_bytes limits. unused_days is the time after which they are removed.
-    """
-
-    routes: list[RouteRecord]
-    documents: int
-    document_bytes: int
-    cached_bytes: int
-    max_bytes: int | None
-    unused_days: int | None
-    cache: CacheFigures
+    routes: Annotated[list[RouteRecord], meaning("The upstreams in the order in which they are asked.")]
+    documents: Annotated[int, meaning("How many answers about packages are kept, also of routes that were removed.")]
+    document_bytes: Annotated[int, meaning("The size of the kept answers about packages, in bytes.")]
+    cached_bytes: Annotated[int, meaning("The size of kept documents and files together, in bytes.")]
+    max_bytes: Annotated[int | None, meaning("The limit of cached_bytes; null for no limit.")]
+    unused_days: Annotated[int | None, meaning("The days after which what was not used is removed; null for never.")]
+    cache: Annotated[CacheFigures, meaning("How the cache was used.")]
 
 
 class RouteCheckRecord(Record):
-    """
-    What a route answered just now. message is a sentence for people.
+    """What a route answered just now."""
 
-    status is the HTTP status of its answer, null without any; latency_ms is the time until its head, with those of
-    looking up the name, connecting and the TLS handshake.
-    """
-
-    name: str
-    url: str
-    ok: bool
-    status: int | None
-    latency_ms: int | None
-    message: str
+    name: Annotated[str, meaning("The name of the route.")]
+    url: Annotated[str, meaning("The address of the upstream.")]
+    ok: Annotated[bool, meaning("Whether the route can be used.")]
+    status: Annotated[int | None, meaning("The HTTP status of the response; null without any.")]
+    latency_ms: Annotated[
+        int | None, meaning("The time until its head in milliseconds, with those of name, connection and TLS.")
+    ]
+    message: Annotated[str, meaning("A sentence for people.")]
 
 
 class UpstreamCheck(Record):
     """The result of a check; ok is true if all routes are."""
 
-    ok: bool
-    routes: list[RouteCheckRecord]
+    ok: Annotated[bool, meaning("Whether all routes are.")]
+    routes: Annotated[list[RouteCheckRecord], meaning("What the routes answered.")]
 
 
 class PurgeRequest(Body):
     """
     What a purge removes: everything, or what meets all conditions that are given.
 
-    package is the name of a package, pattern a glob for names. older_than (seconds, or a text such as 12h or 30d): only
-    what was last fetched, or confirmed by an upstream, before that. documents_only keeps files. With limits, only what
-    exceeds the limits of the cache (max_bytes, unused_days) is removed, as every hour, and no condition is given.
+    With limits, only what exceeds the limits of the cache (max_bytes, unused_days) is removed, as every hour, and no
+    condition is given.
     """
 
-    package: Word | None = None
-    pattern: Pattern | None = None
-    older_than: Seconds | Duration | None = None
-    documents_only: bool = False
-    limits: bool = False
-    dry_run: bool = False
+    package: Annotated[Word | None, meaning("Only what is of this package.")] = None
+    pattern: Annotated[Pattern | None, meaning("Only what is of packages whose names match this glob.")] = None
+    older_than: Annotated[
+        Seconds | Duration | None,
+        meaning("Only what was last fetched or confirmed before that: seconds, or a text such as 12h or 30d."),
+    ] = None
+    documents_only: Annotated[bool, meaning("Whether files are kept.")] = False
+    limits: Annotated[bool, meaning("Only what exceeds the limits of the cache, without other conditions.")] = False
+    dry_run: Annotated[bool, meaning("Whether nothing is removed, and the answer is what would be.")] = False
 
 
 class Purged(Record):
-    """
-    What was removed, or would be with dry_run.
+    """What was removed, or would be with dry_run."""
 
-    packages counts those of which files were removed; versions counts manifests of images, too, and files manifests and
-    blobs. freed_bytes is their size with that of documents (answers about packages); garbage collection frees it.
-    """
-
-    packages: int
-    versions: int
-    files: int
-    documents: int
-    freed_bytes: int
-    dry_run: bool
+    packages: Annotated[int, meaning("How many packages lost files.")]
+    versions: Annotated[int, meaning("How many versions were removed; of images, manifests.")]
+    files: Annotated[int, meaning("How many files were removed; of images, manifests and blobs.")]
+    documents: Annotated[int, meaning("How many kept answers about packages were removed.")]
+    freed_bytes: Annotated[int, meaning("Their size in bytes, which garbage collection frees.")]
+    dry_run: DryRun
 
     @classmethod
     def of(cls, report: PurgeReport, *, dry_run: bool) -> Purged:

@@ -273,30 +273,36 @@ def api_page(tables: Iterable[Table]) -> str:
     by_tag: dict[str, list[Route]] = {}
     for table in tables:
         by_tag.setdefault(table.name, []).extend(table.routes)
-    lines = [_INTRODUCTION, *_rows((f"{{{name}}}", meaning) for name, meaning in PATH_PARAMETERS.items())]
-    lines += ["\nLists come in pages:\n", *_rows((each.name, each.explanation) for each in PAGING)]
+    lines = [_INTRODUCTION, *_rows("parameter", ((f"`{{{name}}}`", text) for name, text in PATH_PARAMETERS.items()))]
+    lines += ["\nLists come in pages:\n", *_rows("parameter", _explained(PAGING))]
     for tag, routes in by_tag.items():
         lines += [f"\n## {tag}", *(line for route in routes for line in _route_lines(route))]
     return "\n".join(lines) + "\n"
 
 
-def _rows(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    yield from ("| parameter | meaning |", "| --- | --- |")
+def _rows(title: str, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield from (f"| {title} | meaning |", "| --- | --- |")
     for name, meaning in pairs:
-        yield f"| `{name}` | {meaning} |"
+        yield f"| {name} | {meaning.replace('|', chr(92) + '|').replace('<', '&lt;')} |"
+
+
+def _explained(parameters: Iterable[Parameter]) -> Iterator[tuple[str, str]]:
+    return ((f"`{each.name}`", each.explanation) for each in parameters)
+
+
+def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+    """The fields of a body, those that are needed marked as such, with their meanings."""
+    (_,), components = msgspec.json.schema_components([kind])
+    schema = components[kind.__name__]
+    for name, field in schema["properties"].items():
+        yield f"`{name}`{' (needed)' if name in schema['required'] else ''}", field["description"]
 
 
 def _route_lines(route: Route) -> Iterator[str]:
     yield f"\n### {route.method} {openapi_path(route.path)}\n"
     yield f"{route.summary}. {' '.join(cleandoc(route.handler.__doc__ or '').split())}\n"
     yield f"- Permission: {route.access.label}"
-    kind = route.body
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        fields = (
-            f"`{each.encode_name}`{' (needed)' if each.required else ''}" for each in msgspec.structs.fields(kind)
-        )
-        yield f"- Body: {', '.join(fields)}"
-    elif kind is not None:
+    if route.body is not None:
         yield "- Body: JSON"
     elif route.form:
         yield "- Body: a form (multipart/form-data) whose last part is `file`"
@@ -307,5 +313,6 @@ def _route_lines(route: Route) -> Iterator[str]:
     if route.aliases:
         yield f"- Also: {', '.join(f'`{method} {openapi_path(path)}`' for method, path in route.aliases)}"
     if route.query:
-        yield ""
-        yield from _rows((each.name, each.explanation) for each in route.query)
+        yield from ("", *_rows("parameter", _explained(route.query)))
+    if isinstance(route.body, type) and issubclass(route.body, msgspec.Struct):
+        yield from ("", *_rows("field of the body", _fields(route.body)))

@@ -6,7 +6,7 @@ import base64
 import binascii
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -14,6 +14,8 @@ from attrs import frozen
 from msgspec import UNSET, UnsetType
 
 from pkgrepo.errors import Invalid
+from pkgrepo.management.api.fields import NextCursor
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.orders import Order
 
 from .schema import LARGEST
@@ -28,15 +30,11 @@ Position = tuple[str | int | bytes | float | None, ...]  # the values of the col
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """
-    One page of a list.
+    """One page of a list."""
 
-    next is the cursor of the following page, null on the last one. total is present if the request has count.
-    """
-
-    items: list[T]
-    next: str | None = None
-    total: int | UnsetType = UNSET
+    items: Annotated[list[T], meaning("The items of the page.")]
+    next: NextCursor = None
+    total: Annotated[int | UnsetType, meaning("How many there are in all.")] = UNSET
 
 
 @frozen

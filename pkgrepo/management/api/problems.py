@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 from attrs import define
@@ -12,6 +13,7 @@ from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Refusal, Response, json_response, text_response
+from pkgrepo.model.structs import meaning
 
 PROBLEM = b"application/problem+json"
 TOKEN_SERVICE = frozenset({b"/api/auth/token", b"/v2/token", b"/token"})
@@ -96,22 +98,22 @@ class PreconditionFailed(errors.PkgrepoError):
 
 
 class FaultRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """One error of the request. pointer is a JSON pointer into the body, or the name of a query parameter."""
+    """One error of the request."""
 
-    pointer: str
-    code: str
-    message: str
+    pointer: Annotated[str, meaning("A JSON pointer into the body, or the name of a query parameter.")]
+    code: Annotated[str, meaning("The kind of error, for programs.")]
+    message: Annotated[str, meaning("What is wrong, for people.")]
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Problem details (RFC 9457); instance is the id of the request."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    errors: list[FaultRecord] = []
+    type: Annotated[str, meaning("The address of the page that explains the problem.")]
+    title: Annotated[str, meaning("The kind of problem, in words.")]
+    status: Annotated[int, meaning("The HTTP status.")]
+    detail: Annotated[str, meaning("A sentence about what was wrong in this request.")]
+    instance: Annotated[str, meaning("The id of the request, which is in the server's log.")]
+    errors: Annotated[list[FaultRecord], meaning("The errors of single fields.")] = []
 
 
 def invalid(error: errors.Invalid) -> Refusal:

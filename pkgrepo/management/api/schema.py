@@ -32,7 +32,7 @@ Name = Annotated[
     str,
     Meta(
         pattern=NAME_PATTERN,
-        description="1 to 64 letters, digits, dots, dashes and underscores; the first is a letter or a digit",
+        description="The name: 1 to 64 letters, digits, dots, dashes and underscores; first a letter or a digit.",
     ),
 ]
 Text = Annotated[str, Meta(max_length=10_000)]

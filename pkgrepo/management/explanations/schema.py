@@ -3,67 +3,83 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
+from pkgrepo.management.api.fields import (
+    MediaType,
+    PackageName,
+    RepositoryKind,
+    RepositoryPath,
+    RuleName,
+    Sentence,
+    Size,
+    UpstreamRoute,
+    VersionName,
+)
 from pkgrepo.management.api.schema import Record
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.explaining import Outcome
 from pkgrepo.proxy.format import LatestReason
 from pkgrepo.proxy.trace import StepKind
 
 
 class HiddenVersionRecord(Record):
-    """A version that a rule hides. opens_at is null if it stays hidden until something changes."""
+    """A version that a rule hides."""
 
-    version: str
-    published_at: datetime | None
-    opens_at: datetime | None
+    version: Annotated[str, meaning("The hidden version.")]
+    published_at: Annotated[datetime | None, meaning("When it was published.")]
+    opens_at: Annotated[datetime | None, meaning("When the rule no longer hides it; null if it stays hidden.")]
 
 
 class StepRecord(Record):
     """
     One step, in the order in which the server decided; sentence says the same for people.
 
-    repository is the member that it is about. at is when an upstream said it, which is before the request if a kept
-    answer was used. fetched_at is when a kept answer was fetched, fresh_until when it is asked for again. rule is the
-    repository whose policy decided, or the server; pattern, days or rule_name are from that policy. hidden are the
-    newest hidden versions, hidden_count is the number of all. what is the tag or digest of an image as the route calls
-    it, digest that of a manifest. Repositories that the caller may not know are called member 1 and so on.
+    Repositories that the caller may not know are called member 1 and so on.
     """
 
-    step: StepKind
-    sentence: str
-    repository: str
-    route: str | None = None
-    at: datetime | None = None
-    fetched_at: datetime | None = None
-    fresh_until: datetime | None = None
-    reason: str | None = None
-    rule: str | None = None
-    rule_name: str | None = None
-    pattern: str | None = None
-    days: float | None = None
-    hidden: list[HiddenVersionRecord] = []
-    hidden_count: int = 0
-    path: str | None = None
-    what: str | None = None
-    digest: str | None = None
+    step: Annotated[StepKind, meaning("The kind of step.")]
+    sentence: Sentence
+    repository: Annotated[
+        str, meaning("The member that it is about; those that the caller may not know are member 1 and so on.")
+    ]
+    route: UpstreamRoute = None
+    at: Annotated[
+        datetime | None, meaning("When an upstream said it, which is before the request if a kept answer was used.")
+    ] = None
+    fetched_at: Annotated[datetime | None, meaning("When a kept answer was fetched.")] = None
+    fresh_until: Annotated[datetime | None, meaning("When the kept answer is asked for again.")] = None
+    reason: Annotated[str | None, meaning("The reason of the step; null without any.")] = None
+    rule: Annotated[str | None, meaning("The repository whose policy decided, or the server.")] = None
+    rule_name: Annotated[str | None, meaning("The name of the rule in that policy.")] = None
+    pattern: Annotated[str | None, meaning("The pattern of that policy.")] = None
+    days: Annotated[float | None, meaning("The days of that policy.")] = None
+    hidden: Annotated[list[HiddenVersionRecord], meaning("The newest hidden versions.")] = []
+    hidden_count: Annotated[int, meaning("How many versions are hidden.")] = 0
+    path: Annotated[str | None, meaning("The path of the file that it is about.")] = None
+    what: Annotated[str | None, meaning("The tag or digest of an image, as the route calls it.")] = None
+    digest: Annotated[str | None, meaning("The digest of the manifest.")] = None
 
 
 class ServingRecord(Record):
     """
     A repository that serves the package; several are merged in this order.
 
-    The other fields are null for a hosted one. stale: an upstream failed, and its kept answer is used. url is only
-    shown to callers with the action edit in that repository.
+    The other fields are null for a hosted one.
     """
 
-    repository: str
-    type: str
-    route: str | None = None
-    url: str | None = None
-    fetched_at: datetime | None = None
-    confirmed_at: datetime | None = None
-    fresh_until: datetime | None = None
-    stale: bool = False
+    repository: RepositoryPath
+    type: RepositoryKind
+    route: UpstreamRoute = None
+    url: Annotated[
+        str | None, meaning("The address there, for callers with the action edit; null for a hosted one.")
+    ] = None
+    fetched_at: Annotated[datetime | None, meaning("When its answer was fetched; null for a hosted one.")] = None
+    confirmed_at: Annotated[
+        datetime | None, meaning("When an upstream last confirmed its answer; null for a hosted one.")
+    ] = None
+    fresh_until: Annotated[datetime | None, meaning("When the upstream is asked again; null for a hosted one.")] = None
+    stale: Annotated[bool, meaning("Whether an upstream failed, and its kept answer is used.")] = False
 
 
 class LatestRecord(Record):
@@ -74,82 +90,89 @@ class LatestRecord(Record):
     highest: it follows from the order of versions, pre-releases and withdrawn versions last.
     """
 
-    version: str
-    reason: LatestReason
-    sentence: str
-    repository: str | None = None
-    hidden: str | None = None
+    version: VersionName
+    reason: Annotated[LatestReason, meaning("tag, replaced or highest.")]
+    sentence: Sentence
+    repository: Annotated[
+        str | None, meaning("The repository that says so; null if it follows from the order of versions.")
+    ] = None
+    hidden: Annotated[str | None, meaning("The version that the repository names and a rule hides; null for none.")] = (
+        None
+    )
 
 
 class NotKnown(Record):
     """A rule that lets a version pass since data are not known, which missing names."""
 
-    repository: str
-    rule: str
-    missing: str
+    repository: Annotated[str, meaning("The repository whose rule it is.")]
+    rule: RuleName
+    missing: Annotated[str, meaning("The data that are not known.")]
 
 
 class ExplainedVersion(Record):
     """
-    The version that was asked about. With first_seen, published_at is when the server first saw it.
+    The version that was asked about.
 
-    not_known are the rules that would be about it, or not, if more was known of it.
+    With first_seen, published_at is when the server first saw it.
     """
 
-    version: str
-    repository: str
-    published_at: datetime | None
-    first_seen: bool
-    hidden: bool
-    opens_at: datetime | None
-    not_known: list[NotKnown]
+    version: VersionName
+    repository: RepositoryPath
+    published_at: Annotated[
+        datetime | None, meaning("When it was published, or with first_seen, when the server first saw it.")
+    ]
+    first_seen: Annotated[bool, meaning("Whether only the time is known at which the server first saw it.")]
+    hidden: Annotated[bool, meaning("Whether a rule hides it.")]
+    opens_at: Annotated[datetime | None, meaning("When the rule no longer hides it; null if it stays hidden.")]
+    not_known: Annotated[list[NotKnown], meaning("Rules that would decide otherwise if more was known of it.")]
 
 
 class ExplainedFile(Record):
     """The file that was asked about. If it is not kept yet, it is fetched when a client asks for it."""
 
-    path: str
-    repository: str
-    kept: bool
-    route: str | None = None
-    url: str | None = None
+    path: Annotated[str, meaning("The path in the repository.")]
+    repository: RepositoryPath
+    kept: Annotated[bool, meaning("Whether it is kept; otherwise it is fetched when a client asks for it.")]
+    route: UpstreamRoute = None
+    url: Annotated[str | None, meaning("The address at the upstream, for callers with the action edit.")] = None
 
 
 class PlatformRecord(Record):
     """A platform of an image, such as linux/arm64. What is not kept yet is fetched when a client asks for it."""
 
-    platform: str
-    digest: str
-    kept: bool
+    platform: Annotated[str, meaning("The platform, such as linux/arm64.")]
+    digest: Annotated[str, meaning("The digest of its manifest.")]
+    kept: Annotated[bool, meaning("Whether it is kept; otherwise it is fetched when a client asks for it.")]
 
 
 class ExplainedManifest(Record):
-    """
-    The manifest that clients get for the tag or digest that was asked about.
+    """The manifest that clients get for the tag or digest that was asked about."""
 
-    first_seen_at is when the server first saw it, if a rule about the age of images holds. platforms are those of an
-    index, at most 100.
-    """
-
-    reference: str
-    repository: str
-    digest: str
-    media_type: str
-    size: int
-    first_seen_at: datetime | None
-    platforms: list[PlatformRecord]
+    reference: Annotated[str, meaning("The tag or digest that was asked about.")]
+    repository: RepositoryPath
+    digest: Annotated[str, meaning("The digest, as algorithm:hex.")]
+    media_type: MediaType
+    size: Size
+    first_seen_at: Annotated[
+        datetime | None, meaning("When the server first saw it, if a rule about the age of images holds.")
+    ]
+    platforms: Annotated[list[PlatformRecord], meaning("The platforms of an index, at most 100.")]
 
 
 class ExplanationRecord(Record):
     """What a client gets under the name of a package, and how that was decided; sentence says it for people."""
 
-    repository: str
-    package: str
-    outcome: Outcome
-    sentence: str
-    steps: list[StepRecord]
-    serving: list[ServingRecord]
-    latest: LatestRecord | None = None
-    version: ExplainedVersion | None = None
-    file: ExplainedFile | None = None
-    manifest: ExplainedManifest | None = None
+    repository: RepositoryPath
+    package: PackageName
+    outcome: Annotated[Outcome, meaning("What a client gets.")]
+    sentence: Sentence
+    steps: Annotated[list[StepRecord], meaning("The steps, in the order in which the server decided.")]
+    serving: Annotated[list[ServingRecord], meaning("The repositories that serve the package, merged in this order.")]
+    latest: Annotated[
+        LatestRecord | None, meaning("The version that clients take for the latest; null without any.")
+    ] = None
+    version: Annotated[ExplainedVersion | None, meaning("The version that was asked about; null without one.")] = None
+    file: Annotated[ExplainedFile | None, meaning("The file that was asked about; null without one.")] = None
+    manifest: Annotated[ExplainedManifest | None, meaning("The manifest that was asked about; null without one.")] = (
+        None
+    )

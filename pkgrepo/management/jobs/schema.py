@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from pkgrepo.management.api.fields import CreatedAt, DryRun, Errors, JobId, ObjectId
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.gc import GRACE_S, KIND
 from pkgrepo.storage.catalog.server.jobs import Job
@@ -29,128 +31,116 @@ class CollectionWish(Body):
     writes to, a day at the most; the bytes of one that was used within the last hour are removed by a later collection.
     """
 
-    dry_run: bool = False
-    grace_seconds: Annotated[int, Meta(ge=0, le=YEAR_S)] = GRACE_S
-    delete_untagged: bool = False
-    upload_idle_seconds: Annotated[int, Meta(ge=0, le=DAY_S)] = DAY_S
+    dry_run: Annotated[bool, meaning("Whether nothing is removed, and the answer is what would be.")] = False
+    grace_seconds: Annotated[
+        int, Meta(ge=0, le=YEAR_S), meaning("What was used within the last so many seconds is kept.")
+    ] = GRACE_S
+    delete_untagged: Annotated[bool, meaning("Whether manifests that nothing refers to are removed, too.")] = False
+    upload_idle_seconds: Annotated[
+        int,
+        Meta(ge=0, le=DAY_S),
+        meaning("The seconds after which an unfinished upload is removed that no request writes to."),
+    ] = DAY_S
 
 
 class Scanned(Record):
     """How many blobs and manifests were checked."""
 
-    blobs: int
-    manifests: int
+    blobs: Annotated[int, meaning("How many blobs were checked.")]
+    manifests: Annotated[int, meaning("How many manifests were checked.")]
 
 
 class Removed(Record):
     """How many were removed, or would be with dry_run."""
 
-    blobs: int
-    manifests: int
-    uploads: int
+    blobs: Annotated[int, meaning("How many blobs were removed.")]
+    manifests: Annotated[int, meaning("How many manifests were removed.")]
+    uploads: Annotated[int, meaning("How many unfinished uploads were removed.")]
 
 
 class KeptRecord(Record):
-    """
-    Unreferenced objects that were kept, with the reason.
+    """Unreferenced objects that were kept, with the reason."""
 
-    reason is grace_time, push_under_way, untagged, upload or backup. until is the time from which all of them can be
-    removed, null if only an option of the request changes that. message is a sentence for people.
-    """
-
-    reason: str
-    count: int
-    until: datetime | None
-    message: str
+    reason: Annotated[str, meaning("grace_time, push_under_way, untagged, upload or backup.")]
+    count: Annotated[int, meaning("How many objects were kept.")]
+    until: Annotated[
+        datetime | None, meaning("When all of them can be removed; null if only an option of the request changes that.")
+    ]
+    message: Annotated[str, meaning("A sentence for people.")]
 
 
 class Collection(Record):
-    """
-    The result of a garbage collection.
+    """The result of a garbage collection."""
 
-    kept lists unreferenced objects that were not removed; kept_by_grace counts those kept because of grace_seconds.
-    manifests_deleted, blobs_deleted, uploads_deleted, bytes_freed, id and status repeat other fields for clients of
-    other servers.
-    """
-
-    job_id: str
-    id: str
-    state: str
-    status: str
-    dry_run: bool
-    scanned: Scanned
-    removed: Removed
-    freed_bytes: int
-    kept: list[KeptRecord]
-    kept_by_grace: int
-    duration_ms: int
-    errors: list[str]
-    manifests_deleted: int
-    blobs_deleted: int
-    uploads_deleted: int
-    bytes_freed: int
+    job_id: JobId
+    id: Annotated[str, meaning("The same as job_id.")]
+    state: Annotated[str, meaning("The state of the job.")]
+    status: Annotated[str, meaning("The same as state.")]
+    dry_run: DryRun
+    scanned: Annotated[Scanned, meaning("What was checked.")]
+    removed: Annotated[Removed, meaning("What was removed, or would be.")]
+    freed_bytes: Annotated[int, meaning("The size in bytes of what was removed.")]
+    kept: Annotated[list[KeptRecord], meaning("Unreferenced objects that were not removed.")]
+    kept_by_grace: Annotated[int, meaning("How many were kept because of grace_seconds.")]
+    duration_ms: Annotated[int, meaning("How long it took, in milliseconds.")]
+    errors: Errors
+    manifests_deleted: Annotated[int, meaning("The same as removed.manifests.")]
+    blobs_deleted: Annotated[int, meaning("The same as removed.blobs.")]
+    uploads_deleted: Annotated[int, meaning("The same as removed.uploads.")]
+    bytes_freed: Annotated[int, meaning("The same as freed_bytes.")]
 
 
 class Rebuilt(Record):
     """The result of a rebuild: how many packages were compared, and how many differed and were changed."""
 
-    job_id: str
-    packages: int
-    changed: int
+    job_id: JobId
+    packages: Annotated[int, meaning("How many packages were compared.")]
+    changed: Annotated[int, meaning("How many packages differed and were changed.")]
 
 
 class Verified(Record):
-    """
-    The result of a verification: how many blobs were read, their size, and how many are missing or damaged.
+    """The result of a verification: how many blobs were read, their size, and how many are missing or damaged."""
 
-    errors are sentences about these, and about what could not be checked.
-    """
-
-    job_id: str
-    blobs: int
-    size_bytes: int
-    missing: int
-    damaged: int
-    errors: list[str]
+    job_id: JobId
+    blobs: Annotated[int, meaning("How many blobs were read.")]
+    size_bytes: Annotated[int, meaning("The size of the blobs that were read, in bytes.")]
+    missing: Annotated[int, meaning("How many blobs are missing.")]
+    damaged: Annotated[int, meaning("How many blobs are damaged.")]
+    errors: Annotated[list[str], meaning("Sentences about these, and about what could not be checked.")]
 
 
 class JobPart(Record):
-    """A part of a job's work: done of total steps (null: not known). ended_at is null while it runs."""
+    """A part of a job's work: done of total steps (null: not known)."""
 
-    label: str
-    done: int
-    total: int | None
-    begun_at: datetime
-    ended_at: datetime | None
+    label: Annotated[str, meaning("What the part does, for people.")]
+    done: Annotated[int, meaning("How many steps are done.")]
+    total: Annotated[int | None, meaning("How many steps there are; null if that is not known.")]
+    begun_at: Annotated[datetime, meaning("When it began.")]
+    ended_at: Annotated[datetime | None, meaning("When it ended; null while it runs.")]
 
 
 class JobRecord(Record):
-    """
-    A background job.
-
-    state is running, done, failed or cancelled; status repeats it, and job_id repeats id. on is what it works on,
-    repository the one for which it was started, both for people. parts are what it has begun, in this order, as it
-    last noted it. cancel_asked: its end was asked for. result is set once the job is done, in the form that
-    the operation which started the job returns.
-    """
+    """A background job."""
 
     measured = frozenset({"parts"})
 
-    id: str
-    job_id: str
-    kind: str
-    state: str
-    status: str
-    on: str
-    repository: str | None
-    started_by: str
-    parameters: dict[str, Any]
-    parts: list[JobPart]
-    cancel_asked: bool
-    created_at: datetime
-    finished_at: datetime | None
-    result: dict[str, Any] | None
-    errors: list[str]
+    id: ObjectId
+    job_id: Annotated[str, meaning("The same as id.")]
+    kind: Annotated[str, meaning("What the job does, such as gc or verify.")]
+    state: Annotated[str, meaning("running, done, failed or cancelled.")]
+    status: Annotated[str, meaning("The same as state.")]
+    on: Annotated[str, meaning("What it works on, for people.")]
+    repository: Annotated[str | None, meaning("The repository for which it was started; null for none.")]
+    started_by: Annotated[str, meaning("The user who started it, or system.")]
+    parameters: Annotated[dict[str, Any], meaning("What it was started with.")]
+    parts: Annotated[list[JobPart], meaning("The parts that it has begun, in this order.")]
+    cancel_asked: Annotated[bool, meaning("Whether its end was asked for.")]
+    created_at: CreatedAt
+    finished_at: Annotated[datetime | None, meaning("When it ended; null while it runs.")]
+    result: Annotated[
+        dict[str, Any] | None, meaning("What the operation that started it returns; null until it is done.")
+    ]
+    errors: Errors
 
 
 _PLACES = frozenset({"on", "repository", "by"})  # of the data of a job; the others are its parameters

@@ -11,11 +11,13 @@ from msgspec import Meta
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS, CONTENT_READERS, PROJECT_VIEWERS, READERS_OF_SOME
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import PackageName, RepositoryPath, VersionName
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.packages import images
 from pkgrepo.management.projects.access import find_project
 from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.publish.owner_quotas import pins_of_project
 from pkgrepo.storage.catalog.packages import pins
 from pkgrepo.storage.catalog.packages.pins import Pin
@@ -26,18 +28,18 @@ table = Table("packages")
 class PinGiven(Body):
     """Why a version is to stay."""
 
-    reason: Annotated[str, Meta(max_length=1000)] = ""
+    reason: Annotated[str, Meta(max_length=1000), meaning("Why the version is to stay.")] = ""
 
 
 class PinRecord(Record):
     """A pinned version; of an image, version is a tag or the digest of a manifest."""
 
-    repository: str
-    package: str
-    version: str
-    reason: str
-    by: str
-    pinned_at: datetime
+    repository: RepositoryPath
+    package: PackageName
+    version: VersionName
+    reason: Annotated[str, meaning("Why the version stays.")]
+    by: Annotated[str, meaning("The user who pinned it.")]
+    pinned_at: Annotated[datetime, meaning("When it was pinned.")]
 
     @classmethod
     def of(cls, repository: Repository, pin: Pin) -> Self:

@@ -7,7 +7,7 @@ The rules of a repository are a part of its configuration.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,11 +16,13 @@ from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, AccessRule
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import DryRun, PackageName, RuleName, Size, VersionName
 from pkgrepo.management.api.names import check_independent
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.model import Action, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.configuration import Retention, check_retention, is_expression
 from pkgrepo.repositories.retention.rules import together
@@ -45,22 +47,20 @@ server_table = Table("server")
 class RetentionWish(Body):
     """Rules to preview instead of those of the repository, in the form of its configuration."""
 
-    retention: Retention | UnsetType = UNSET
+    retention: Annotated[Retention | UnsetType, meaning("The rules to preview, in the form of the configuration.")] = (
+        UNSET
+    )
 
 
 class VictimRecord(Record):
-    """
-    Something that goes: a version, a build of a snapshot, a manifest with its tags, or a tag.
+    """Something that goes: a version, a build of a snapshot, a manifest with its tags, or a tag."""
 
-    action is trash, delete, untag or evict; rule is the name of the rule, and reason says why it selects this.
-    """
-
-    package: str
-    version: str
-    action: str
-    rule: str
-    reason: str
-    size: int
+    package: PackageName
+    version: VersionName
+    action: Annotated[str, meaning("trash, delete, untag or evict.")]
+    rule: RuleName
+    reason: Annotated[str, meaning("Why the rule selects it.")]
+    size: Size
 
 
 class RetentionRecord(Record):
@@ -69,42 +69,41 @@ class RetentionRecord(Record):
 
     action is evict in the cache of a proxy. over_limits are the first versions and manifests there that exceed
     max_bytes or unused_days of the cache (the rule), with dry_run; over_limits_bytes is what they have in all, with
-    answers of upstreams. They go within an hour, whatever the rules are, unless they are pinned.
-
-    count of examined versions (builds, tags, manifests) are selected, which is percent of them, with bytes in all; the
-    repository uses so much less once they have left the trash. victims are the first of them; truncated says that there
-    are more. removed and freed_bytes count what was removed. With needs_confirmation a run removes nothing unless the
-    query has confirm=true: it is more than max_delete_percent. errors are sentences about packages that were left as
-    they are.
+    answers of upstreams. They go within an hour, whatever the rules are, unless they are pinned. With
+    needs_confirmation a run removes nothing unless the query has confirm=true: it is more than max_delete_percent.
     """
 
-    dry_run: bool
-    job_id: str | None
-    victims: list[VictimRecord]
-    truncated: bool
-    count: int
-    examined: int
-    percent: float
-    bytes: int
-    max_delete_percent: int
-    needs_confirmation: bool
-    removed: int
-    freed_bytes: int
-    errors: list[str]
-    over_limits: list[VictimRecord] = []
-    over_limits_bytes: int = 0
+    dry_run: DryRun
+    job_id: Annotated[str | None, meaning("The id of the job; null for a preview.")]
+    victims: Annotated[list[VictimRecord], meaning("The first of what goes.")]
+    truncated: Annotated[bool, meaning("Whether there are more than are listed.")]
+    count: Annotated[int, meaning("How many versions, builds, tags and manifests are selected.")]
+    examined: Annotated[int, meaning("How many were examined.")]
+    percent: Annotated[float, meaning("The part of the examined that are selected, in percent.")]
+    bytes: Annotated[
+        int, meaning("The size of the selected in bytes, which the repository uses until they have left the trash.")
+    ]
+    max_delete_percent: Annotated[int, meaning("The percentage above which a run needs a confirmation.")]
+    needs_confirmation: Annotated[bool, meaning("Whether a run removes nothing without confirm=true.")]
+    removed: Annotated[int, meaning("How many were removed.")]
+    freed_bytes: Annotated[int, meaning("The size in bytes of what was removed.")]
+    errors: Annotated[list[str], meaning("Sentences about packages that were left as they are.")]
+    over_limits: Annotated[
+        list[VictimRecord], meaning("The first of what exceeds the limits of the cache and goes within an hour.")
+    ] = []
+    over_limits_bytes: Annotated[int, meaning("What exceeds the limits of the cache in all, in bytes.")] = 0
 
 
 class ServerRetention(Body):
     """The rules that hold for every hosted repository, with match.cached for every cache; null removes them."""
 
-    retention: Retention | None
+    retention: Annotated[Retention | None, meaning("The rules that hold for every hosted repository; null for none.")]
 
 
 class ServerRetentionRecord(Record):
     """The rules that hold for every hosted repository, null if there are none."""
 
-    retention: Retention | None
+    retention: Annotated[Retention | None, meaning("The rules that hold for every hosted repository; null for none.")]
 
 
 @server_table.get("/system/retention", SYSTEM_MANAGERS, "Show the retention of the server")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.publishing import stages as gateway
@@ -12,11 +12,13 @@ from pkgrepo.gateway.publishing.stages import StageContents, address_of, find_st
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import READERS_OF_SOME, VIEWERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import FormatName, ObjectId, PackageName, RepositoryId, RepositoryPath
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.storage.catalog.orders import Order
 from pkgrepo.storage.catalog.packages import packages, versions
@@ -34,7 +36,7 @@ table = Table("stages")
 class NewStage(Body):
     """A stage to be opened, with a description for those who approve it."""
 
-    description: str = ""
+    description: Annotated[str, meaning("A text for those who approve it.")] = ""
 
 
 class StageApproval(Body):
@@ -44,60 +46,55 @@ class StageApproval(Body):
     If it is given, the answer is 409 if something was published to the stage since.
     """
 
-    serial: int | None = None
+    serial: Annotated[
+        int | None, meaning("The serial of the stage as it was looked at; 409 if something was published to it since.")
+    ] = None
 
 
 class StageRejection(Body):
     """Why a stage is rejected, for those who opened it."""
 
-    reason: str = ""
+    reason: Annotated[str, meaning("Why it is rejected, for those who opened it.")] = ""
 
 
 class StagedRecord(Record):
-    """
-    Something that is staged. kind is version, tag, manifest or file.
+    """Something that is staged."""
 
-    name is the text of the version, the tag, the digest of a manifest without tag, or the path of a file that belongs
-    to no package. size is in bytes, of an image that of its manifest. present is the highest version that the
-    repository has of the package; null in lists, and of what is no version.
-    """
-
-    kind: str
-    package: str
-    name: str
-    size: int
-    present: str | None = None
+    kind: Annotated[str, meaning("version, tag, manifest or file.")]
+    package: PackageName
+    name: Annotated[str, meaning("The version, the tag, the digest of a manifest without tag, or the path of a file.")]
+    size: Annotated[int, meaning("The size in bytes; of an image, that of its manifest.")]
+    present: Annotated[
+        str | None, meaning("The highest version that the repository has of the package; null in lists.")
+    ] = None
 
 
 class StageRecord(Record):
-    """
-    A stage. state is open, approved, rejected or expired.
+    """A stage."""
 
-    url is the address from which it is installed, with what the repository has: of images what stands before their
-    names. staged is the path of the repository that has what is staged; both are null once the stage has ended. content
-    is what the caller may see of it, in lists the first 20; items is the number of all that. serial grows with each
-    change of what is staged. may_approve is null in lists. by is who opened it, ended_by who approved or rejected it.
-    """
-
-    id: str
-    repository: str
-    repository_id: str
-    format: str
-    state: str
-    description: str
-    by: str
-    created_at: datetime
-    expires_at: datetime | None
-    ended_at: datetime | None
-    ended_by: str
-    reason: str
-    url: str | None
-    staged: str | None
-    items: int
-    size: int
-    serial: int
-    content: list[StagedRecord]
-    may_approve: bool | None
+    id: ObjectId
+    repository: RepositoryPath
+    repository_id: RepositoryId
+    format: FormatName
+    state: Annotated[str, meaning("open, approved, rejected or expired.")]
+    description: Annotated[str, meaning("A text for people.")]
+    by: Annotated[str, meaning("The user who opened it.")]
+    created_at: Annotated[datetime, meaning("When it was opened.")]
+    expires_at: Annotated[datetime | None, meaning("When it ends by itself; null for never.")]
+    ended_at: Annotated[datetime | None, meaning("When it ended; null while it is open.")]
+    ended_by: Annotated[str, meaning("The user who approved or rejected it.")]
+    reason: Annotated[str, meaning("Why it was rejected.")]
+    url: Annotated[
+        str | None, meaning("The address to install from, with the content of the repository; null once it has ended.")
+    ]
+    staged: Annotated[
+        str | None, meaning("The path of the repository that has what is staged; null once it has ended.")
+    ]
+    items: Annotated[int, meaning("How many things are staged.")]
+    size: Annotated[int, meaning("The size of what is staged, in bytes.")]
+    serial: Annotated[int, meaning("A number that grows with each change of what is staged.")]
+    content: Annotated[list[StagedRecord], meaning("What the caller may see of it; in lists the first 20.")]
+    may_approve: Annotated[bool | None, meaning("Whether the caller may approve it; null in lists.")]
 
 
 @table.get(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 from pkgrepo.errors import NotFound
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS, SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ObjectId, PackageName, RepositoryPath
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Action, Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.upkeep.trash import restore_entry, restore_some
 from pkgrepo.storage.catalog.orders import Order
 from pkgrepo.storage.catalog.server import trash
@@ -30,43 +32,38 @@ table = Table("trash")
 
 
 class TrashRecord(Record):
-    """
-    One deletion that can be undone. kind is repository, package, versions, version, files, manifest or tag.
+    """One deletion that can be undone."""
 
-    names are the first of its versions, digests or tags; items is their number, size their bytes, which the repository
-    still uses. by is who deleted it, reason the rule that did.
-    """
-
-    id: str
-    kind: str
-    repository: str
-    format: str | None
-    package: str
-    names: list[str]
-    items: int
-    size: int
-    by: str
-    reason: str
-    deleted_at: datetime
-    expires_at: datetime
+    id: ObjectId
+    kind: Annotated[str, meaning("repository, package, versions, version, files, manifest or tag.")]
+    repository: RepositoryPath
+    format: Annotated[str | None, meaning("The format of the repository.")]
+    package: PackageName
+    names: Annotated[list[str], meaning("The first of its versions, digests or tags.")]
+    items: Annotated[int, meaning("How many versions, digests or tags there are.")]
+    size: Annotated[int, meaning("Their size in bytes, which the repository still uses.")]
+    by: Annotated[str, meaning("The user who deleted it.")]
+    reason: Annotated[str, meaning("The rule that deleted it; empty if a person did.")]
+    deleted_at: Annotated[datetime, meaning("When it was deleted.")]
+    expires_at: Annotated[datetime, meaning("When it is deleted for good.")]
 
 
 class Restored(Record):
     """What was restored: the path of a repository, or a package in it; items is the number of versions or tags."""
 
-    id: str
-    repository: str
-    package: str
-    items: int
+    id: Annotated[str, meaning("The id of the entry of the trash.")]
+    repository: RepositoryPath
+    package: Annotated[str, meaning("The package that was restored; empty for a whole repository.")]
+    items: Annotated[int, meaning("How many versions or tags were restored.")]
 
 
 class Purged(Record):
     """What was deleted for good, and the bytes that the repository does not use any more."""
 
-    id: str
-    repository: str
-    package: str
-    size: int
+    id: Annotated[str, meaning("The id of the entry of the trash.")]
+    repository: RepositoryPath
+    package: Annotated[str, meaning("The package that was deleted; empty for a whole repository.")]
+    size: Annotated[int, meaning("The bytes that the repository does not use any more.")]
 
 
 @table.get(

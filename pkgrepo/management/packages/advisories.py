@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ProblemSentence, Total
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Repository
 from pkgrepo.model.advisories import SEVERITIES, Advisory
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.advisories.known import Knowledge, OnPackage
 from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.format import StoredFormat
@@ -31,24 +33,23 @@ class AdvisoryRecord(Record):
     """
     A known vulnerability of a version.
 
-    severity is critical, high, moderate, low, info or unknown; score is that of its CVSS vector, null without one.
-    affected are ranges of versions: comparators with blanks between them, alternatives with "||". fixed_versions are
-    those from which on a range is free of it, fixed the last of them; without any, no version is known to be free of
-    it. aliases are its ids in other databases, of which records are not shown beside it. components are what has it, at
-    most 20, where the version is compared by the package URLs that it names; empty for the version itself.
+    fixed_versions are those from which on a range is free of it, fixed the last of them; without any, no version is
+    known to be free of it.
     """
 
-    id: str
-    title: str
-    severity: str
-    score: float | None
-    url: str
-    aliases: list[str]
-    affected: str
-    fixed: str
-    fixed_versions: list[str]
-    published_at: str
-    components: list[str] = []
+    id: Annotated[str, meaning("The id in its database.")]
+    title: Annotated[str, meaning("A title for people.")]
+    severity: Annotated[str, meaning("critical, high, moderate, low, info or unknown.")]
+    score: Annotated[float | None, meaning("The score of its CVSS vector; null without one.")]
+    url: Annotated[str, meaning("The address of its page.")]
+    aliases: Annotated[list[str], meaning("Its ids in other databases, of which records are not shown beside it.")]
+    affected: Annotated[
+        str, meaning('Ranges of affected versions: comparators with blanks between them, alternatives with "||".')
+    ]
+    fixed: Annotated[str, meaning("The last of fixed_versions; empty without any.")]
+    fixed_versions: Annotated[list[str], meaning("The versions from which on a range is free of it.")]
+    published_at: Annotated[str, meaning("When it was published.")]
+    components: Annotated[list[str], meaning("What has it, at most 20; empty for the version itself.")] = []
 
     @classmethod
     def of(cls, advisory: Advisory, components: Sequence[str] = ()) -> AdvisoryRecord:
@@ -72,10 +73,10 @@ class Advisories(Record):
     were not compared; problem says why.
     """
 
-    items: list[AdvisoryRecord]
-    total: int
-    checked: bool
-    problem: str = ""
+    items: Annotated[list[AdvisoryRecord], meaning("The known vulnerabilities.")]
+    total: Total
+    checked: Annotated[bool, meaning("Whether no vulnerabilities means that there are none; problem says why not.")]
+    problem: ProblemSentence = ""
 
 
 async def known_of_package(call: Call, package_key: str) -> OnPackage | None:

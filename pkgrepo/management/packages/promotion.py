@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVarTuple
+from typing import Annotated, TypeVarTuple
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import PackageName, VersionName
 from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.packages.refused import find_refusal
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.model.admission import Admitted
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.images.push import Quarantine, TagExists
 from pkgrepo.repositories.images.quarantine import window_ms
 from pkgrepo.repositories.upkeep.promotion import Promoted, Promotion, promote_image, promote_version
@@ -34,28 +36,24 @@ class PromotionGiven(Body):
     With move it is removed from where it was.
     """
 
-    to: Word
-    move: bool = False
+    to: Annotated[Word, meaning("The repository, by its id or as storage/name, of the same format and storage.")]
+    move: Annotated[bool, meaning("Whether the version is removed from where it was.")] = False
 
 
 class PromotionRecord(Record):
-    """
-    What was copied or moved.
+    """What was copied or moved."""
 
-    changed says whether the target is another one than before. published are the files that are new there, of an image
-    the manifests. removed is what was removed from the source, and trash the entry of the trash by which that can be
-    undone.
-    """
-
-    package: str
-    version: str
-    source: str
-    target: str
-    moved: bool
-    changed: bool
-    published: list[str]
-    removed: list[str]
-    trash: str | None
+    package: PackageName
+    version: VersionName
+    source: Annotated[str, meaning("The repository that it was copied or moved from.")]
+    target: Annotated[str, meaning("The repository that has it now.")]
+    moved: Annotated[bool, meaning("Whether it was removed from the source.")]
+    changed: Annotated[bool, meaning("Whether the target is another one than before.")]
+    published: Annotated[list[str], meaning("The paths that are new there; of an image, manifests.")]
+    removed: Annotated[list[str], meaning("What was removed from the source.")]
+    trash: Annotated[
+        str | None, meaning("The id of the entry of the trash by which that can be undone; null for none.")
+    ]
 
 
 @table.post(

@@ -8,11 +8,29 @@ from typing import Annotated, Any, Self
 
 from msgspec import Meta
 
+from pkgrepo.management.api.fields import (
+    CreatedAt,
+    Day,
+    DownloadCount,
+    DryRun,
+    FormatName,
+    MediaType,
+    PackageName,
+    RepositoryId,
+    RepositoryPath,
+    Size,
+    UpdatedAt,
+    UpstreamRoute,
+    VersionName,
+)
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.model import Origin
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, VersionSummary
 from pkgrepo.storage.catalog.rows import at, at_or_none
+
+PublisherName = Annotated[str, meaning("Who published it.")]
 
 Worst = tuple[int, str | None]  # the number of vulnerabilities, and the worst severity
 
@@ -20,34 +38,32 @@ Worst = tuple[int, str | None]  # the number of vulnerabilities, and the worst s
 class PackageFlags(Record):
     """Numbers of yanked and of deprecated versions."""
 
-    yanked: int
-    deprecated: int
+    yanked: Annotated[int, meaning("How many versions are yanked.")]
+    deprecated: Annotated[int, meaning("How many versions are deprecated.")]
 
 
 class PackageRecord(Record):
-    """
-    A package with the totals of its versions and files; size in bytes.
+    """A package with the totals of its versions and files; size in bytes."""
 
-    source is hosted or cached; route and fetched_at are those of the last fetch from an upstream, null without any.
-    vulnerabilities is the number of known ones of all its versions, severity the worst of them; null if they are not
-    known, see the advisories of a version.
-    """
-
-    name: str
-    key: str
-    latest: str | None
-    versions: int
-    files: int
-    size: int
-    downloads: int
-    source: str
-    route: str | None
-    fetched_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
-    flags: PackageFlags
-    vulnerabilities: int | None = None
-    severity: str | None = None
+    name: Annotated[str, meaning("The name of the package.")]
+    key: Annotated[str, meaning("The name in the form in which the format compares names.")]
+    latest: Annotated[str | None, meaning("The version that clients take for the latest; null if there is none.")]
+    versions: Annotated[int, meaning("How many versions there are.")]
+    files: Annotated[int, meaning("How many files there are.")]
+    size: Size
+    downloads: DownloadCount
+    source: Annotated[str, meaning("hosted or cached.")]
+    route: UpstreamRoute
+    fetched_at: Annotated[datetime | None, meaning("When it was last fetched from an upstream.")]
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    flags: Annotated[PackageFlags, meaning("How many versions are withdrawn.")]
+    vulnerabilities: Annotated[int | None, meaning("How many known vulnerabilities there are; null if not known.")] = (
+        None
+    )
+    severity: Annotated[str | None, meaning("The worst severity of the known vulnerabilities; null if not known.")] = (
+        None
+    )
 
     measured = frozenset({"downloads"})
 
@@ -63,58 +79,45 @@ class PackageRecord(Record):
 
 
 class PackageHit(PackageRecord, kw_only=True):
-    """
-    A package in a search result, with its repository.
+    """A package in a search result, with its repository."""
 
-    summary and license are what its highest version says, cut after 300 characters.
-    """
-
-    repository_id: str
-    repository: str
-    format: str
-    summary: str
-    license: str
+    repository_id: Annotated[str, meaning("The id of its repository.")]
+    repository: RepositoryPath
+    format: FormatName
+    summary: Annotated[str, meaning("What its highest version says about it, cut after 300 characters.")]
+    license: Annotated[str, meaning("The license of its highest version, cut after 300 characters.")]
 
 
 class Facet(Record):
     """A value by which hits are told apart, and how many have it."""
 
-    value: str
-    count: int
+    value: Annotated[str, meaning("The value by which hits are told apart.")]
+    count: Annotated[int, meaning("How many hits have it.")]
 
 
 class Facets(Record):
-    """
-    How many of the hits have which values, the most frequent ones first, at most 30 of each.
+    """How many of the hits have which values, the most frequent ones first, at most 30 of each."""
 
-    hits is their number; complete is false if there are more, since the best 200 are counted. sources are hosted and
-    cached. withdrawn are those with yanked or deprecated versions, vulnerable those with known vulnerabilities, which
-    severities tells apart by the worst of them; vulnerable is null if nothing is known of any format. unchecked are the
-    formats of which nothing is known, or too little to say that a package has none.
-    """
-
-    hits: int
-    complete: bool
-    formats: list[Facet]
-    repositories: list[Facet]
-    licenses: list[Facet]
-    sources: list[Facet]
-    withdrawn: int
-    vulnerable: int | None
-    severities: list[Facet]
-    unchecked: list[str]
+    hits: Annotated[int, meaning("How many hits there are.")]
+    complete: Annotated[bool, meaning("Whether all hits were counted; the best 200 are.")]
+    formats: Annotated[list[Facet], meaning("Hits by format.")]
+    repositories: Annotated[list[Facet], meaning("Hits by repository.")]
+    licenses: Annotated[list[Facet], meaning("Hits by license.")]
+    sources: Annotated[list[Facet], meaning("Hits by hosted and cached.")]
+    withdrawn: Annotated[int, meaning("How many have yanked or deprecated versions.")]
+    vulnerable: Annotated[
+        int | None, meaning("How many have known vulnerabilities; null if nothing is known of any format.")
+    ]
+    severities: Annotated[list[Facet], meaning("The vulnerable hits by the worst severity.")]
+    unchecked: Annotated[list[str], meaning("The formats of which too little is known to say that a package has none.")]
 
 
 class Hits(Record):
-    """
-    The result of a search, best matches first; truncated is true if more than limit packages match.
+    """The result of a search, best matches first; truncated is true if more than limit packages match."""
 
-    facets is null unless they were asked for.
-    """
-
-    items: list[PackageHit]
-    truncated: bool
-    facets: Facets | None = None
+    items: Annotated[list[PackageHit], meaning("The packages, best matches first.")]
+    truncated: Annotated[bool, meaning("Whether more than limit packages match.")]
+    facets: Annotated[Facets | None, meaning("How the hits divide; null unless the request has facets.")] = None
 
 
 class VersionSummaryRecord(Record):
@@ -123,32 +126,40 @@ class VersionSummaryRecord(Record):
 
     The versions of an image are its tags, and the digests of manifests that no tag and no other manifest refers to;
     digest is that of the manifest, and downloads are its pulls, also those by other tags, the last of them on the day
-    pulled_on. statements are the kinds of manifests about it: signature, attestation, SBOM or another type; signed_by
-    are the ids of the keys that the repository trusts, and whose signatures the server has verified. platforms is null
-    unless the request has platforms. prerelease says whether the format takes the version for one that comes before a
-    release. route and fetched_at are those of the last fetch of a file from an upstream. vulnerabilities is the number
-    of known ones, severity the worst of them; null if they are not known.
+    pulled_on.
     """
 
-    version: str
-    state: str
-    reason: str
-    published_at: datetime
-    publisher: str
-    files: int
-    size: int
-    downloads: int
-    digest: str | None = None
-    artifact_type: str | None = None
-    pulled_on: date | None = None
-    statements: list[str] = []
-    signed_by: list[str] = []
-    platforms: list[str] | None = None
-    prerelease: bool = False
-    route: str | None = None
-    fetched_at: datetime | None = None
-    vulnerabilities: int | None = None
-    severity: str | None = None
+    version: Annotated[
+        str, meaning("The version; of an image, a tag, or the digest of a manifest that nothing refers to.")
+    ]
+    state: Annotated[str, meaning("live, yanked or deprecated.")]
+    reason: Annotated[str, meaning("The reason of the state; empty without any.")]
+    published_at: Annotated[datetime, meaning("When it was published.")]
+    publisher: PublisherName
+    files: Annotated[int, meaning("How many files there are.")]
+    size: Size
+    downloads: Annotated[
+        int, meaning("How many complete downloads there were; of images, pulls, also those by other tags.")
+    ]
+    digest: Annotated[str | None, meaning("The digest of the manifest; null unless it is an image.")] = None
+    artifact_type: Annotated[str | None, meaning("The type of what a manifest holds, if it is no image.")] = None
+    pulled_on: Annotated[date | None, meaning("The day of the last pull; null for never.")] = None
+    statements: Annotated[
+        list[str], meaning("The kinds of manifests about it: signature, attestation, SBOM or another type.")
+    ] = []
+    signed_by: Annotated[list[str], meaning("The ids of the trusted keys whose signatures were verified.")] = []
+    platforms: Annotated[
+        list[str] | None, meaning("The platforms of the image; null unless the request has platforms.")
+    ] = None
+    prerelease: Annotated[bool, meaning("Whether the format takes it for one that comes before a release.")] = False
+    route: UpstreamRoute = None
+    fetched_at: Annotated[datetime | None, meaning("When it was last fetched from an upstream.")] = None
+    vulnerabilities: Annotated[int | None, meaning("How many known vulnerabilities there are; null if not known.")] = (
+        None
+    )
+    severity: Annotated[str | None, meaning("The worst severity of the known vulnerabilities; null if not known.")] = (
+        None
+    )
 
     @classmethod
     def of(cls, summary: VersionSummary, *, prerelease: bool, known: Worst | None) -> Self:
@@ -162,24 +173,19 @@ class VersionSummaryRecord(Record):
 class ReleaseRecord(Record):
     """A version that was published, or fetched for the first time; of images, a tag."""
 
-    package: str
-    version: str
-    published_at: datetime
-    publisher: str
+    package: PackageName
+    version: Annotated[str, meaning("The version; of images, a tag.")]
+    published_at: Annotated[datetime, meaning("When it was published, or fetched for the first time.")]
+    publisher: PublisherName
 
 
 class OriginRecord(Record):
-    """
-    Where a cached file came from.
+    """Where a cached file came from."""
 
-    route is the name of the upstream route. url is null for callers without the action edit. published_at is the time
-    that the upstream gives, null if it gives none.
-    """
-
-    route: str
-    url: str | None
-    fetched_at: datetime
-    published_at: datetime | None
+    route: Annotated[str, meaning("The name of the upstream route.")]
+    url: Annotated[str | None, meaning("The address there; null for callers without the action edit.")]
+    fetched_at: Annotated[datetime, meaning("When it was fetched.")]
+    published_at: Annotated[datetime | None, meaning("The time that the upstream gives; null if it gives none.")]
 
     @classmethod
     def of(cls, origin: Origin | None, *, shows_url: bool) -> Self | None:
@@ -195,68 +201,63 @@ class OriginRecord(Record):
 
 
 class FileRecord(Record):
-    """
-    A file. path is relative to the address of the repository; digests maps algorithms to hex digests.
+    """A file."""
 
-    upstream is null unless the file is cached.
-    """
-
-    name: str
-    path: str
-    url: str
-    size: int
-    media_type: str
-    digests: dict[str, str]
-    uploaded_at: datetime
-    upstream: OriginRecord | None = None
+    name: Annotated[str, meaning("The name of the file.")]
+    path: Annotated[str, meaning("The path below the address of the repository.")]
+    url: Annotated[str, meaning("The address of the file.")]
+    size: Size
+    media_type: MediaType
+    digests: Annotated[dict[str, str], meaning("Digests in hex, by algorithm.")]
+    uploaded_at: Annotated[datetime, meaning("When it was uploaded, or fetched.")]
+    upstream: Annotated[OriginRecord | None, meaning("Where a cached file came from; null unless it is cached.")] = None
 
 
 class VersionState(Record):
     """The state of a version (live, yanked or deprecated) and its reason."""
 
-    package: str
-    version: str
-    state: str
-    reason: str
+    package: PackageName
+    version: VersionName
+    state: Annotated[str, meaning("live, yanked or deprecated.")]
+    reason: Annotated[str, meaning("The reason of the state.")]
 
 
 class Requirement(Record):
-    """
-    A package that a version needs; text is the dependency as it is written, kind why it is needed.
+    """A package that a version needs; text is the dependency as it is written, kind why it is needed."""
 
-    package is its name if the same repository has it, else null.
-    """
-
-    name: str
-    text: str
-    kind: str
-    package: str | None = None
+    name: Annotated[str, meaning("The name of the package that is needed.")]
+    text: Annotated[str, meaning("The dependency as it is written.")]
+    kind: Annotated[str, meaning("Why it is needed.")]
+    package: Annotated[str | None, meaning("The name of the package if the same repository has it, else null.")] = None
 
 
 class DependentRecord(Record):
     """
     A package that needs another one; text is the dependency as it is written, kind why it is needed.
 
-    latest is its highest version that is neither yanked nor deprecated, which is the one that declares the dependency.
     accepts tells whether the dependency accepts the version of the query; null without one, and where the dependency
     names no range, but a tag or an address.
     """
 
-    name: str
-    repository_id: str
-    repository: str
-    latest: str
-    text: str
-    kind: str
-    accepts: bool | None = None
+    name: Annotated[str, meaning("The name of the package that needs the other one.")]
+    repository_id: RepositoryId
+    repository: RepositoryPath
+    latest: Annotated[
+        str, meaning("Its highest version that is neither yanked nor deprecated, which declares the dependency.")
+    ]
+    text: Annotated[str, meaning("The dependency as it is written.")]
+    kind: Annotated[str, meaning("Why it is needed.")]
+    accepts: Annotated[
+        bool | None, meaning("Whether the dependency accepts the version of the query; null if that cannot be told.")
+    ] = None
 
 
 class PromotedFrom(Record):
     """The repository that a version was copied or moved from, by whom and when."""
 
-    repository: str
-    by: str
-    at: datetime
+    repository: Annotated[str, meaning("The repository that the version was copied or moved from.")]
+    by: Annotated[str, meaning("The user who did it.")]
+    at: Annotated[datetime, meaning("When that was done.")]
 
     @classmethod
     def of(cls, origin: Mapping[str, Any] | None) -> PromotedFrom | None:
@@ -277,36 +278,40 @@ class VersionRecord(VersionState):
     as the publisher names them.
     """
 
-    published_at: datetime
-    publisher: str
-    license: str
-    keywords: list[str]
-    links: dict[str, str]
-    dependencies: list[str]
-    requirements: list[Requirement]
-    maintainers: list[str]
-    tags: list[str]
-    files: list[FileRecord]
-    file_count: int
-    size: int
-    metadata: dict[str, Any]
-    digest: str | None = None
-    promoted: PromotedFrom | None = None
-    refused: str | None = None
+    published_at: Annotated[datetime, meaning("When it was published.")]
+    publisher: PublisherName
+    license: Annotated[str, meaning("The license, as the package names it.")]
+    keywords: Annotated[list[str], meaning("The keywords, as the package names them.")]
+    links: Annotated[dict[str, str], meaning("Addresses that the package names, by what they are.")]
+    dependencies: Annotated[list[str], meaning("The dependencies as they are written.")]
+    requirements: Annotated[list[Requirement], meaning("The dependencies by name, also those that are optional.")]
+    maintainers: Annotated[list[str], meaning("People and organisations, as the publisher names them.")]
+    tags: Annotated[list[str], meaning("The tags that point to it.")]
+    files: Annotated[list[FileRecord], meaning("The files of the version.")]
+    file_count: Annotated[int, meaning("How many files it has.")]
+    size: Annotated[int, meaning("The size of its files, in bytes.")]
+    metadata: Annotated[dict[str, Any], meaning("Further fields of the format.")]
+    digest: Annotated[str | None, meaning("The digest of the manifest; null unless it is an image.")] = None
+    promoted: Annotated[
+        PromotedFrom | None, meaning("Where it was copied or moved from; null if it was published here.")
+    ] = None
+    refused: Annotated[
+        str | None, meaning("Why clients do not get it, if a rule refuses all of its files; null otherwise.")
+    ] = None
 
 
 class DayDownloads(Record):
     """The downloads of one day."""
 
-    day: date
-    count: int
+    day: Day
+    count: Annotated[int, meaning("How many downloads there were.")]
 
 
 class VersionDownloads(Record):
     """The downloads of a version, or the pulls of a tag."""
 
-    version: str
-    count: int
+    version: VersionName
+    count: Annotated[int, meaning("How many downloads there were; of a tag, pulls.")]
 
 
 class DailyDownloads(Record):
@@ -317,75 +322,76 @@ class DailyDownloads(Record):
     the epoch did. Tags of one manifest all have its pulls of these days.
     """
 
-    package: str
-    total: int
-    days: list[DayDownloads]
-    versions: list[VersionDownloads]
+    package: PackageName
+    total: Annotated[int, meaning("All downloads, of all days.")]
+    days: Annotated[list[DayDownloads], meaning("The downloads of each day asked for, the oldest first.")]
+    versions: Annotated[
+        list[VersionDownloads],
+        meaning("The at most 20 versions that were downloaded most in the weeks with these days."),
+    ]
 
 
 class RepositoryDownloads(Record):
     """The downloads of a repository on each day asked for, the oldest first."""
 
-    repository: str
-    days: list[DayDownloads]
+    repository: RepositoryPath
+    days: Annotated[list[DayDownloads], meaning("The downloads of each day asked for, the oldest first.")]
 
 
 class DeletedVersion(Record):
-    """
-    What was deleted, or would be with dry_run: paths of files; for images, tags and digests.
+    """What was deleted, or would be with dry_run: paths of files; for images, tags and digests."""
 
-    trash is the id of the entry of the trash that has it, null if it cannot be restored.
-    """
-
-    deleted: list[str]
-    dry_run: bool
-    trash: str | None = None
+    deleted: Annotated[list[str], meaning("The paths of the files; of images, tags and digests.")]
+    dry_run: DryRun
+    trash: Annotated[
+        str | None, meaning("The id of the entry of the trash that has it; null if it cannot be restored.")
+    ] = None
 
 
 class PathsGiven(Body):
     """What to delete: names of packages, package/version, or paths of files."""
 
-    paths: Annotated[list[Word], Meta(min_length=1, max_length=1000)]
+    paths: Annotated[
+        list[Word],
+        Meta(min_length=1, max_length=1000),
+        meaning("Names of packages, package/version, or paths of files."),
+    ]
 
 
 class Rejected(Record):
     """A path that could not be deleted, and the reason."""
 
-    path: str
-    reason: str
+    path: Annotated[str, meaning("The path that could not be deleted.")]
+    reason: Annotated[str, meaning("The reason, for people.")]
 
 
 class DeletedPaths(Record):
     """The paths that were deleted, those that do not exist, and those that could not be deleted."""
 
-    deleted: list[str]
-    missing: list[str]
-    rejected: list[Rejected]
+    deleted: Annotated[list[str], meaning("The paths that were deleted.")]
+    missing: Annotated[list[str], meaning("The paths that do not exist.")]
+    rejected: Annotated[list[Rejected], meaning("The paths that could not be deleted.")]
 
 
 class Reason(Body):
     """The reason of a yank; clients show it."""
 
-    reason: Annotated[str, Meta(max_length=1000)] = ""
+    reason: Annotated[str, Meta(max_length=1000), meaning("The reason, which clients show.")] = ""
 
 
 class AttestationRecord(Record):
-    """
-    What a signature or an attestation says of a file: by is who has signed, says the type of the statement.
+    """What a signature or an attestation says of a file: by is who has signed, says the type of the statement."""
 
-    about is the path of that file, path that of the document. verified is false: the server has not checked it.
-    """
-
-    kind: str
-    path: str
-    about: str
-    by: str
-    says: str
-    verified: bool
+    kind: Annotated[str, meaning("What the document is.")]
+    path: Annotated[str, meaning("The path of the document.")]
+    about: Annotated[str, meaning("The path of the file that it is about.")]
+    by: Annotated[str, meaning("Who has signed it.")]
+    says: Annotated[str, meaning("The type of the statement.")]
+    verified: Annotated[bool, meaning("Whether the server has checked it, which it does not.")]
 
 
 class Attestations(Record):
     """Who attests the files of a version; complete is false if there are more documents than were read."""
 
-    items: list[AttestationRecord]
-    complete: bool
+    items: Annotated[list[AttestationRecord], meaning("What is attested.")]
+    complete: Annotated[bool, meaning("Whether all documents were read.")]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Annotated, Final
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import CONTENT_READERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import NextCursor, PackageName, RepositoryPath, VersionName
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Action, DatedView, Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.format import VersionKinds
 from pkgrepo.repositories.past import Changes, changes_since
@@ -32,38 +34,39 @@ table = Table("packages")
 class TagMove(Record):
     """A tag that was moved: the versions that it named then and names now, null for none."""
 
-    tag: str
-    then: str | None
-    now: str | None
+    tag: Annotated[str, meaning("The tag.")]
+    then: Annotated[str | None, meaning("The version that the tag named then; null for none.")]
+    now: Annotated[str | None, meaning("The version that the tag names now; null for none.")]
 
 
 class StateChange(Record):
     """A version whose state was changed: live, yanked or deprecated."""
 
-    version: str
-    then: str
-    now: str
+    version: VersionName
+    then: Annotated[str, meaning("The state then.")]
+    now: Annotated[str, meaning("The state now.")]
 
 
 class SinceRecord(Record):
     """
     What was changed of a package since: versions that came and went, tags and states.
 
-    repository is the one that has it. At most 100 versions of each kind are named; the counts are of all. gone: the
-    package was removed whole. unknown are older versions that came here later, such as by an import: of their tags and
-    states of then nothing is known.
+    At most 100 versions of each kind are named; the counts are of all. unknown are older versions that came here later,
+    such as by an import: of their tags and states of then nothing is known.
     """
 
-    package: str
-    repository: str
-    added: list[str]
-    added_count: int
-    removed: list[str]
-    removed_count: int
-    tags: list[TagMove]
-    states: list[StateChange]
-    unknown_count: int
-    gone: bool
+    package: PackageName
+    repository: Annotated[str, meaning("The repository that has the package, as storage/name.")]
+    added: Annotated[list[str], meaning("Versions that came since, at most 100.")]
+    added_count: Annotated[int, meaning("How many versions came since.")]
+    removed: Annotated[list[str], meaning("Versions that went since, at most 100.")]
+    removed_count: Annotated[int, meaning("How many versions went since.")]
+    tags: Annotated[list[TagMove], meaning("Tags that were moved since.")]
+    states: Annotated[list[StateChange], meaning("Versions whose state was changed since.")]
+    unknown_count: Annotated[
+        int, meaning("How many older versions came here later, of whose tags and states of then nothing is known.")
+    ]
+    gone: Annotated[bool, meaning("Whether the package was removed whole.")]
 
 
 class Snapshot(Record):
@@ -71,17 +74,18 @@ class Snapshot(Record):
     How a repository differs from what it was at a time: a page of packages, by their names.
 
     A page may have fewer items than its limit, or none, and not be the last one: next is the cursor of the following
-    page. at is the last moment that counts, url the address of the view. settled: that day (UTC) is past, so documents
-    of the view may be kept for ever. limits say what cannot be known.
+    page.
     """
 
-    repository: str
-    url: str
-    at: datetime
-    settled: bool
-    items: list[SinceRecord]
-    next: str | None
-    limits: list[str]
+    repository: RepositoryPath
+    url: Annotated[str, meaning("The address of the view.")]
+    at: Annotated[datetime, meaning("The last moment that counts.")]
+    settled: Annotated[
+        bool, meaning("Whether that day (UTC) is past, so that documents of the view may be kept for ever.")
+    ]
+    items: Annotated[list[SinceRecord], meaning("The packages that differ, by their names.")]
+    next: NextCursor
+    limits: Annotated[list[str], meaning("Sentences about what cannot be known.")]
 
 
 @table.get(

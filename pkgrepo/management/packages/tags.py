@@ -16,6 +16,7 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import LARGEST, Body, Record
 from pkgrepo.model import Action, Repository
 from pkgrepo.model.admission import Admitted
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.images.push import TagImmutable, fixed_tags
 from pkgrepo.repositories.upkeep.trash import set_image_tag
 from pkgrepo.storage.catalog.images.manifests import has_manifest
@@ -31,29 +32,29 @@ table = Table("packages")
 
 
 class TagMove(Record):
-    """
-    One change of a tag: since this time it pointed to digest, or to nothing if that is null.
+    """One change of a tag: since this time it pointed to digest, or to nothing if that is null."""
 
-    stored says whether the image still has that manifest, so that the tag can point to it again.
-    """
-
-    at: datetime
-    digest: str | None
-    by: str
-    stored: bool
+    at: Annotated[datetime, meaning("Since when it pointed there.")]
+    digest: Annotated[str | None, meaning("The digest of the manifest that it pointed to; null for nothing.")]
+    by: Annotated[str, meaning("The user who moved it.")]
+    stored: Annotated[bool, meaning("Whether the image still has that manifest.")]
 
 
 class TagTarget(Body):
     """The manifest that a tag is to point to."""
 
-    digest: Annotated[str, Meta(pattern=r"^sha(256|512):[0-9a-f]+$", max_length=140)]
+    digest: Annotated[
+        str,
+        Meta(pattern=r"^sha(256|512):[0-9a-f]+$", max_length=140),
+        meaning("The digest of the manifest that the tag is to point to."),
+    ]
 
 
 class TagRecord(Record):
     """A tag and the manifest that it points to."""
 
-    tag: str
-    digest: str
+    tag: Annotated[str, meaning("The tag.")]
+    digest: Annotated[str, meaning("The digest of the manifest that it points to.")]
 
 
 @table.get("/package/<repository>/<package>/tags/<tag>/history", CONTENT_READERS, "Show what a tag pointed to")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -13,6 +13,7 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import FormatName, JobId, NextCursor, PackageName, RepositoryId, RepositoryPath
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.api.schema import Record
@@ -20,6 +21,7 @@ from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.management.packages.advisories import WORST, AdvisoryRecord, ecosystem_of, knowledge_of
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.model.advisories import SEVERITIES, Advisory
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.advisories.refresh import begin_refresh
 from pkgrepo.storage.catalog import advisories
 from pkgrepo.storage.catalog.advisories import FINDING_ORDERS, Finding, Place
@@ -28,19 +30,15 @@ table = Table("advisories")
 
 
 class FindingRecord(Record):
-    """
-    A vulnerability of a package in a repository.
+    """A vulnerability of a package in a repository."""
 
-    versions are the highest of the affected versions that are stored there, at most 20 of affected_versions.
-    """
-
-    repository: str
-    repository_id: str
-    format: str
-    package: str
-    advisory: AdvisoryRecord
-    affected_versions: int
-    versions: list[str]
+    repository: RepositoryPath
+    repository_id: RepositoryId
+    format: FormatName
+    package: PackageName
+    advisory: Annotated[AdvisoryRecord, meaning("The vulnerability.")]
+    affected_versions: Annotated[int, meaning("How many affected versions are stored there.")]
+    versions: Annotated[list[str], meaning("The highest of the affected versions, at most 20.")]
 
 
 class Findings(Record):
@@ -53,39 +51,34 @@ class Findings(Record):
     repositories whose packages no database has, which is a problem only for a repository that was asked for.
     """
 
-    items: list[FindingRecord]
-    next: str | None
-    severities: dict[str, int]
-    packages: int
-    checked: bool
-    problems: dict[str, str]
-    unsupported: list[str]
+    items: Annotated[list[FindingRecord], meaning("The vulnerabilities of the page.")]
+    next: NextCursor
+    severities: Annotated[dict[str, int], meaning("How many vulnerabilities there are in all, by severity.")]
+    packages: Annotated[int, meaning("How many packages have any.")]
+    checked: Annotated[bool, meaning("Whether those of all repositories are known; problems says why not.")]
+    problems: Annotated[dict[str, str], meaning("Why some are not known, by format.")]
+    unsupported: Annotated[list[str], meaning("The formats whose packages no database has.")]
 
 
 class AdvisoryData(Record):
-    """
-    The export of advisories: its source, and when it was loaded last, null if it never was.
+    """The export of advisories: its source, and when it was loaded last, null if it never was."""
 
-    exported_at is its own time. records are their numbers by ecosystem; unreadable were skipped.
-    problem is a sentence if "no vulnerabilities" means nothing at present, else empty.
-    """
-
-    source: str
-    loaded_at: datetime | None
-    exported_at: datetime | None
-    records: dict[str, int]
-    unreadable: int
-    problem: str
+    source: Annotated[str, meaning("Where the export comes from.")]
+    loaded_at: Annotated[datetime | None, meaning("When it was loaded last; null for never.")]
+    exported_at: Annotated[datetime | None, meaning("The time of the export itself; null if it is not known.")]
+    records: Annotated[dict[str, int], meaning("How many records there are, by ecosystem.")]
+    unreadable: Annotated[int, meaning("How many records were skipped.")]
+    problem: Annotated[str, meaning("Why no vulnerabilities mean nothing at present; empty if they do.")]
 
 
 class Refreshed(Record):
     """The result of a refresh: how many records were changed and removed, skipped, and are stored by ecosystem."""
 
-    job_id: str
-    changed: int
-    removed: int
-    unreadable: int
-    records: dict[str, int]
+    job_id: JobId
+    changed: Annotated[int, meaning("How many records were changed.")]
+    removed: Annotated[int, meaning("How many records were removed.")]
+    unreadable: Annotated[int, meaning("How many records were skipped.")]
+    records: Annotated[dict[str, int], meaning("How many records there are, by ecosystem.")]
 
 
 @table.get(

@@ -19,6 +19,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Text
 from pkgrepo.model.advisories import Advisory
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.advisories.known import OnPackage
 from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.format import Ecosystem
@@ -32,36 +33,38 @@ table = Table("advisories")
 class OsvPackage(Body):
     """A package: its name and ecosystem in OSV's words, or its package URL, which may have the version."""
 
-    name: Text = ""
-    ecosystem: Text = ""
-    purl: Text = ""
+    name: Annotated[Text, meaning("The name of the package in its ecosystem.")] = ""
+    ecosystem: Annotated[Text, meaning("The ecosystem in OSV's words.")] = ""
+    purl: Annotated[Text, meaning("The package URL, which may have the version.")] = ""
 
 
 class OsvQuestion(Body):
     """A version of a package. Questions about commits are not answered."""
 
-    package: OsvPackage = field(default_factory=OsvPackage)
-    version: Text = ""
-    commit: Text = ""
-    page_token: Text = ""
+    package: Annotated[OsvPackage, meaning("The package.")] = field(default_factory=OsvPackage)
+    version: Annotated[Text, meaning("The version; empty if the package URL has it.")] = ""
+    commit: Annotated[Text, meaning("A commit, about which nothing is answered.")] = ""
+    page_token: Annotated[Text, meaning("The mark of the following page, which is never needed.")] = ""
 
 
 class OsvQuestions(Body):
     """Several questions, which are answered in this order."""
 
-    queries: Annotated[list[OsvQuestion], Meta(max_length=MOST_QUESTIONS)]
+    queries: Annotated[list[OsvQuestion], Meta(max_length=MOST_QUESTIONS), meaning("The questions.")]
 
 
 class OsvAnswer(Record):
     """The records of the vulnerabilities that affect a version, in the form of the OSV schema."""
 
-    vulns: list[dict[str, Any]]
+    vulns: Annotated[
+        list[dict[str, Any]], meaning("The records of the vulnerabilities, in the form of the OSV schema.")
+    ]
 
 
 class OsvAnswers(Record):
     """For each question the ids of the vulnerabilities, and when their records were changed."""
 
-    results: list[OsvAnswer]
+    results: Annotated[list[OsvAnswer], meaning("The answers in the order of the questions.")]
 
 
 @table.post("/osv/v1/query", VIEWERS, "Ask for the vulnerabilities of a version, as the OSV API is asked", asks=True)

@@ -10,10 +10,12 @@ from msgspec import Meta
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ObjectId, PackageName, RuleName, VersionName
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Action, Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.policy import Quarantined
 
@@ -26,23 +28,19 @@ _BATCH = 200
 
 
 class QuarantinedRecord(Record):
-    """
-    A version that a rule holds in quarantine, in the repository that has it; of an image it is a tag or digest.
+    """A version that a rule holds in quarantine, in the repository that has it; of an image it is a tag or digest."""
 
-    state is waiting, approved or denied. reason is that of the rule, comment that of the decision.
-    """
-
-    id: str
-    repository: str
-    package: str
-    version: str
-    rule: str
-    reason: str
-    state: str
-    since: datetime
-    decided_at: datetime | None
-    decided_by: str
-    comment: str
+    id: ObjectId
+    repository: Annotated[str, meaning("The repository that has it, as storage/name.")]
+    package: PackageName
+    version: VersionName
+    rule: RuleName
+    reason: Annotated[str, meaning("The reason of the rule.")]
+    state: Annotated[str, meaning("waiting, approved or denied.")]
+    since: Annotated[datetime, meaning("Since when it is held.")]
+    decided_at: Annotated[datetime | None, meaning("When it was decided; null while it waits.")]
+    decided_by: Annotated[str, meaning("The user who decided.")]
+    comment: Annotated[str, meaning("Why it was approved or denied.")]
 
     @classmethod
     def of(cls, repository: Repository, found: Quarantined) -> Self:
@@ -65,7 +63,9 @@ class QuarantinedRecord(Record):
 class Decision(Body):
     """Why a version is approved or denied."""
 
-    reason: Annotated[str, Meta(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    reason: Annotated[
+        str, Meta(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$"), meaning("Why it is approved or denied.")
+    ] = ""
 
 
 STATE = Parameter("state", "waiting, approved, denied or all; waiting by default.")

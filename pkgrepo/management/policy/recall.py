@@ -7,24 +7,28 @@ import io
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import RECALLERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import FirstFetch, LastFetch, NextCursor, RepositoryPath
 from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog import download_log
 from pkgrepo.storage.catalog.download_log import FETCH_ORDERS, FetchedItem, Fetches, Question
 from pkgrepo.storage.catalog.images.relations import manifests_of_blob
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
+
+FetchCount = Annotated[int, meaning("How many fetches there were.")]
 
 table = Table("recall")
 MOST_FETCHED: Final = 200  # files and manifests in an answer
@@ -38,63 +42,61 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what programs for tables t
 
 
 class FetchRecord(Record):
-    """
-    The fetches by one user with one token, null if it was a password, from one network.
+    """The fetches by one user with one token, null if it was a password, from one network."""
 
-    address is null unless it was kept (downloads.log_addresses).
-    """
-
-    user: str
-    token: str | None
-    address: str | None
-    first_at: datetime
-    last_at: datetime
-    count: int
+    user: Annotated[str, meaning("The name of the user.")]
+    token: Annotated[str | None, meaning("The name of the token; null if it was a password.")]
+    address: Annotated[str | None, meaning("The network, null unless it was kept (downloads.log_addresses).")]
+    first_at: FirstFetch
+    last_at: LastFetch
+    count: FetchCount
 
 
 class AnonymousRecord(Record):
     """The fetches by anonymous clients from one network; address is null unless it was kept."""
 
-    address: str | None
-    first_at: datetime
-    last_at: datetime
-    count: int
+    address: Annotated[str | None, meaning("The network, null unless it was kept (downloads.log_addresses).")]
+    first_at: FirstFetch
+    last_at: LastFetch
+    count: FetchCount
 
 
 class FetchedRecord(Record):
     """A file or manifest that was fetched, with the names that it had then; digest is null if that is not known."""
 
-    repository: str
-    package: str
-    version: str
-    path: str
-    digest: str | None
-    first_at: datetime
-    last_at: datetime
-    count: int
+    repository: RepositoryPath
+    package: Annotated[str, meaning("The name of the package then.")]
+    version: Annotated[str, meaning("The version that it had then.")]
+    path: Annotated[str, meaning("The path in the repository.")]
+    digest: Annotated[str | None, meaning("The digest; null if it is not known.")]
+    first_at: FirstFetch
+    last_at: LastFetch
+    count: FetchCount
 
 
 class Recall(Record):
     """
     Who fetched a version: a page of users and tokens, next is the cursor of the following page.
 
-    count is the number of all fetches, anonymous of those by anonymous clients; anonymous_items are the networks that
-    those came from last, at most 100. clients is the number of pairs of user and token. fetched are the files and
-    manifests, the 200 that were fetched last of files. What was fetched before since, or is older than log_days, is not
-    known; problem is a sentence if nothing is, or if nothing of this name is stored.
+    What was fetched before since, or is older than log_days, is not known; problem is a sentence if nothing is, or if
+    nothing of this name is stored.
     """
 
-    items: list[FetchRecord]
-    next: str | None
-    anonymous: int
-    anonymous_items: list[AnonymousRecord]
-    count: int
-    clients: int
-    fetched: list[FetchedRecord]
-    files: int
-    since: datetime | None
-    log_days: int
-    problem: str
+    items: Annotated[list[FetchRecord], meaning("The users and tokens of the page.")]
+    next: NextCursor
+    anonymous: Annotated[int, meaning("How many of the fetches were by anonymous clients.")]
+    anonymous_items: Annotated[
+        list[AnonymousRecord], meaning("The networks from which anonymous clients fetched last, at most 100.")
+    ]
+    count: FetchCount
+    clients: Annotated[int, meaning("How many pairs of user and token there are.")]
+    fetched: Annotated[list[FetchedRecord], meaning("The files and manifests, the 200 files that were fetched last.")]
+    files: Annotated[int, meaning("How many files and manifests were fetched.")]
+    since: Annotated[
+        datetime | None, meaning("When the log begins; earlier fetches are not known. Null if nothing is.")
+    ]
+    log_days: Annotated[int, meaning("For how many days the log is kept.")]
+    problem: Annotated[str, meaning("Why nothing is known, or that nothing of this name is stored; else empty.")]
 
 
 @table.get(

@@ -13,15 +13,27 @@ from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import (
+    FirstFetch,
+    JobId,
+    LastFetch,
+    PackageName,
+    RepositoryPath,
+    RuleName,
+    VersionName,
+)
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.model import RepositoryType
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.policy.effective import own_rules, server_rules
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import Rules, check_rules, stamped
 from pkgrepo.repositories.rehearsal import KIND, Rehearsal
+
+RuleAction = Annotated[str, meaning("What the rule does.")]
 
 table = Table("policy")
 DAYS = 30
@@ -34,92 +46,83 @@ class RehearsalWish(Body):
     With a repository, its id or storage/name, only there; of a virtual one, on its members.
     """
 
-    rules: Rules
-    days: Annotated[int, Meta(ge=1, le=366)] = DAYS
-    repository: str = ""
+    rules: Annotated[Rules, meaning("The rules that are tried, in the form of policy.rules.")]
+    days: Annotated[int, Meta(ge=1, le=366), meaning("How many days of the log of downloads they are tried on.")] = DAYS
+    repository: Annotated[
+        str, meaning("Only this repository, by its id or as storage/name; of a virtual one, its members.")
+    ] = ""
 
 
 class RefusedRecord(Record):
     """
     Fetches of a version that a rule would have refused, or held back.
 
-    file is its name, if other files of the version would have been served; empty for all of it. users are at most 20,
-    each with the name of the token; more_users if there were others; anonymous clients are in requests alone. missing
-    names the data that are not known and by which the rule decided.
+    users are at most 20, each with the name of the token; more_users if there were others; anonymous clients are in
+    requests alone.
     """
 
-    rule: str
-    action: str
-    repository: str
-    package: str
-    version: str
-    file: str
-    requests: int
-    users: list[str]
-    more_users: bool
-    first_at: datetime
-    last_at: datetime
-    missing: str
+    rule: RuleName
+    action: RuleAction
+    repository: RepositoryPath
+    package: PackageName
+    version: VersionName
+    file: Annotated[str, meaning("The file, if only some of the version would be refused; empty for all of it.")]
+    requests: Annotated[int, meaning("How many requests there were.")]
+    users: Annotated[list[str], meaning("At most 20 users, each with the name of the token.")]
+    more_users: Annotated[bool, meaning("Whether there were other users.")]
+    first_at: FirstFetch
+    last_at: LastFetch
+    missing: Annotated[str, meaning("The data that are not known and by which the rule decided.")]
 
 
 class RefusedVersionRecord(Record):
-    """
-    A version that is stored and would be refused; opens_at is when that ends by itself, null for never.
+    """A version that is stored and would be refused; opens_at is when that ends by itself, null for never."""
 
-    file is the name of a file, if only some of the version would be refused; empty for all of it.
-    """
-
-    rule: str
-    action: str
-    repository: str
-    package: str
-    version: str
-    file: str
-    missing: str
-    opens_at: datetime | None
+    rule: RuleName
+    action: RuleAction
+    repository: RepositoryPath
+    package: PackageName
+    version: VersionName
+    file: Annotated[str, meaning("The file, if only some of the version would be refused; empty for all of it.")]
+    missing: Annotated[str, meaning("The data that are not known and by which the rule decided.")]
+    opens_at: Annotated[datetime | None, meaning("When that ends by itself; null for never.")]
 
 
 class TriedRuleRecord(Record):
     """
     How many fetches a rule would have matched, and how many stored versions; also those of rules that warn.
 
-    Of these, missing_requests and missing_versions are those for which data that are not known decided. passed_requests
-    and passed_versions are others, which the rule lets pass as data are not known. missing is what the rule says of
-    such data, as it would be stored.
+    Of these, missing_requests and missing_versions are those for which data that are not known decided.
     """
 
-    rule: str
-    action: str
-    missing: str | None
-    requests: int
-    versions: int
-    missing_requests: int
-    missing_versions: int
-    passed_requests: int
-    passed_versions: int
+    rule: RuleName
+    action: RuleAction
+    missing: Annotated[str | None, meaning("What the rule says of data that are not known.")]
+    requests: Annotated[int, meaning("How many requests it matched.")]
+    versions: Annotated[int, meaning("How many stored versions it matched.")]
+    missing_requests: Annotated[int, meaning("How many of the requests data that are not known decided.")]
+    missing_versions: Annotated[int, meaning("How many of the versions data that are not known decided.")]
+    passed_requests: Annotated[int, meaning("How many other requests it lets pass as data are not known.")]
+    passed_versions: Annotated[int, meaning("How many other versions it lets pass as data are not known.")]
 
 
 class Rehearsed(Record):
-    """
-    What rules would have done with the requests of the last days, and would do with what is stored.
+    """What rules would have done with the requests of the last days, and would do with what is stored."""
 
-    refused are the 200 versions with most requests of refused_versions, stored the first 200 of refused_stored.
-    packages and requests are what the rules were tried on. truncated: some could not be told apart, and are in the sums
-    alone. problem is a sentence if requests are not known.
-    """
-
-    job_id: str
-    refused: list[RefusedRecord]
-    refused_requests: int
-    refused_versions: int
-    stored: list[RefusedVersionRecord]
-    refused_stored: int
-    rules: list[TriedRuleRecord]
-    days: int
-    packages: int
-    requests: int
-    truncated: bool
-    problem: str
+    job_id: JobId
+    refused: Annotated[
+        list[RefusedRecord], meaning("The 200 versions with the most requests that would have been refused.")
+    ]
+    refused_requests: Annotated[int, meaning("How many requests would have been refused.")]
+    refused_versions: Annotated[int, meaning("How many versions would have been refused.")]
+    stored: Annotated[list[RefusedVersionRecord], meaning("The first 200 stored versions that would be refused.")]
+    refused_stored: Annotated[int, meaning("How many stored versions would be refused.")]
+    rules: Annotated[list[TriedRuleRecord], meaning("What each rule matched.")]
+    days: Annotated[int, meaning("How many days the rules were tried on.")]
+    packages: Annotated[int, meaning("How many packages the rules were tried on.")]
+    requests: Annotated[int, meaning("How many requests the rules were tried on.")]
+    truncated: Annotated[bool, meaning("Whether some could not be told apart, and are in the sums alone.")]
+    problem: Annotated[str, meaning("Why requests are not known; empty if they are.")]
 
 
 @table.post(

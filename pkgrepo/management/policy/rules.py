@@ -27,9 +27,11 @@ from pkgrepo.errors import Forbidden, Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import CreatedAt, ObjectId, RuleName
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Action, Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.rule_reach import Reach, RuleReach
 from pkgrepo.repositories.policy.conditions import SERVER
 from pkgrepo.repositories.policy.effective import own_rules, placed_block, server_rules, takes_repository
@@ -61,16 +63,16 @@ DAYS = 30  # of the counts
 class CountRecord(Record):
     """How often a rule has matched what was asked for in the last 30 days; repository is the server for its rules."""
 
-    repository: str
-    rule: str
-    action: str
-    count: int
+    repository: Annotated[str, meaning("The repository whose rule it is; server for its rules.")]
+    rule: RuleName
+    action: Annotated[str, meaning("The action.")]
+    count: Annotated[int, meaning("How often it matched what was asked for in the last 30 days.")]
 
 
 class ServerRules(Body):
     """The rules for all repositories, in the form of policy.rules."""
 
-    rules: Rules
+    rules: Annotated[Rules, meaning("The rules for all repositories, in the form of policy.rules.")]
 
 
 class RuleFormats(Record):
@@ -80,54 +82,59 @@ class RuleFormats(Record):
     In others its range of versions, or a condition, cannot be read or can never be met: it is about nothing there.
     """
 
-    rule: str
-    formats: list[str]
+    rule: RuleName
+    formats: Annotated[list[str], meaning("The formats in which all that the rule says means something.")]
 
 
 class ServerRulesRecord(Record):
     """
     The rules for all repositories, and how often they have matched what was asked for in the last 30 days.
 
-    formats tells for each rule where it means something. The warnings are about rules that were taken by an earlier
-    release, and would be refused now.
+    The warnings are about rules that were taken by an earlier release, and would be refused now.
     """
 
-    rules: list[PolicyRule]
-    counts: list[CountRecord]
-    formats: list[RuleFormats]
-    warnings: list[str]
+    rules: Annotated[list[PolicyRule], meaning("The rules for all repositories, in the form of policy.rules.")]
+    counts: Annotated[list[CountRecord], meaning("How often they have matched.")]
+    formats: Annotated[list[RuleFormats], meaning("For each rule, where it means something.")]
+    warnings: Annotated[
+        list[str], meaning("Sentences about rules that an earlier release took, and that would be refused now.")
+    ]
 
 
 class NewBlock(Body):
-    """
-    What is refused at once: a package, some versions of it, or digests.
+    """What is refused at once: a package, some versions of it, or digests."""
 
-    repository is a path, or a pattern of them such as main/*. package is a name or a pattern of names, also
-    name@version. versions are as in a rule: a range in the order of the format, a version or a pattern, several with ||
-    between them. until is when the block ends by itself.
-    """
-
-    repository: Annotated[str, Meta(min_length=1, max_length=256)]
-    package: Annotated[str, Meta(max_length=256)] = ""
-    versions: Versions = ""
-    digests: Annotated[list[Pattern], Meta(max_length=100)] = []
-    reason: Reason = ""
-    until: datetime | None = None
+    repository: Annotated[
+        str,
+        Meta(min_length=1, max_length=256),
+        meaning("A path of a repository, or a pattern of paths such as main/*."),
+    ]
+    package: Annotated[
+        str, Meta(max_length=256), meaning("A name or a pattern of names, also name@version; empty for all.")
+    ] = ""
+    versions: Annotated[
+        Versions, meaning("A range in the order of the format, a version or a pattern, several with || between them.")
+    ] = ""
+    digests: Annotated[list[Pattern], Meta(max_length=100), meaning("Digests that are refused under every name.")] = []
+    reason: Annotated[Reason, meaning("Why it is refused, which clients show.")] = ""
+    until: Annotated[datetime | None, meaning("When it ends by itself; null for never.")] = None
 
 
 class BlockRecord(Record):
     """A block; count is how often it refused something in the last 30 days."""
 
-    id: str
-    repository: str
-    package: str
-    versions: str
-    digests: list[str]
-    reason: str
-    until: datetime | None
-    by: str
-    created_at: datetime
-    count: int
+    id: ObjectId
+    repository: Annotated[str, meaning("A path of a repository, or a pattern of paths such as main/*.")]
+    package: Annotated[str, meaning("A name or a pattern of names, also name@version; empty for all.")]
+    versions: Annotated[
+        str, meaning("A range in the order of the format, a version or a pattern, several with || between them.")
+    ]
+    digests: Annotated[list[str], meaning("Digests that are refused under every name.")]
+    reason: Annotated[str, meaning("Why it is refused, which clients show.")]
+    until: Annotated[datetime | None, meaning("When it ends by itself; null for never.")]
+    by: Annotated[str, meaning("The user who added it.")]
+    created_at: CreatedAt
+    count: Annotated[int, meaning("How often it refused something in the last 30 days.")]
 
     @classmethod
     def of(cls, block: Block, count: int = 0) -> Self:
@@ -147,16 +154,13 @@ class BlockRecord(Record):
 
 
 class AddedBlock(BlockRecord):
-    """
-    A block that holds now, and what it is about.
+    """A block that holds now, and what it is about."""
 
-    stored is the number of versions, or manifests of images, that are stored here and that it refuses; known that of
-    versions in the kept documents of upstreams, null if there are none. warning is a sentence if both are none.
-    """
-
-    stored: int
-    known: int | None
-    warning: str
+    stored: Annotated[int, meaning("How many stored versions, or manifests, it refuses.")]
+    known: Annotated[
+        int | None, meaning("How many versions in kept documents of upstreams it refuses; null if there are none.")
+    ]
+    warning: Annotated[str, meaning("A sentence if it refuses nothing that is known.")]
 
 
 @table.get("/policy/rules", SYSTEM_MANAGERS, "Show the rules for all repositories")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Self
 
 from msgspec import UNSET, Meta, UnsetType
@@ -11,9 +10,11 @@ from msgspec import UNSET, Meta, UnsetType
 from pkgrepo.auth.permissions.rules import ProjectViewer
 from pkgrepo.errors import AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import CreatedAt, ObjectId, RepositoryId, RepositoryPath, UpdatedAt, VisibilityName
 from pkgrepo.management.api.schema import Body, Line, Record, Text, Word
 from pkgrepo.management.quotas import Amount, QuotaGiven
 from pkgrepo.model import Action, Project, ProjectRole
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.publish.owner_quotas import usage_of_project
 from pkgrepo.storage.catalog.people import projects
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, limits_of
@@ -25,11 +26,13 @@ Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END)]
 class NewProject(Body):
     """A new project; the caller becomes its owner."""
 
-    key: Slug
-    name: Line = ""
-    description: Text = ""
-    visibility: str = "private"
-    quota: Amount | QuotaGiven | None = None
+    key: Annotated[Slug, meaning("The key, with which names may begin.")]
+    name: Annotated[Line, meaning("The name for people.")] = ""
+    description: Annotated[Text, meaning("A text for people about the project.")] = ""
+    visibility: VisibilityName = "private"
+    quota: Annotated[Amount | QuotaGiven | None, meaning("The number of bytes, or limits; null removes them all.")] = (
+        None
+    )
 
 
 class ProjectChange(Body):
@@ -39,39 +42,41 @@ class ProjectChange(Body):
     quota is the number of bytes, or an object of limits; null removes them all.
     """
 
-    name: Line | UnsetType = UNSET
-    description: Text | UnsetType = UNSET
-    visibility: str | UnsetType = UNSET
-    quota: Amount | QuotaGiven | UnsetType | None = UNSET
+    name: Annotated[Line | UnsetType, meaning("The name for people.")] = UNSET
+    description: Annotated[Text | UnsetType, meaning("A text for people about the project.")] = UNSET
+    visibility: Annotated[str | UnsetType, meaning("Who may read it: public, private or hidden.")] = UNSET
+    quota: Annotated[
+        Amount | QuotaGiven | UnsetType | None, meaning("The number of bytes, or limits; null removes them all.")
+    ] = UNSET
 
 
 class MemberRecord(Record):
     """The role of a user or group in a project."""
 
-    kind: str
-    id: str
-    name: str
-    role: ProjectRole
+    kind: Annotated[str, meaning("user or group.")]
+    id: Annotated[str, meaning("The id of the user or group.")]
+    name: Annotated[str, meaning("The name of the user or group.")]
+    role: Annotated[ProjectRole, meaning("The role in the project.")]
 
 
 class BindingRecord(Record):
     """Package names in a repository that a project owns, as a pattern."""
 
-    repository_id: str
-    repository: str
-    pattern: str
+    repository_id: RepositoryId
+    repository: RepositoryPath
+    pattern: Annotated[str, meaning("The pattern of the names.")]
 
 
 class ProjectSummary(Record):
     """A project in a list."""
 
-    id: str
-    key: str
-    name: str
-    description: str
-    visibility: str
-    created_at: datetime
-    updated_at: datetime
+    id: ObjectId
+    key: Annotated[str, meaning("The key, with which names may begin.")]
+    name: Annotated[str, meaning("The name for people.")]
+    description: Annotated[str, meaning("A text for people about the project.")]
+    visibility: VisibilityName
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, project: Project) -> Self:
@@ -80,34 +85,33 @@ class ProjectSummary(Record):
 
 
 class ProjectRecord(ProjectSummary):
-    """
-    A project with its members (null if the caller may not see them) and the package names that it owns.
-
-    quota is the most bytes that its packages may have, in all hosted repositories (other limits are at /quota); with
-    one, usage_bytes is what they have, for those who may see the members.
-    """
+    """A project with its members (null if the caller may not see them) and the package names that it owns."""
 
     measured = frozenset({"usage_bytes"})
 
-    quota: int | None
-    usage_bytes: int | None
-    members: list[MemberRecord] | None
-    bindings: list[BindingRecord]
+    quota: Annotated[
+        int | None, meaning("The most bytes that its packages may have in all hosted repositories; null for no limit.")
+    ]
+    usage_bytes: Annotated[
+        int | None, meaning("The size of its packages in bytes, where it has a quota; null for others than members.")
+    ]
+    members: Annotated[list[MemberRecord] | None, meaning("The members; null if the caller may not see them.")]
+    bindings: Annotated[list[BindingRecord], meaning("The names of packages that it owns.")]
 
 
 class MemberGiven(Body):
     """The role of a user or a group (name or id) in a project; either user or group is required."""
 
-    user: str | None = None
-    group: str | None = None
-    role: ProjectRole = ProjectRole.DEVELOPER
+    user: Annotated[str | None, meaning("The name or id of a user; either user or group is given.")] = None
+    group: Annotated[str | None, meaning("The name or id of a group; either user or group is given.")] = None
+    role: Annotated[ProjectRole, meaning("The role in the project.")] = ProjectRole.DEVELOPER
 
 
 class BindingGiven(Body):
     """Package names: a repository (id or storage/name) and a pattern in the syntax of its format."""
 
-    repository: str
-    pattern: Word
+    repository: Annotated[str, meaning("The repository: its id, or storage/name.")]
+    pattern: Annotated[Word, meaning("The pattern of the names, in the syntax of the format.")]
 
 
 async def find_project(call: Call, key: str, role: ProjectRole | None = None) -> Project:

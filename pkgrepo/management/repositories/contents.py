@@ -7,17 +7,19 @@ An upload is that of a blob of an image, which takes several requests.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import CONTENT_READERS, EDITORS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ObjectId, PackageName
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.model import Actor
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.publish.upload_leases import UploadLeases, UploadUnknown
 from pkgrepo.storage.catalog.blobs.uploads import OpenUpload, list_open_uploads
 from pkgrepo.storage.catalog.packages import packages
@@ -34,24 +36,23 @@ class UploadRecord(Record):
     """
     An upload that has not ended.
 
-    package is the image, and user who began it, null for anonymous callers. received is the number of bytes that are
-    stored; running is whether a request is sending more of them. Nothing is left of it at expires_at unless it is used.
+    Nothing is left of it at expires_at unless it is used.
     """
 
-    id: str
-    package: str
-    user: str | None
-    received: int
-    running: bool
-    created_at: datetime
-    used_at: datetime
-    expires_at: datetime
+    id: ObjectId
+    package: Annotated[str, meaning("The name of the image.")]
+    user: Annotated[str | None, meaning("Who began it; null for anonymous callers.")]
+    received: Annotated[int, meaning("How many bytes are stored.")]
+    running: Annotated[bool, meaning("Whether a request is sending more bytes.")]
+    created_at: Annotated[datetime, meaning("When it was begun.")]
+    used_at: Annotated[datetime, meaning("When a request last used it.")]
+    expires_at: Annotated[datetime, meaning("When it is removed unless it is used.")]
 
 
 class CancelledUpload(Record):
     """The id of an upload that was removed with its bytes."""
 
-    id: str
+    id: Annotated[str, meaning("The id of the upload that was removed.")]
 
 
 @table.get("/repository/<repository>/uploads", EDITORS, "List the uploads that have not ended")
@@ -93,33 +94,29 @@ def _record(upload: OpenUpload) -> UploadRecord:
 class RetiredNameRecord(Record):
     """The name (key) of a package that was removed. Virtual repositories around this one ask no upstream for it."""
 
-    key: str
-    retired_at: datetime
+    key: Annotated[str, meaning("The key of the package that was removed.")]
+    retired_at: Annotated[datetime, meaning("When it was removed.")]
 
 
 class DeletedNameRecord(Record):
-    """
-    A name that is taken by what was deleted: the path of a file of a package, and the digest of its bytes.
+    """A name that is taken by what was deleted: the path of a file of a package, and the digest of its bytes."""
 
-    path and sha256 are empty if it is the name of the package itself.
-    """
-
-    package: str
-    path: str
-    sha256: str
-    deleted_at: datetime
+    package: PackageName
+    path: Annotated[str, meaning("The path of the file; empty for the name of the package itself.")]
+    sha256: Annotated[str, meaning("The sha256 of the file's bytes, in hex; empty for the name of the package itself.")]
+    deleted_at: Annotated[datetime, meaning("When it was deleted.")]
 
 
 class Release(Body):
     """The name of a package that was removed here, and that upstreams may be asked for from now on."""
 
-    package: str
+    package: Annotated[str, meaning("The name of the package that upstreams may be asked for from now on.")]
 
 
 class Released(Record):
     """The key of the package whose name was released."""
 
-    key: str
+    key: Annotated[str, meaning("The key of the package whose name was released.")]
 
 
 @table.get(

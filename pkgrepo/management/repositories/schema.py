@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pkgrepo.management.api.fields import (
+    CreatedAt,
+    DryRun,
+    FormatName,
+    ObjectId,
+    RepositoryKind,
+    UpdatedAt,
+    VisibilityName,
+    Warnings,
+)
 from pkgrepo.management.api.schema import Body, Name, Record, Text
 from pkgrepo.management.quotas import Amount, QuotaGiven
 from pkgrepo.model import Repository
+from pkgrepo.model.structs import meaning
 
 Json = Any
 
 
 class NewRepository(Body):
-    """
-    A new repository. storage, storage_name or storage_id names its storage, by name or id.
-
-    config is the whole configuration; configs is an older form with one entry for each part. visibility is public,
-    private or hidden, in upper or lower case.
-    """
+    """A new repository."""
 
     name: Name
-    storage: str | None = None
-    storage_name: str | None = None
-    storage_id: str | None = None
-    format: str | None = None
-    visibility: str = "private"
-    description: Text = ""
-    active: bool = True
-    config: dict[str, Json] | None = None
-    configs: dict[str, Json] | None = None
+    storage: Annotated[str | None, meaning("The name or id of the storage.")] = None
+    storage_name: Annotated[str | None, meaning("The name of the storage, instead of storage.")] = None
+    storage_id: Annotated[str | None, meaning("The id of the storage, instead of storage.")] = None
+    format: Annotated[str | None, meaning("The name of the package format.")] = None
+    visibility: Annotated[str, meaning("Who may read it: public, private or hidden, in upper or lower case.")] = (
+        "private"
+    )
+    description: Annotated[Text, meaning("A text for people about the repository.")] = ""
+    active: Annotated[bool, meaning("Whether the repository is served.")] = True
+    config: Annotated[dict[str, Json] | None, meaning("The whole configuration.")] = None
+    configs: Annotated[dict[str, Json] | None, meaning("An older form of config, with one entry for each part.")] = None
 
 
 class RepositoryChange(Body):
@@ -44,53 +51,66 @@ class RepositoryChange(Body):
     quota is the number of bytes, or an object of limits; null removes them all. Only system managers change it.
     """
 
-    visibility: str | UnsetType = UNSET
-    description: Text | UnsetType = UNSET
-    active: bool | UnsetType = UNSET
-    quota: Amount | QuotaGiven | UnsetType | None = UNSET
+    visibility: Annotated[str | UnsetType, meaning("Who may read it: public, private or hidden.")] = UNSET
+    description: Annotated[Text | UnsetType, meaning("A text for people about the repository.")] = UNSET
+    active: Annotated[bool | UnsetType, meaning("Whether the repository is served.")] = UNSET
+    quota: Annotated[
+        Amount | QuotaGiven | UnsetType | None,
+        meaning("The number of bytes, or limits; null removes them all. Only system managers change it."),
+    ] = UNSET
 
 
 class RepositoryRecord(Record):
     """
     A repository.
 
-    warnings are sentences about consequences of its configuration. actions are those that the caller may take in it,
-    and takes_files whether they may upload files to it in a form; both are null in lists. Without read among them the
-    caller may read some of its packages, and quota and what is said of usage is null. quota is the limit of its
-    bytes (others are at /quota), null in lists. usage_bytes, package_count, version_count and downloads are null in
-    lists unless the request has include_usage; downloads are those of each of the last 30
-    days (UTC), the oldest first. upstream_state is that of the worst route of a proxy: open while one fails and is not
-    asked, half_open while it is tried again, failing if its last request failed, closed if all that were asked work,
-    unused if none was asked; null for repositories of other types.
-    repository_type, repository_kind and storage_usage_bytes are older names of format, type and usage_bytes.
+    actions are those that the caller may take in it, and takes_files whether they may upload files to it in a form;
+    both are null in lists. Without read among them the caller may read some of its packages, and quota and what is said
+    of usage is null. upstream_state is that of the worst route of a proxy: open while one fails and is not asked,
+    half_open while it is tried again, failing if its last request failed, closed if all that were asked work, unused if
+    none was asked; null for repositories of other types.
     """
 
-    id: str
-    name: str
-    storage_id: str
-    storage_name: str
-    format: str
-    type: str
-    visibility: str
-    active: bool
-    description: str
-    auth_enabled: bool
-    created_at: datetime
-    updated_at: datetime
-    url: str
-    registry_host: str
-    warnings: list[str]
-    usage_bytes: int | None
-    package_count: int | None
-    version_count: int | None
-    repository_type: str
-    repository_kind: str
-    storage_usage_bytes: int | None
-    actions: list[str] | None = None
-    takes_files: bool | None = None
-    upstream_state: str | None = None
-    quota: int | None = None
-    downloads: list[int] | None = None
+    id: ObjectId
+    name: Annotated[str, meaning("The name within the storage.")]
+    storage_id: Annotated[str, meaning("The id of the storage.")]
+    storage_name: Annotated[str, meaning("The name of the storage.")]
+    format: FormatName
+    type: RepositoryKind
+    visibility: VisibilityName
+    active: Annotated[bool, meaning("Whether the repository is served.")]
+    description: Annotated[str, meaning("A text for people about the repository.")]
+    auth_enabled: Annotated[bool, meaning("Whether reading needs a login, also while it is public.")]
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    url: Annotated[str, meaning("The address of the repository, for clients.")]
+    registry_host: Annotated[str, meaning("The host and port by which container clients name the server.")]
+    warnings: Warnings
+    usage_bytes: Annotated[
+        int | None, meaning("The size of its content in bytes; null in lists without include_usage.")
+    ]
+    package_count: Annotated[int | None, meaning("How many packages it has; null in lists without include_usage.")]
+    version_count: Annotated[int | None, meaning("How many versions it has; null in lists without include_usage.")]
+    repository_type: Annotated[str, meaning("An older name of format.")]
+    repository_kind: Annotated[str, meaning("An older name of type.")]
+    storage_usage_bytes: Annotated[int | None, meaning("An older name of usage_bytes.")]
+    actions: Annotated[
+        list[str] | None,
+        meaning("What the caller may do in it; null in lists. Without read, only some packages can be read."),
+    ] = None
+    takes_files: Annotated[bool | None, meaning("Whether the caller may upload files in a form; null in lists.")] = None
+    upstream_state: Annotated[
+        str | None,
+        meaning("The state of the worst route: open, half_open, failing, closed or unused; null if it is no proxy."),
+    ] = None
+    quota: Annotated[
+        int | None,
+        meaning("The most bytes that it may have; null in lists. The quota of the repository has its other limits."),
+    ] = None
+    downloads: Annotated[
+        list[int] | None,
+        meaning("Downloads of each of the last 30 days (UTC), oldest first; null in lists without include_usage."),
+    ] = None
 
     measured = frozenset(
         {
@@ -134,28 +154,28 @@ class RepositoryRecord(Record):
 class FoundRepository(Record):
     """The id of a repository; both fields have the same value."""
 
-    id: str
-    repository_id: str
+    id: ObjectId
+    repository_id: Annotated[str, meaning("The same as id.")]
 
 
 class RepositoryNames(Record):
     """The name and path of a repository; repository_name repeats name."""
 
-    id: str
-    name: str
-    repository_name: str
-    storage_name: str
-    path: str
+    id: ObjectId
+    name: Annotated[str, meaning("The name within the storage.")]
+    repository_name: Annotated[str, meaning("The same as name.")]
+    storage_name: Annotated[str, meaning("The name of the storage.")]
+    path: Annotated[str, meaning("The storage and the name, as storage/name.")]
 
 
 class MemberRecord(Record):
     """A member of a virtual repository, by its path."""
 
-    repository: str
-    id: str
-    type: str
-    visibility: str
-    active: bool
+    repository: Annotated[str, meaning("The path of the member, as storage/name.")]
+    id: Annotated[str, meaning("The id of the member.")]
+    type: RepositoryKind
+    visibility: VisibilityName
+    active: Annotated[bool, meaning("Whether the member is served.")]
 
     @classmethod
     def of(cls, repository: Repository) -> Self:
@@ -167,70 +187,75 @@ class Members(Record):
     """
     The members of a virtual repository in the order in which they are asked.
 
-    Packages that are published to it go to the member publish_to. resolution tells how members that are not hosted are
-    joined: first or merge.
+    Packages that are published to it go to the member publish_to.
     """
 
-    members: list[MemberRecord]
-    publish_to: str | None
-    resolution: str
+    members: Annotated[list[MemberRecord], meaning("The members in the order in which they are asked.")]
+    publish_to: Annotated[str | None, meaning("The member to which packages are published; null for none.")]
+    resolution: Annotated[str, meaning("How members that are not hosted are joined: first or merge.")]
 
 
 class MemberName(msgspec.Struct):
     """A member as an object: its path or id. Other fields are ignored."""
 
-    repository: str
+    repository: Annotated[str, meaning("The path or the id of the member.")]
 
 
 class NewMembers(Body):
     """The members of a virtual repository, by path or id; publish_to and resolution stay if they are absent."""
 
-    members: list[str | MemberName]
-    publish_to: str | UnsetType | None = UNSET
-    resolution: str | UnsetType = UNSET
+    members: Annotated[
+        list[str | MemberName], meaning("The paths or ids of the members, in the order in which they are asked.")
+    ]
+    publish_to: Annotated[
+        str | UnsetType | None, meaning("The member to which packages are published; null for none.")
+    ] = UNSET
+    resolution: Annotated[str | UnsetType, meaning("How members that are not hosted are joined: first or merge.")] = (
+        UNSET
+    )
 
 
 class RepositoryType(Record):
     """A package format, with the types of its repositories, its configuration keys and the default configuration."""
 
-    name: str
-    aliases: list[str]
-    types: list[str]
-    config_keys: list[str]
-    defaults: dict[str, Json]
+    name: Annotated[str, meaning("The name of the format.")]
+    aliases: Annotated[list[str], meaning("Other names that the API accepts for it.")]
+    types: Annotated[list[str], meaning("The types of repositories that it has.")]
+    config_keys: Annotated[list[str], meaning("The keys of its configuration.")]
+    defaults: Annotated[dict[str, Json], meaning("The default configuration.")]
 
 
 class DeletedRepository(Record):
     """The repository that was deleted, or would be with dry_run. Without purge it goes to the trash."""
 
-    id: str
-    path: str
-    purged: bool
-    dry_run: bool
-    package_count: int
-    usage_bytes: int
+    id: ObjectId
+    path: Annotated[str, meaning("The storage and the name, as storage/name.")]
+    purged: Annotated[bool, meaning("Whether it was deleted for good, and did not go to the trash.")]
+    dry_run: DryRun
+    package_count: Annotated[int, meaning("How many packages it had.")]
+    usage_bytes: Annotated[int, meaning("The size of its content, in bytes.")]
 
 
 class ConfigKey(Record):
     """A part of the configuration and its meaning."""
 
-    key: str
-    description: str
+    key: Annotated[str, meaning("The key of the part.")]
+    description: Annotated[str, meaning("What the part is about.")]
 
 
 class Validation(Record):
     """Whether a configuration is valid: config as it would be stored, or errors."""
 
-    valid: bool
-    config: dict[str, Json] | None = None
-    errors: list[Mapping[str, str]] = []
+    valid: Annotated[bool, meaning("Whether the configuration is valid.")]
+    config: Annotated[dict[str, Json] | None, meaning("The configuration as it would be stored.")] = None
+    errors: Annotated[list[Mapping[str, str]], meaning("What is wrong, with a pointer to it.")] = []
 
 
 class Snippet(Record):
     """Text that configures a client for the repository. <TOKEN> stands for an access token."""
 
-    client: str
-    title: str
-    file: str
-    language: str
-    text: str
+    client: Annotated[str, meaning("The client program.")]
+    title: Annotated[str, meaning("What the text does, for people.")]
+    file: Annotated[str, meaning("The file that the text belongs into; empty if it is a command.")]
+    language: Annotated[str, meaning("The language of the text, for colouring.")]
+    text: Annotated[str, meaning("The text; <TOKEN> stands for an access token.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Annotated
 
 from pkgrepo.errors import AuthenticationRequired, NotFound, ReadOnly
 from pkgrepo.gateway.publishing.uploads import FILE, Uploads, read_sent_file
@@ -10,9 +11,11 @@ from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import Part
 from pkgrepo.management.api.access_rules import CONTENT_READERS_OF_SOME
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import PackageName, VersionName
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Action, Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.virtual import publish_target
 
 table = Table("repositories")
@@ -21,37 +24,34 @@ table = Table("repositories")
 class UploadFieldRecord(Record):
     """A text, or with file a small file, that a form may have before its file."""
 
-    name: str
-    label: str
-    needed: bool
-    file: bool
+    name: Annotated[str, meaning("The name of the field.")]
+    label: Annotated[str, meaning("The name for people.")]
+    needed: Annotated[bool, meaning("Whether the form must have it.")]
+    file: Annotated[bool, meaning("Whether it is a small file, not a text.")]
 
 
 class UploadFormRecord(Record):
-    """
-    The files that a repository takes in a form.
+    """The files that a repository takes in a form."""
 
-    what says it in words. names has a regular expression for the part of a file's name before each ending. limit is the
-    size of the largest file in bytes.
-    """
-
-    what: str
-    names: dict[str, str]
-    fields: list[UploadFieldRecord]
-    limit: int
+    what: Annotated[str, meaning("What the form takes, in words.")]
+    names: Annotated[
+        dict[str, str], meaning("For each ending, a regular expression for the part of a file's name before it.")
+    ]
+    fields: Annotated[list[UploadFieldRecord], meaning("The fields that a form may have before its file.")]
+    limit: Annotated[int, meaning("The size of the largest file, in bytes.")]
 
 
 class UploadedRecord(Record):
     """
     A version that a file was published as.
 
-    Without changed the same bytes were published before. notes are sentences about consequences.
+    Without changed the same bytes were published before.
     """
 
-    package: str
-    version: str
-    changed: bool
-    notes: list[str]
+    package: PackageName
+    version: VersionName
+    changed: Annotated[bool, meaning("Whether something was published; false if the same bytes were there before.")]
+    notes: Annotated[list[str], meaning("Sentences about consequences.")]
 
 
 @table.get("/repository/<repository>/upload", CONTENT_READERS_OF_SOME, "Show which files can be uploaded in a form")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from pkgrepo.management.api.fields import CreatedAt, ObjectId, UpdatedAt, Warnings
 from pkgrepo.management.api.schema import Body, Name, Record
+from pkgrepo.model.structs import meaning
 
 BucketName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 Endpoint = Annotated[str, Meta(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?$", max_length=300)]
@@ -31,35 +32,46 @@ class StorageSettings(Body):
     (PEM) on the server that are trusted beside the system's; empty for none.
     """
 
-    path: str | None = None
-    readable_layout: bool | None = None
-    endpoint: Endpoint | None = None
-    bucket: BucketName | None = None
-    region: Region | None = None
-    prefix: Prefix | None = None
-    path_style: bool | None = None
-    access_key_id: KeyText | None = None
-    secret_access_key: KeyText | None = None
-    redirect_from: int | str | None = None
-    ca_file: str | None = None
+    path: Annotated[
+        str | None, meaning("The folder of a Local storage; by default storages/<name> in the data folder.")
+    ] = None
+    readable_layout: Annotated[
+        bool | None,
+        meaning("Whether files are also kept under their names, from which a lost database can be rebuilt."),
+    ] = None
+    endpoint: Annotated[Endpoint | None, meaning("The address of a server that speaks the S3 protocol.")] = None
+    bucket: Annotated[BucketName | None, meaning("The name of the bucket.")] = None
+    region: Annotated[Region | None, meaning("The region of the bucket.")] = None
+    prefix: Annotated[Prefix | None, meaning("The beginning of all keys in the bucket.")] = None
+    path_style: Annotated[bool | None, meaning("Whether the bucket is named in the path, not in the host name.")] = None
+    access_key_id: Annotated[
+        KeyText | None, meaning("The id of the access key; without one, the environment of the server has credentials.")
+    ] = None
+    secret_access_key: Annotated[KeyText | None, meaning("The secret of the access key, which is never shown.")] = None
+    redirect_from: Annotated[
+        int | str | None, meaning("From this size on, clients get files from the bucket itself; 0 for never.")
+    ] = None
+    ca_file: Annotated[str | None, meaning("A file of certificates (PEM) on the server that are trusted as well.")] = (
+        None
+    )
 
 
 class OldStorageConfig(Body):
     """Type and settings in one object, as clients of other servers send them."""
 
-    type: str = "Local"
-    settings: StorageSettings = field(default_factory=StorageSettings)
+    type: Annotated[str, meaning("Local or S3.")] = "Local"
+    settings: Annotated[StorageSettings, meaning("The settings of that type.")] = field(default_factory=StorageSettings)
 
 
 class NewStorage(Body):
-    """A new storage. path may be given here or in settings."""
+    """A new storage."""
 
     name: Name
-    type: Literal["Local", "local", "S3", "s3"] = "Local"
-    path: str | None = None
-    settings: StorageSettings = field(default_factory=StorageSettings)
-    config: OldStorageConfig | None = None
-    active: bool = True
+    type: Annotated[Literal["Local", "local", "S3", "s3"], meaning("Local or S3.")] = "Local"
+    path: Annotated[str | None, meaning("The folder of a Local storage; settings may have it instead.")] = None
+    settings: Annotated[StorageSettings, meaning("The settings of its type.")] = field(default_factory=StorageSettings)
+    config: Annotated[OldStorageConfig | None, meaning("Type and settings in an older form.")] = None
+    active: Annotated[bool, meaning("Whether its repositories are served.")] = True
 
 
 class StorageChange(Body):
@@ -71,32 +83,38 @@ class StorageChange(Body):
     """
 
     name: Name | UnsetType = UNSET
-    active: bool | UnsetType = UNSET
-    path: str | UnsetType = UNSET
-    settings: StorageSettings | UnsetType = UNSET
+    active: Annotated[bool | UnsetType, meaning("Whether its repositories are served.")] = UNSET
+    path: Annotated[str | UnsetType, meaning("The folder, which changes only while the storage is unused.")] = UNSET
+    settings: Annotated[StorageSettings | UnsetType, meaning("The settings that change.")] = UNSET
 
 
 class Usage(Record):
     """Size and number of the stored blobs, and the capacity of the disk; null while the disk cannot be read."""
 
-    bytes: int
-    blobs: int
-    free_bytes: int | None = None
-    total_bytes: int | None = None
+    bytes: Annotated[int, meaning("The size of the stored blobs, in bytes.")]
+    blobs: Annotated[int, meaning("How many blobs are stored.")]
+    free_bytes: Annotated[int | None, meaning("Free bytes of the disk; null while it cannot be read.")] = None
+    total_bytes: Annotated[int | None, meaning("The capacity of the disk in bytes; null while it cannot be read.")] = (
+        None
+    )
 
 
 class StorageRecord(Record):
-    """A storage. The path of one in a bucket is its address. warnings are sentences about risks of its settings."""
+    """
+    A storage.
 
-    id: str
-    name: str
-    type: str
-    settings: dict[str, str | bool | int]
-    active: bool
-    created_at: datetime
-    updated_at: datetime
-    usage: Usage
-    warnings: list[str] = []
+    The path of one in a bucket is its address.
+    """
+
+    id: ObjectId
+    name: Annotated[str, meaning("The name of the storage.")]
+    type: Annotated[str, meaning("Local or S3.")]
+    settings: Annotated[dict[str, str | bool | int], meaning("The settings of its type, without secrets.")]
+    active: Annotated[bool, meaning("Whether its repositories are served.")]
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    usage: Annotated[Usage, meaning("What is stored in it.")]
+    warnings: Warnings = []
 
     measured = frozenset({"usage"})
 
@@ -104,9 +122,9 @@ class StorageRecord(Record):
 class StorageCheck(Record):
     """The result of a test: times in milliseconds, and the error if ok is false."""
 
-    ok: bool
-    error: str | None
-    bytes: int
-    write_ms: float
-    read_ms: float
-    free_bytes: int | None
+    ok: Annotated[bool, meaning("Whether a blob could be written, read and removed.")]
+    error: Annotated[str | None, meaning("What failed; null if nothing did.")]
+    bytes: Annotated[int, meaning("The size of what was written, in bytes.")]
+    write_ms: Annotated[float, meaning("How long the writing took, in milliseconds.")]
+    read_ms: Annotated[float, meaning("How long the reading took, in milliseconds.")]
+    free_bytes: Annotated[int | None, meaning("Free bytes of the disk; null if they are not known.")]

@@ -27,9 +27,11 @@ from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, check_no_bearer
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ExpiresAt
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.model import Actor, Token, TokenKind, TokenLimits, User
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people.login_requests import (
     LoginRequest,
@@ -57,16 +59,15 @@ table = Table("tokens")
 
 
 class DeviceLogin(Body):
-    """
-    What the token will be called, and what it is to open: as of a new token.
+    """What the token will be called, and what it is to open: as of a new token."""
 
-    port is where the program listens on the loopback interface of the person's machine.
-    """
-
-    name: Word
-    scopes: Words | None = None
-    expires_in_days: int | None = None
-    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    name: Annotated[Word, meaning("What the token will be called.")]
+    scopes: Annotated[Words | None, meaning("The scopes that the token is to have; null for all.")] = None
+    expires_in_days: Annotated[int | None, meaning("For how many days the token is to be valid.")] = None
+    port: Annotated[
+        Annotated[int, Meta(ge=1, le=65535)] | None,
+        meaning("Where the program listens on the loopback interface of the person's machine."),
+    ] = None
 
 
 class DeviceLoginBegun(Record):
@@ -76,45 +77,47 @@ class DeviceLoginBegun(Record):
     The program asks with the device code every interval seconds, for expires_in seconds.
     """
 
-    device_code: str
-    user_code: str
-    verification_uri: str
-    verification_uri_complete: str
-    expires_in: int
-    interval: int
+    device_code: Annotated[str, meaning("The code with which the program asks.")]
+    user_code: Annotated[str, meaning("The code that the person types.")]
+    verification_uri: Annotated[str, meaning("The page at which the person types the code.")]
+    verification_uri_complete: Annotated[str, meaning("The page with the code in its address.")]
+    expires_in: Annotated[int, meaning("For how many seconds the program may ask.")]
+    interval: Annotated[int, meaning("How many seconds the program waits between two questions.")]
 
 
 class DeviceLoginRecord(Record):
     """A login that waits for an approval: who began it, and what it asks for; local tells of a port."""
 
-    name: str
-    scopes: list[str] | None
-    expires_in_days: int | None
-    local: bool
-    address: str
-    client: str
-    created_at: datetime
-    expires_at: datetime
+    name: Annotated[str, meaning("What the token will be called.")]
+    scopes: Annotated[list[str] | None, meaning("The scopes that the token is to have; null for all.")]
+    expires_in_days: Annotated[int | None, meaning("For how many days the token is to be valid.")]
+    local: Annotated[bool, meaning("Whether the program listens on the person's machine.")]
+    address: Annotated[str, meaning("The address from which it was begun.")]
+    client: Annotated[str, meaning("The program that began it.")]
+    created_at: Annotated[datetime, meaning("When it was begun.")]
+    expires_at: ExpiresAt
 
 
 class DeviceDecision(Body):
     """The user code, and whether the login is approved."""
 
-    user_code: str
-    approve: bool
+    user_code: Annotated[str, meaning("The code that the person typed.")]
+    approve: Annotated[bool, meaning("Whether the login is approved.")]
 
 
 class DeviceDecided(Record):
     """Where the browser goes next: to the program, if it waits on the same machine."""
 
-    redirect: str | None
+    redirect: Annotated[
+        str | None, meaning("Where the browser goes next; null if the program does not wait on the same machine.")
+    ]
 
 
 class DeviceFetch(Body):
     """The device code, and what the browser brought to the port, if the program named one."""
 
-    device_code: str
-    code: str = ""
+    device_code: Annotated[str, meaning("The code with which the program asks.")]
+    code: Annotated[str, meaning("What the browser brought to the port, if the program named one.")] = ""
 
 
 class DevicePending(Record):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from twisted.web.resource import IResource
 
@@ -17,11 +16,13 @@ from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.dispatch import SegmentResource
+from pkgrepo.management.api.fields import ExpiresAt
 from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Actor
+from pkgrepo.model.structs import meaning
 from pkgrepo.oidc.pipelines import LIFETIME_S
 
 table = Table("tokens")
@@ -30,28 +31,27 @@ table = Table("tokens")
 class IdentityTokenBody(Body):
     """An identity token of a pipeline, and the repository (storage/name, or its id) that the token is to be for."""
 
-    token: str
-    repository: str
+    token: Annotated[str, meaning("The identity token of the pipeline.")]
+    repository: Annotated[str, meaning("The repository that the token is to be for: its id, or storage/name.")]
 
 
 class PipelineToken(Record):
     """A token for the packages and actions that publishers of the repository allow the pipeline."""
 
-    token: str
-    expires_in: int
-    expires_at: datetime
+    token: Annotated[str, meaning("The token for the packages and actions that publishers allow.")]
+    expires_in: Annotated[int, meaning("For how many seconds it is valid.")]
+    expires_at: ExpiresAt
 
 
 class IssuerRecord(Record):
-    """
-    An issuer whose pipelines can publish. audience is what their identity tokens must name; kind, if it is known, whose
-    claims they have: those of github, gitlab or circleci.
-    """
+    """An issuer whose pipelines can publish."""
 
-    name: str
-    issuer: str
-    audience: str
-    kind: str
+    name: Annotated[str, meaning("The name for people.")]
+    issuer: Annotated[str, meaning("The address of the issuer.")]
+    audience: Annotated[str, meaning("What identity tokens must name.")]
+    kind: Annotated[
+        str, meaning("Whose claims the tokens have: github, gitlab or circleci; empty if that is not known.")
+    ]
 
 
 @table.get("/auth/issuers", ACCOUNT_HOLDERS, "List the issuers of identity tokens of pipelines")

@@ -12,9 +12,11 @@ from pkgrepo.errors import Invalid
 from pkgrepo.gateway.publishing import publishers as gateway
 from pkgrepo.management.api.access_rules import EDITORS, PROJECT_VIEWERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ObjectId
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.projects.access import check_may_list_members, find_project
+from pkgrepo.model.structs import meaning
 from pkgrepo.oidc import publishers
 from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.oidc.publishers import (
@@ -44,28 +46,40 @@ class PublisherGiven(PipelinePublisher, frozen=True, forbid_unknown_fields=True,
     defines the pipeline: they stand for the claims that say so. All fit together with the other claims.
     """
 
-    claims: dict[str, str | list[str]] = {}
-    source: Annotated[str, Meta(max_length=300)] = ""
-    file: Annotated[str, Meta(max_length=200)] = ""
+    claims: Annotated[
+        dict[str, str | list[str]],
+        meaning("The claims that the identity token must have, each with a pattern or several."),
+    ] = {}
+    source: Annotated[
+        str,
+        Meta(max_length=300),
+        meaning("A repository or project at the issuer, such as acme/widget, instead of its claims."),
+    ] = ""
+    file: Annotated[
+        str,
+        Meta(max_length=200),
+        meaning("The name of the file there that defines the pipeline, instead of its claims."),
+    ] = ""
 
 
 class PublisherRecord(Record):
-    """
-    A publisher with its id. package is the only package that it is for; warnings say what is doubtful about it.
+    """A publisher with its id."""
 
-    of_project: it is one of the project that owns the package, and is removed there.
-    """
-
-    id: str
-    issuer: str
-    claims: dict[str, str | list[str]]
-    audience: str
-    environment: str
-    packages: list[str]
-    actions: list[str]
-    package: str | None
-    of_project: bool
-    warnings: list[str]
+    id: ObjectId
+    issuer: Annotated[str, meaning("The address of the issuer of identity tokens.")]
+    claims: Annotated[
+        dict[str, str | list[str]],
+        meaning("The claims that the identity token must have, each with a pattern or several."),
+    ]
+    audience: Annotated[str, meaning("What the identity token must name; by default the address of the server.")]
+    environment: Annotated[str, meaning("The environment of the pipeline, if it must be one.")]
+    packages: Annotated[list[str], meaning("Patterns of the names that it may publish; all packages without any.")]
+    actions: Annotated[list[str], meaning("What it may do with them.")]
+    package: Annotated[str | None, meaning("The only package that it is for; null for those of the repository.")]
+    of_project: Annotated[
+        bool, meaning("Whether it is one of the project that owns the package, and is removed there.")
+    ]
+    warnings: Annotated[list[str], meaning("Sentences about what is doubtful about it.")]
 
     @classmethod
     def of(cls, issuers: Issuers, stored: Stored, *, of_project: bool = False) -> Self:

@@ -4,67 +4,61 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import Errors, JobId, ProblemSentence
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 
 table = Table("server")
 
 
 class BackupRecord(Record):
-    """
-    The backups of the server; times are null for never.
+    """The backups of the server; times are null for never."""
 
-    destination is empty if the server makes none. problem says what is wrong; it is empty if nothing is. made_at is
-    the time of the newest backup, with its id, blobs and bytes, of which copied were not there before; lost are those
-    that the server itself has lost. failed_at is when a later run failed, for the reason in problem. checked_at is when
-    the last check ended, which fetched so many files, and proved_at when the last green one did; damage are sentences
-    about what a red one has found.
-    """
-
-    destination: str
-    schedule: str
-    keep: int
-    checks: bool
-    with_key: bool
-    next_at: datetime | None
-    problem: str
-    id: str
-    made_at: datetime | None
-    took_ms: int
-    blobs: int
-    bytes: int
-    copied: int
-    copied_bytes: int
-    lost: int
-    backups: int
-    failed_at: datetime | None
-    checked_at: datetime | None
-    proved_at: datetime | None
-    fetched: int
-    damage: list[str]
+    destination: Annotated[str, meaning("Where backups go; empty if the server makes none.")]
+    schedule: Annotated[str, meaning("When backups are made.")]
+    keep: Annotated[int, meaning("How many backups are kept.")]
+    checks: Annotated[bool, meaning("Whether backups are checked.")]
+    with_key: Annotated[bool, meaning("Whether backups have the key that opens secrets.")]
+    next_at: Annotated[datetime | None, meaning("When the next backup begins; null for never.")]
+    problem: ProblemSentence
+    id: Annotated[str, meaning("The id of the newest backup.")]
+    made_at: Annotated[datetime | None, meaning("The time of the newest backup; null for never.")]
+    took_ms: Annotated[int, meaning("How long it took, in milliseconds.")]
+    blobs: Annotated[int, meaning("How many blobs it has.")]
+    bytes: Annotated[int, meaning("The size of its blobs, in bytes.")]
+    copied: Annotated[int, meaning("How many of the blobs were not there before.")]
+    copied_bytes: Annotated[int, meaning("The size of the blobs that were copied, in bytes.")]
+    lost: Annotated[int, meaning("How many blobs the server itself has lost.")]
+    backups: Annotated[int, meaning("How many backups are kept.")]
+    failed_at: Annotated[datetime | None, meaning("When a later run failed; null if none did.")]
+    checked_at: Annotated[datetime | None, meaning("When the last check ended; null for never.")]
+    proved_at: Annotated[datetime | None, meaning("When the last check ended that found nothing; null for never.")]
+    fetched: Annotated[int, meaning("How many files the last check fetched.")]
+    damage: Annotated[list[str], meaning("Sentences about what the last check found.")]
 
 
 class BackedUp(Record):
     """The result of a backup: its id, how many blobs it has, how many were copied, and how many backups are kept."""
 
-    job_id: str
-    id: str
-    blobs: int
-    bytes: int
-    copied: int
-    copied_bytes: int
-    lost: int
-    removed: int
-    backups: int
-    fetched: int
-    errors: list[str]
+    job_id: JobId
+    id: Annotated[str, meaning("The id of the backup.")]
+    blobs: Annotated[int, meaning("How many blobs it has.")]
+    bytes: Annotated[int, meaning("The size of its blobs, in bytes.")]
+    copied: Annotated[int, meaning("How many of the blobs were not there before.")]
+    copied_bytes: Annotated[int, meaning("The size of the blobs that were copied, in bytes.")]
+    lost: Annotated[int, meaning("How many blobs the server itself has lost.")]
+    removed: Annotated[int, meaning("How many old backups were removed.")]
+    backups: Annotated[int, meaning("How many backups are kept.")]
+    fetched: Annotated[int, meaning("How many files the check fetched.")]
+    errors: Errors
 
 
 @table.get("/system/backup", SYSTEM_MANAGERS, "Show the backups of the server")

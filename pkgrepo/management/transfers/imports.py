@@ -10,11 +10,13 @@ from msgspec import Meta, field
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import PUBLIC, AccessRule
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import DryRun, Errors, JobId, PackageName
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.model import Action
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.untrusted.text import ONE_LINE
 
@@ -29,77 +31,80 @@ table = Table("repositories")
 class CredentialsGiven(Body):
     """Credentials for the host of the source: a password with a user name, or a token without one."""
 
-    username: Annotated[str, Meta(max_length=200, pattern=ONE_LINE)] = ""
-    password: Secret = ""
-    token: Secret = ""
+    username: Annotated[str, Meta(max_length=200, pattern=ONE_LINE), meaning("The user name; empty with a token.")] = ""
+    password: Annotated[Secret, meaning("The password of the user.")] = ""
+    token: Annotated[Secret, meaning("A token, without a user name.")] = ""
 
 
 class ImportGiven(Body):
     """
     What to take in.
 
-    kind is that of the source, which is an address (http or https) or the path of a folder on the machine of the
-    server; into is the repository (its id, or storage/name). only are globs of the names of packages; without them all
-    are taken. names are names of packages, for a source that does not list them. repositories are those of the source,
-    where it has several. renamed maps beginnings of names there to those here, for images. With dry_run nothing is
-    fetched. With again packages are compared with what is here although the source says what it said the last time.
-    keys are public keys (PEM), of which one has to have signed a bundle; without any those of imports.keys.
+    With dry_run nothing is fetched. With again packages are compared with what is here although the source says what it
+    said the last time.
     """
 
-    kind: Word
-    source: Source
-    into: Word
-    credentials: CredentialsGiven | None = None
-    only: Many = field(default_factory=list)
-    names: Many = field(default_factory=list)
-    repositories: Many = field(default_factory=list)
-    renamed: dict[str, str] = field(default_factory=dict)
-    dry_run: bool = False
-    again: bool = False
-    keys: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=20)] = field(default_factory=list)
+    kind: Annotated[Word, meaning("The kind of the source.")]
+    source: Annotated[
+        Source, meaning("An address (http or https), or the path of a folder on the machine of the server.")
+    ]
+    into: Annotated[Word, meaning("The repository that takes it in: its id, or storage/name.")]
+    credentials: Annotated[CredentialsGiven | None, meaning("Credentials for the host of the source.")] = None
+    only: Annotated[Many, meaning("Globs of the names of packages; all packages without any.")] = field(
+        default_factory=list
+    )
+    names: Annotated[Many, meaning("Names of packages, for a source that does not list them.")] = field(
+        default_factory=list
+    )
+    repositories: Annotated[Many, meaning("The repositories of the source, where it has several.")] = field(
+        default_factory=list
+    )
+    renamed: Annotated[dict[str, str], meaning("For images, beginnings of names there and those here.")] = field(
+        default_factory=dict
+    )
+    dry_run: Annotated[bool, meaning("Whether nothing is fetched, and the answer is what would be.")] = False
+    again: Annotated[
+        bool, meaning("Whether packages are compared although the source says what it said the last time.")
+    ] = False
+    keys: Annotated[
+        list[Annotated[str, Meta(max_length=4096)]],
+        Meta(max_length=20),
+        meaning("Public keys (PEM) of which one has signed a bundle; by default those of imports.keys."),
+    ] = field(default_factory=list)
 
 
 class LeftOutRecord(Record):
-    """Something that was not taken in. item is the name of a file, empty for a whole package."""
+    """Something that was not taken in."""
 
-    package: str
-    item: str
-    reason: str
+    package: PackageName
+    item: Annotated[str, meaning("The name of a file; empty for a whole package.")]
+    reason: Annotated[str, meaning("The reason, for people.")]
 
 
 class Imported(Record):
-    """
-    What was taken in, or would be with dry_run.
+    """What was taken in, or would be with dry_run."""
 
-    packages were looked at, of which unchanged were taken in before and are the same at the source. files were taken
-    in, size_bytes together; present were there already. facts are yanks, deprecations, tags and download
-    counts that were set. left_out lists what was not taken in, up to 1000 of left_out_count.
-    """
-
-    job_id: str
-    dry_run: bool
-    packages: int
-    unchanged: int
-    files: int
-    size_bytes: int
-    present: int
-    facts: int
-    left_out_count: int
-    left_out: list[LeftOutRecord]
-    errors: list[str]
+    job_id: JobId
+    dry_run: DryRun
+    packages: Annotated[int, meaning("How many packages were looked at.")]
+    unchanged: Annotated[int, meaning("How many of the packages were taken in before and are the same at the source.")]
+    files: Annotated[int, meaning("How many files were taken in.")]
+    size_bytes: Annotated[int, meaning("The size of the files together, in bytes.")]
+    present: Annotated[int, meaning("How many files were there already.")]
+    facts: Annotated[int, meaning("How many yanks, deprecations, tags and download counts were set.")]
+    left_out_count: Annotated[int, meaning("How many were not taken in.")]
+    left_out: Annotated[list[LeftOutRecord], meaning("What was not taken in, up to 1000.")]
+    errors: Errors
 
 
 class SourceRecord(Record):
-    """
-    A kind of source. addresses and folders are formats of repositories into which one at an address, or in a folder, is
-    taken in. one_repository says what repositories has to name; empty: nothing.
-    """
+    """A kind of source."""
 
-    name: str
-    about: str
-    one_repository: str
-    addresses: list[str]
-    folders: list[str]
+    name: Annotated[str, meaning("The name of the kind.")]
+    about: Annotated[str, meaning("What it takes in, for people.")]
+    one_repository: Annotated[str, meaning("What repositories has to name; empty for nothing.")]
+    addresses: Annotated[list[str], meaning("The formats of repositories that take one at an address.")]
+    folders: Annotated[list[str], meaning("The formats of repositories that take one in a folder.")]
 
 
 @table.get("/import", PUBLIC, "List the kinds of sources of imports")

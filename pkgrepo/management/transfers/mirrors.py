@@ -11,10 +11,12 @@ from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import Errors, JobId, PackageName
 from pkgrepo.management.api.names import check_independent
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.upkeep.mirrors import LockFile, MirrorRequest
 
 MOST_TEXT: Final = 16 * 1024 * 1024  # characters of all lock files; those of the largest projects have about 5 million
@@ -31,19 +33,21 @@ class LockGiven(Body):
     dependency:list or dependency:tree of Maven, of a list of paths in a Maven repository, or of a list of images.
     """
 
-    name: Word
-    text: str
+    name: Annotated[Word, meaning("The name of the file, which says of which kind it is.")]
+    text: Annotated[str, meaning("The content of the file.")]
 
 
 class MirrorGiven(Body):
-    """
-    What the locks name is fetched, without any what mirror.patterns of the configuration name.
+    """What the locks name is fetched, without any what mirror.patterns of the configuration name."""
 
-    only are globs of names of files of the locks; without them all files are fetched.
-    """
-
-    locks: Annotated[list[LockGiven], Meta(max_length=100)] = field(default_factory=list)
-    only: Annotated[list[Word], Meta(max_length=100)] = field(default_factory=list)
+    locks: Annotated[
+        list[LockGiven],
+        Meta(max_length=100),
+        meaning("Lock files that name what to fetch; without any, mirror.patterns of the configuration."),
+    ] = field(default_factory=list)
+    only: Annotated[
+        list[Word], Meta(max_length=100), meaning("Globs of names of files of the locks; all files without any.")
+    ] = field(default_factory=list)
 
 
 class MirrorProblem(Record):
@@ -51,35 +55,34 @@ class MirrorProblem(Record):
     Something that a site without internet will not have.
 
     kind is refused (by a rule), not_found, digest_differs (from that of the lock file), failed (an upstream), or
-    left_out (it comes from no registry). item is a file, or a version.
+    left_out (it comes from no registry).
     """
 
-    kind: str
-    package: str
-    item: str
-    reason: str
+    kind: Annotated[str, meaning("refused, not_found, digest_differs, failed or left_out.")]
+    package: PackageName
+    item: Annotated[str, meaning("The file or the version.")]
+    reason: Annotated[str, meaning("The reason, for people.")]
 
 
 class Mirrored(Record):
     """
     What was fetched of packages: so many files (of an image: manifests and blobs), fetched_bytes together; present were
-    kept before. refused, not_found, digest_differs, failed and left_out count the problems, problems_count together, of
-    which problems lists up to 1000.
+    kept before.
     """
 
-    job_id: str
-    packages: int
-    fetched: int
-    fetched_bytes: int
-    present: int
-    refused: int
-    not_found: int
-    digest_differs: int
-    failed: int
-    left_out: int
-    problems_count: int
-    problems: list[MirrorProblem]
-    errors: list[str]
+    job_id: JobId
+    packages: Annotated[int, meaning("How many packages were named.")]
+    fetched: Annotated[int, meaning("How many files were fetched; of images, manifests and blobs.")]
+    fetched_bytes: Annotated[int, meaning("The size of what was fetched, in bytes.")]
+    present: Annotated[int, meaning("How many files were kept before.")]
+    refused: Annotated[int, meaning("How many were refused by a rule.")]
+    not_found: Annotated[int, meaning("How many no upstream has.")]
+    digest_differs: Annotated[int, meaning("How many have another digest than the lock file names.")]
+    failed: Annotated[int, meaning("How many failed at an upstream.")]
+    left_out: Annotated[int, meaning("How many come from no registry.")]
+    problems_count: Annotated[int, meaning("How many problems there were in all.")]
+    problems: Annotated[list[MirrorProblem], meaning("The problems, up to 1000.")]
+    errors: Errors
 
 
 @table.post(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -14,12 +14,14 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import DryRun, RepositoryPath
 from pkgrepo.management.api.names import check_independent
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.management.repositories.stored import validated, whole
 from pkgrepo.model import Action
+from pkgrepo.model.structs import meaning
 from pkgrepo.replication.promotion import JOB, find_missing, hosted_settings, prepare, promote
 from pkgrepo.replication.status import ReplicaStatus, read_status
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -31,32 +33,24 @@ table = Table("repositories")
 
 
 class ReplicationRecord(Record):
-    """
-    How far a repository has followed another one.
+    """How far a repository has followed another one."""
 
-    source is the address of the server, and the repository there; files are the patterns of what is fetched at once.
-    state is waiting (nothing was read yet), comparing, following or failing, for the reason in error. cursor is the
-    last event there whose effects are noted. lag_events are events that are not read and tasks that are not done;
-    lag_seconds is since when, 0 if nothing is left, null if that was never so. tasks are versions, tags and packages
-    that wait to be renewed or fetched, of which failed_tasks have failed, and are tried again. compared_at is when the
-    last full comparison began, for the reason in compared_because. checked_at is when the upstream last answered, and
-    current_at when nothing was left to do.
-    """
-
-    state: str
-    source: str
-    files: list[str]
-    cursor: str
-    lag_events: int
-    lag_seconds: float | None
-    tasks: int
-    failed_tasks: int
-    error: str
-    failing_since: datetime | None
-    compared_at: datetime | None
-    compared_because: str
-    checked_at: datetime | None
-    current_at: datetime | None
+    state: Annotated[str, meaning("waiting (nothing was read yet), comparing, following or failing.")]
+    source: Annotated[str, meaning("The address of the server and the repository there.")]
+    files: Annotated[list[str], meaning("Patterns of what is fetched at once.")]
+    cursor: Annotated[str, meaning("The last event there whose effects are noted.")]
+    lag_events: Annotated[int, meaning("Events that are not read and tasks that are not done.")]
+    lag_seconds: Annotated[
+        float | None, meaning("For how long it is behind, 0 if nothing is left; null if that was never so.")
+    ]
+    tasks: Annotated[int, meaning("How many versions, tags and packages wait to be renewed or fetched.")]
+    failed_tasks: Annotated[int, meaning("How many of the tasks have failed, and are tried again.")]
+    error: Annotated[str, meaning("Why it fails; empty if it does not.")]
+    failing_since: Annotated[datetime | None, meaning("Since when it fails; null if it does not.")]
+    compared_at: Annotated[datetime | None, meaning("When the last full comparison began; null for never.")]
+    compared_because: Annotated[str, meaning("The reason of the last full comparison.")]
+    checked_at: Annotated[datetime | None, meaning("When the upstream last answered; null for never.")]
+    current_at: Annotated[datetime | None, meaning("When nothing was left to do; null for never.")]
 
     measured = frozenset({"lag_seconds"})
 
@@ -106,13 +100,13 @@ class PromotedReplica(Record):
     """
     What became of a promotion: missing is how many files or versions are known to be at the upstream and are not kept.
 
-    first are the first 100 of them. With dry_run nothing was changed.
+    With dry_run nothing was changed.
     """
 
-    repository: str
-    missing: int
-    first: list[str]
-    dry_run: bool
+    repository: RepositoryPath
+    missing: Annotated[int, meaning("How many files or versions are known to be at the upstream and are not kept.")]
+    first: Annotated[list[str], meaning("The first 100 of them.")]
+    dry_run: DryRun
 
 
 @table.post(

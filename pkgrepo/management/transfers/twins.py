@@ -21,9 +21,11 @@ from msgspec import Meta
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import ADMINS, PUBLIC, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import Errors, JobId, ProblemSentence, RepositoryPath
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.storage.catalog.server import settings
 
@@ -37,24 +39,24 @@ server_table = Table("server")
 class TwinList(Body):
     """The list of a twin: its sha256 in hex, and how many files it has; or that of a repository in a bundle (of)."""
 
-    list_sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-    files: Annotated[int, Meta(ge=0, le=10**12)]
-    of: Literal["twin", "bundle"] = "twin"
+    list_sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$"), meaning("The sha256 of the list, in hex.")]
+    files: Annotated[int, Meta(ge=0, le=10**12), meaning("How many files the list has.")]
+    of: Annotated[Literal["twin", "bundle"], meaning("What the list is of.")] = "twin"
 
 
 class TwinSignature(Record):
     """The text that was signed, its Ed25519 signature in Base64, and the public key in PEM."""
 
-    statement: str
-    signature: str
-    key: str
-    signed_at: datetime
+    statement: Annotated[str, meaning("The text that was signed.")]
+    signature: Annotated[str, meaning("The Ed25519 signature, in Base64.")]
+    key: Annotated[str, meaning("The public key, in PEM.")]
+    signed_at: Annotated[datetime, meaning("When it was signed.")]
 
 
 class TwinKey(Record):
     """The public key of the server for twins, in PEM."""
 
-    key: str
+    key: Annotated[str, meaning("The public key of the server for twins, in PEM.")]
 
 
 @table.post("/repository/<repository>/twin", ADMINS, "Sign the list of a twin", audit="repository.sign_twin")
@@ -85,39 +87,33 @@ async def show_twin_key(call: Call) -> TwinKey:
 
 
 class TwinRecord(Record):
-    """
-    A twin that the server keeps; times are null for never.
+    """A twin that the server keeps; times are null for never."""
 
-    files is how many it has, of which written and removed were so by the last run that changed it; withheld are those
-    that its token may not read. failed_at is when a run failed since written_at, for the reason in problem; the server
-    tries again. behind is whether the repository has changed since.
-    """
-
-    name: str
-    repository: str
-    target: str
-    written_at: datetime | None
-    took_ms: int
-    files: int
-    written: int
-    removed: int
-    withheld: int
-    signed: bool
-    behind: bool
-    failed_at: datetime | None
-    problem: str
+    name: Annotated[str, meaning("The name of the twin.")]
+    repository: RepositoryPath
+    target: Annotated[str, meaning("Where it is written.")]
+    written_at: Annotated[datetime | None, meaning("When it was last written; null for never.")]
+    took_ms: Annotated[int, meaning("How long it took, in milliseconds.")]
+    files: Annotated[int, meaning("How many files it has.")]
+    written: Annotated[int, meaning("How many files the last run that changed it has written.")]
+    removed: Annotated[int, meaning("How many files the last run that changed it has removed.")]
+    withheld: Annotated[int, meaning("How many files its token may not read.")]
+    signed: Annotated[bool, meaning("Whether its list is signed.")]
+    behind: Annotated[bool, meaning("Whether the repository has changed since.")]
+    failed_at: Annotated[datetime | None, meaning("When a later run failed; null if none did.")]
+    problem: ProblemSentence
 
 
 class TwinWritten(Record):
     """The result of a run."""
 
-    job_id: str
-    files: int
-    written: int
-    removed: int
-    withheld: int
-    signed: bool
-    errors: list[str]
+    job_id: JobId
+    files: Annotated[int, meaning("How many files it has.")]
+    written: Annotated[int, meaning("How many files the last run that changed it has written.")]
+    removed: Annotated[int, meaning("How many files the last run that changed it has removed.")]
+    withheld: Annotated[int, meaning("How many files its token may not read.")]
+    signed: Annotated[bool, meaning("Whether its list is signed.")]
+    errors: Errors
 
 
 @server_table.get("/system/twins", SYSTEM_MANAGERS, "List the twins of the server")

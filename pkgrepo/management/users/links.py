@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -18,11 +18,13 @@ from pkgrepo.errors import Conflict, Forbidden, NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import PUBLIC, USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ExpiresAt, Username
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import Password
 from pkgrepo.model import User, UserKind
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people.linked_identities import issuers_of
 from pkgrepo.storage.catalog.people.one_time_links import USED, add_link, find_link_user, remove_link, use_link
@@ -36,29 +38,29 @@ table = Table("users")
 class LinkAsked(Body):
     """How long the link can be used, in hours."""
 
-    hours: Annotated[int, Meta(ge=1, le=168)] = 24
+    hours: Annotated[int, Meta(ge=1, le=168), meaning("For how many hours the link can be used.")] = 24
 
 
 class LinkRecord(Record):
     """A one-time link, which is not shown again; invitation: the account has no password yet."""
 
-    username: str
-    url: str
-    invitation: bool
-    expires_at: datetime
+    username: Username
+    url: Annotated[str, meaning("The address, which is not shown again.")]
+    invitation: Annotated[bool, meaning("Whether the account has no password yet.")]
+    expires_at: ExpiresAt
 
 
 class LinkUse(Body):
     """The secret of a one-time link, and the new password."""
 
-    secret: str
-    password: Password
+    secret: Annotated[str, meaning("The secret of the link.")]
+    password: Annotated[Password, meaning("The new password.")]
 
 
 class LinkUsed(Record):
     """Whose password was set."""
 
-    username: str
+    username: Annotated[str, meaning("The user whose password was set.")]
 
 
 @table.post("/users/<id>/password-link", USER_MANAGERS, "Make a one-time link for a password", audit="user.link")

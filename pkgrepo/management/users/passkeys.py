@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import datetime
-from typing import Final, Self
+from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
 from pkgrepo.auth.login.identities import identity_of
@@ -17,12 +17,14 @@ from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import CreatedAt, ObjectId, Ticket, Username
 from pkgrepo.management.api.route import Created, Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.second_factor import Proof, prove
 from pkgrepo.management.users.sessions import BegunSession
 from pkgrepo.model import User, UserKind
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.people import passkeys, users
 from pkgrepo.storage.catalog.people.passkeys import Passkey
 from pkgrepo.storage.catalog.people.pipelines import spend_token
@@ -39,35 +41,35 @@ class PasskeyOptions(Record):
     """
     What a browser needs to make a passkey (navigator.credentials.create); bytes are base64url.
 
-    The ticket comes back with what it made, within five minutes. exclude are the passkeys that the account has.
+    The ticket comes back with what it made, within five minutes.
     """
 
-    ticket: str
-    challenge: str
-    rp_id: str
-    user_id: str
-    username: str
-    algorithms: list[int]
-    exclude: list[str]
+    ticket: Ticket
+    challenge: Annotated[str, meaning("The challenge to be signed, in base64url.")]
+    rp_id: Annotated[str, meaning("The host for which the passkey is.")]
+    user_id: Annotated[str, meaning("The id of the user for the passkey, in base64url.")]
+    username: Username
+    algorithms: Annotated[list[int], meaning("The COSE numbers of the algorithms that the server takes.")]
+    exclude: Annotated[list[str], meaning("The ids of the passkeys that the account has.")]
 
 
 class PasskeyMade(Body):
     """A new passkey, as a browser returns it: bytes are base64url, public_key is DER (getPublicKey)."""
 
-    ticket: str
-    name: Word
-    client_data: str
-    authenticator_data: str
-    public_key: str
+    ticket: Ticket
+    name: Annotated[Word, meaning("A name, by which people tell their passkeys apart.")]
+    client_data: Annotated[str, meaning("The client data that the browser made, in base64url.")]
+    authenticator_data: Annotated[str, meaning("The authenticator data, in base64url.")]
+    public_key: Annotated[str, meaning("The public key in DER, in base64url.")]
 
 
 class PasskeyRecord(Record):
     """A passkey."""
 
-    id: str
-    name: str
-    created_at: datetime
-    last_used_at: datetime | None
+    id: ObjectId
+    name: Annotated[str, meaning("A name, by which people tell their passkeys apart.")]
+    created_at: CreatedAt
+    last_used_at: Annotated[datetime | None, meaning("When it was last used; null for never.")]
 
     measured = frozenset({"last_used_at"})
 
@@ -80,19 +82,19 @@ class PasskeyRecord(Record):
 class PasskeyChallenge(Record):
     """What a browser needs for a login with a passkey (navigator.credentials.get); the ticket comes back."""
 
-    ticket: str
-    challenge: str
-    rp_id: str
+    ticket: Ticket
+    challenge: Annotated[str, meaning("The challenge to be signed, in base64url.")]
+    rp_id: Annotated[str, meaning("The host for which the passkey is.")]
 
 
 class PasskeyLogin(Body):
     """What a browser returns of a login with a passkey; bytes are base64url."""
 
-    ticket: str
-    credential_id: str
-    client_data: str
-    authenticator_data: str
-    signature: str
+    ticket: Ticket
+    credential_id: Annotated[str, meaning("The id of the passkey, in base64url.")]
+    client_data: Annotated[str, meaning("The client data that the browser made, in base64url.")]
+    authenticator_data: Annotated[str, meaning("The authenticator data, in base64url.")]
+    signature: Annotated[str, meaning("The signature over both data, in base64url.")]
 
 
 @table.post("/user/passkeys/begin", PUBLIC, "Begin to make a passkey", audit="passkey.begin")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.permissions.decisions import Question
@@ -12,12 +12,14 @@ from pkgrepo.auth.permissions.rules import PROJECT_ROLE, Decision, Standing, rol
 from pkgrepo.auth.tokens.limits import packages_of
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, USER_MANAGERS, is_full_admin
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import RepositoryId, RepositoryPath
 from pkgrepo.management.api.names import action_names
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.users.permissions import find_user
 from pkgrepo.model import Action, Extent, Identity, Repository
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.people.grants import permissions_of_user
 
 table = Table("users")
@@ -33,25 +35,27 @@ class SourceRecord(Record):
     sources that hold for all packages.
     """
 
-    source: str
-    actions: list[str]
-    packages: list[str] | None = None
+    source: Annotated[
+        str,
+        meaning("What gives them: a flag of the user, a grant, default actions, visibility, a publisher or a role."),
+    ]
+    actions: Annotated[list[str], meaning("The actions that come from it.")]
+    packages: Annotated[
+        list[str] | None, meaning("The patterns of names that it owns there; null for all packages.")
+    ] = None
 
 
 class RightsRecord(Record):
-    """
-    The actions that are allowed in a repository, if only with some packages, and their sources.
+    """The actions that are allowed in a repository, if only with some packages, and their sources."""
 
-    packages are the patterns to which a token limits them, and empty without such limits. denied: why nothing is
-    allowed, where nothing is.
-    """
-
-    repository_id: str
-    repository: str
-    actions: list[str]
-    packages: list[str]
-    sources: list[SourceRecord]
-    denied: str | None
+    repository_id: RepositoryId
+    repository: RepositoryPath
+    actions: Annotated[list[str], meaning("The actions that are allowed.")]
+    packages: Annotated[
+        list[str], meaning("The patterns of names to which a token limits them; empty without such limits.")
+    ]
+    sources: Annotated[list[SourceRecord], meaning("Where the actions come from.")]
+    denied: Annotated[str | None, meaning("Why nothing is allowed, where nothing is.")]
 
 
 @table.get("/user/me/rights", ACCOUNT_HOLDERS, "List what the caller may do, by repository")

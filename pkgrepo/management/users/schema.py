@@ -10,10 +10,19 @@ from msgspec import UNSET, Meta, UnsetType
 
 from pkgrepo.auth.permissions.ownership import Owned
 from pkgrepo.auth.permissions.rules import role_allows
+from pkgrepo.management.api.fields import CreatedAt, ObjectId, RepositoryId, RepositoryPath, SecondFactorCode, UpdatedAt
 from pkgrepo.management.api.names import action_names
 from pkgrepo.management.api.schema import Body, Line, Name, Record, Text, Word
 from pkgrepo.model import Action, Grant, Group, Owner, ProjectRole, Repository, SubjectKind, User, UserKind
+from pkgrepo.model.structs import meaning
 from pkgrepo.untrusted.text import END
+
+CanLogIn = Annotated[bool, meaning("Whether the user can log in and use tokens.")]
+IsAdmin = Annotated[bool, meaning("Whether the user is an administrator, who may do everything.")]
+IsUserManager = Annotated[bool, meaning("Whether the user manages users and groups.")]
+IsSystemManager = Annotated[bool, meaning("Whether the user manages storages, repositories and settings.")]
+DefaultActions = Annotated[list[str], meaning("The actions in repositories where the user has no grant.")]
+LoginName = Annotated[str, meaning("The name by which the user logs in.")]
 
 Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
 Password = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -22,8 +31,10 @@ Password = Annotated[str, Meta(min_length=1, max_length=1024)]
 class OwnerGiven(Body):
     """The owner of a service account: the name or id of a user or of a group, which make and revoke its tokens."""
 
-    user: str | None = None
-    group: str | None = None
+    user: Annotated[str | None, meaning("The name or id of the user who makes and revokes its tokens.")] = None
+    group: Annotated[str | None, meaning("The name or id of the group whose members make and revoke its tokens.")] = (
+        None
+    )
 
 
 class NewUser(Body):
@@ -33,17 +44,19 @@ class NewUser(Body):
     Only admins may create admins, user managers and system managers. Only a service has an owner.
     """
 
-    username: Word
-    password: Password | None = None
-    name: Line = ""
-    email: Email = ""
-    kind: UserKind = UserKind.PERSON
-    active: bool = True
-    admin: bool = False
-    user_manager: bool = False
-    system_manager: bool = False
-    default_repository_actions: list[str] = []
-    owner: OwnerGiven | None = None
+    username: Annotated[Word, meaning("The name by which the user logs in.")]
+    password: Annotated[
+        Password | None, meaning("The password; without one, a person cannot log in until it is set.")
+    ] = None
+    name: Annotated[Line, meaning("The name of the person or service.")] = ""
+    email: Annotated[Email, meaning("The mail address.")] = ""
+    kind: Annotated[UserKind, meaning("person or service.")] = UserKind.PERSON
+    active: CanLogIn = True
+    admin: IsAdmin = False
+    user_manager: IsUserManager = False
+    system_manager: IsSystemManager = False
+    default_repository_actions: DefaultActions = []
+    owner: Annotated[OwnerGiven | None, meaning("The owner of a service account; null for none.")] = None
 
 
 class UserChange(Body):
@@ -53,30 +66,30 @@ class UserChange(Body):
     owner is that of a service; null: it has none, and user managers make its tokens.
     """
 
-    username: Word | UnsetType = UNSET
-    name: Line | UnsetType = UNSET
-    email: Email | UnsetType = UNSET
-    active: bool | UnsetType = UNSET
-    admin: bool | UnsetType = UNSET
-    user_manager: bool | UnsetType = UNSET
-    system_manager: bool | UnsetType = UNSET
-    default_repository_actions: list[str] | UnsetType = UNSET
-    owner: OwnerGiven | UnsetType | None = UNSET
+    username: Annotated[Word | UnsetType, meaning("The name by which the user logs in.")] = UNSET
+    name: Annotated[Line | UnsetType, meaning("The name of the person or service.")] = UNSET
+    email: Annotated[Email | UnsetType, meaning("The mail address.")] = UNSET
+    active: CanLogIn | UnsetType = UNSET
+    admin: IsAdmin | UnsetType = UNSET
+    user_manager: IsUserManager | UnsetType = UNSET
+    system_manager: IsSystemManager | UnsetType = UNSET
+    default_repository_actions: DefaultActions | UnsetType = UNSET
+    owner: Annotated[OwnerGiven | UnsetType | None, meaning("The owner of a service account; null for none.")] = UNSET
 
 
 class OwnChange(Body):
     """The fields of the caller's account that can be changed."""
 
-    name: Line | UnsetType = UNSET
-    email: Email | UnsetType = UNSET
+    name: Annotated[Line | UnsetType, meaning("The name of the person.")] = UNSET
+    email: Annotated[Email | UnsetType, meaning("The mail address.")] = UNSET
 
 
 class OwnerRecord(Record):
     """The person or group that a service account belongs to; kind is user or group."""
 
-    kind: SubjectKind
-    id: str
-    name: str
+    kind: Annotated[SubjectKind, meaning("user or group.")]
+    id: Annotated[str, meaning("The id of the user or group.")]
+    name: Annotated[str, meaning("The name of the user or group.")]
 
     @classmethod
     def of(cls, owner: Owner) -> Self:
@@ -87,21 +100,21 @@ class OwnerRecord(Record):
 class UserRecord(Record):
     """A user, without the password and its hash; owner is that of a service account, if it has one."""
 
-    id: str
-    username: str
-    name: str
-    email: str
-    active: bool
-    kind: UserKind
-    admin: bool
-    user_manager: bool
-    system_manager: bool
-    default_repository_actions: list[str]
-    created_at: datetime
-    updated_at: datetime
-    last_login_at: datetime | None
-    mfa: bool = False
-    owner: OwnerRecord | None = None
+    id: ObjectId
+    username: LoginName
+    name: Annotated[str, meaning("The name of the person or service.")]
+    email: Annotated[str, meaning("The mail address.")]
+    active: CanLogIn
+    kind: Annotated[UserKind, meaning("person or service.")]
+    admin: IsAdmin
+    user_manager: IsUserManager
+    system_manager: IsSystemManager
+    default_repository_actions: DefaultActions
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    last_login_at: Annotated[datetime | None, meaning("When the user last logged in; null for never.")]
+    mfa: Annotated[bool, meaning("Whether the account has a second factor.")] = False
+    owner: Annotated[OwnerRecord | None, meaning("The owner of a service account; null for none.")] = None
 
     measured = frozenset({"last_login_at"})
 
@@ -116,41 +129,41 @@ class UserRecord(Record):
 class NameTaken(Record):
     """Whether a user name is taken."""
 
-    username: str
-    taken: bool
+    username: Annotated[str, meaning("The name that was asked about.")]
+    taken: Annotated[bool, meaning("Whether a user has this name.")]
 
 
 class StatusChange(Body):
     """Whether the user can log in and use tokens."""
 
-    active: bool
+    active: CanLogIn
 
 
 class PasswordSet(Body):
     """The new password of a user; null removes the password."""
 
-    password: Password | None
+    password: Annotated[Password | None, meaning("The new password; null removes the password.")]
 
 
 class PasswordChange(Body):
     """The old and the new password of the caller, and the code of a second factor where the account has one."""
 
-    old_password: Password
-    new_password: Password
-    code: str = ""
+    old_password: Annotated[Password, meaning("The present password.")]
+    new_password: Annotated[Password, meaning("The new password.")]
+    code: SecondFactorCode = ""
 
 
 class GrantSet(Body):
     """A grant: the actions of a user in a repository (id or storage/name). An empty list denies all actions."""
 
-    repository: str
-    actions: list[str]
+    repository: Annotated[str, meaning("The repository: its id, or storage/name.")]
+    actions: Annotated[list[str], meaning("The actions of the grant; an empty list denies all actions.")]
 
 
 class ActionSet(Body):
     """The actions of a grant. An empty list denies all actions."""
 
-    actions: list[str]
+    actions: Annotated[list[str], meaning("The actions of the grant; an empty list denies all actions.")]
 
 
 class PermissionsSet(Body):
@@ -160,20 +173,22 @@ class PermissionsSet(Body):
     repositories replaces all grants of the user; grants of groups do not change.
     """
 
-    repositories: list[GrantSet] | UnsetType = UNSET
-    default_repository_actions: list[str] | UnsetType = UNSET
-    admin: bool | UnsetType = UNSET
-    user_manager: bool | UnsetType = UNSET
-    system_manager: bool | UnsetType = UNSET
+    repositories: Annotated[list[GrantSet] | UnsetType, meaning("The grants, which replace all that the user has.")] = (
+        UNSET
+    )
+    default_repository_actions: DefaultActions | UnsetType = UNSET
+    admin: IsAdmin | UnsetType = UNSET
+    user_manager: IsUserManager | UnsetType = UNSET
+    system_manager: IsSystemManager | UnsetType = UNSET
 
 
 class GrantRecord(Record):
     """The actions of a user in a repository; via is user for an own grant, or group and the name of the group."""
 
-    repository_id: str
-    repository: str
-    actions: list[str]
-    via: str
+    repository_id: RepositoryId
+    repository: RepositoryPath
+    actions: Annotated[list[str], meaning("The actions of the grant; none deny all actions.")]
+    via: Annotated[str, meaning("user for an own grant, or group and the name of the group.")]
 
 
 def grant_records(grants: Iterable[Grant], repositories: Iterable[Repository]) -> list[GrantRecord]:
@@ -194,11 +209,11 @@ def grant_records(grants: Iterable[Grant], repositories: Iterable[Repository]) -
 class Permissions(Record):
     """The flags, default actions and grants of a user."""
 
-    admin: bool
-    user_manager: bool
-    system_manager: bool
-    default_repository_actions: list[str]
-    repositories: list[GrantRecord]
+    admin: IsAdmin
+    user_manager: IsUserManager
+    system_manager: IsSystemManager
+    default_repository_actions: DefaultActions
+    repositories: Annotated[list[GrantRecord], meaning("The grants of the user.")]
 
     @classmethod
     def of(cls, user: User, grants: Iterable[Grant], repositories: Iterable[Repository]) -> Self:
@@ -213,12 +228,12 @@ class Permissions(Record):
 class ProjectRoleRecord(Record):
     """The role of a user in a project, and its actions with the packages of a repository that have these patterns."""
 
-    repository_id: str
-    repository: str
-    project: str
-    role: str
-    actions: list[str]
-    packages: list[str]
+    repository_id: RepositoryId
+    repository: RepositoryPath
+    project: Annotated[str, meaning("The key of the project.")]
+    role: Annotated[str, meaning("The role in the project.")]
+    actions: Annotated[list[str], meaning("What the role permits.")]
+    packages: Annotated[list[str], meaning("Patterns of the names that the project owns.")]
 
     @classmethod
     def of(cls, owned: Owned, role: ProjectRole) -> Self:
@@ -237,11 +252,13 @@ class ProjectRoleRecord(Record):
 class UserPermissionsRecord(Permissions):
     """A user with the permissions; roles are those in projects, which count in repositories without a grant."""
 
-    id: str
-    username: str
-    name: str
-    active: bool
-    roles: list[ProjectRoleRecord]
+    id: ObjectId
+    username: LoginName
+    name: Annotated[str, meaning("The name of the person or service.")]
+    active: CanLogIn
+    roles: Annotated[
+        list[ProjectRoleRecord], meaning("The roles in projects, which count in repositories without a grant.")
+    ]
 
     @classmethod
     def with_user(
@@ -255,50 +272,50 @@ class UserPermissionsRecord(Permissions):
 
 
 class Whoami(Record):
-    """The identity of the caller. via is anonymous, password, token or bearer; scopes are those of the token."""
+    """The identity of the caller."""
 
-    authenticated: bool
-    username: str
-    via: str
-    admin: bool = False
-    user_manager: bool = False
-    system_manager: bool = False
-    scopes: list[str] | None = None
+    authenticated: Annotated[bool, meaning("Whether the caller is known.")]
+    username: Annotated[str, meaning("The name of the user; empty for anonymous callers.")]
+    via: Annotated[str, meaning("anonymous, password, token or bearer.")]
+    admin: IsAdmin = False
+    user_manager: IsUserManager = False
+    system_manager: IsSystemManager = False
+    scopes: Annotated[list[str] | None, meaning("The scopes of the token; null without a token.")] = None
 
 
 class NewGroup(Body):
     """A new group, without members."""
 
     name: Name
-    description: Text = ""
+    description: Annotated[Text, meaning("A text for people about the group.")] = ""
 
 
 class GroupChange(Body):
     """The fields of a group that can be changed."""
 
     name: Name | UnsetType = UNSET
-    description: Text | UnsetType = UNSET
+    description: Annotated[Text | UnsetType, meaning("A text for people about the group.")] = UNSET
 
 
 class MemberNamed(Body):
     """The name or id of a user."""
 
-    user: Word
+    user: Annotated[Word, meaning("The name or id of the user.")]
 
 
 class GroupGrants(Body):
     """The grants of a group, which replace all that it had. An empty list of actions denies all actions."""
 
-    repositories: list[GrantSet]
+    repositories: Annotated[list[GrantSet], meaning("The grants, which replace all that the group has.")]
 
 
 class GroupRecord(Record):
     """A group of users."""
 
-    id: str
-    name: str
-    description: str
-    created_at: datetime
+    id: ObjectId
+    name: Annotated[str, meaning("The name of the group.")]
+    description: Annotated[str, meaning("A text for people about the group.")]
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, group: Group) -> Self:
@@ -309,11 +326,11 @@ class GroupRecord(Record):
 class GroupMemberRecord(Record):
     """A member of a group."""
 
-    id: str
-    username: str
-    name: str
-    kind: UserKind
-    active: bool
+    id: ObjectId
+    username: LoginName
+    name: Annotated[str, meaning("The name of the person or service.")]
+    kind: Annotated[UserKind, meaning("person or service.")]
+    active: CanLogIn
 
     @classmethod
     def of(cls, user: User) -> Self:
@@ -324,14 +341,14 @@ class GroupMemberRecord(Record):
 class RoleRecord(Record):
     """The role of a group in a project."""
 
-    project: str
-    role: ProjectRole
+    project: Annotated[str, meaning("The key of the project.")]
+    role: Annotated[ProjectRole, meaning("The role of the group there.")]
 
 
 class WholeGroupRecord(GroupRecord):
     """A group with its grants, its roles in projects, and the service accounts that it owns."""
 
-    member_count: int
-    repositories: list[GrantRecord]
-    projects: list[RoleRecord]
-    services: list[str]
+    member_count: Annotated[int, meaning("How many members it has.")]
+    repositories: Annotated[list[GrantRecord], meaning("The grants of the group.")]
+    projects: Annotated[list[RoleRecord], meaning("The roles of the group in projects.")]
+    services: Annotated[list[str], meaning("The names of the service accounts that it owns.")]

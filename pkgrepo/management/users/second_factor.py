@@ -6,16 +6,20 @@ They work without a session, since an account that must have a second factor has
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pkgrepo.auth.login.second_factors import hash_recovery_code, make_recovery_codes
 from pkgrepo.errors import AuthenticationFailed, Conflict, NotFound
 from pkgrepo.gateway.callers.access import code_of
 from pkgrepo.management.api.access_rules import PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import SecondFactorCode, Ticket
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import Password
 from pkgrepo.model import User
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.people import second_factors, users
 
 table = Table("account")
@@ -24,16 +28,16 @@ table = Table("account")
 class Proof(Body):
     """The name and the password of a person, and a code where the account has a second factor."""
 
-    username: str
-    password: Password
-    code: str = ""
+    username: Annotated[str, meaning("The name of the person.")]
+    password: Annotated[Password, meaning("The password.")]
+    code: SecondFactorCode = ""
 
 
 class Confirmation(Body):
     """The ticket of a secret, and the code that the app shows for it."""
 
-    ticket: str
-    code: str
+    ticket: Ticket
+    code: Annotated[str, meaning("The code that the app shows.")]
 
 
 class EnrolmentRecord(Record):
@@ -43,15 +47,17 @@ class EnrolmentRecord(Record):
     It counts once a code of it is sent with the ticket, within 15 minutes.
     """
 
-    secret: str
-    uri: str
-    ticket: str
+    secret: Annotated[str, meaning("The secret as people type it into an app.")]
+    uri: Annotated[str, meaning("The secret as the address in a QR code.")]
+    ticket: Ticket
 
 
 class RecoveryCodes(Record):
     """Codes that stand for a one-time password, each once. They are shown this once."""
 
-    codes: list[str]
+    codes: Annotated[
+        list[str], meaning("Codes that stand for a one-time password, each once; they are shown this once.")
+    ]
 
 
 @table.post("/user/second-factor", PUBLIC, "Begin to set up a second factor", audit="second_factor.begin")

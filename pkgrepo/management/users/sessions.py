@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 from pkgrepo.auth.accounts import check_password_here
 from pkgrepo.auth.login.sessions import csrf_of
@@ -14,12 +14,14 @@ from pkgrepo.gateway.callers.browsers import cookie_field
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import ObjectId, SecondFactorCode, Username
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.quotas import QuotaRecord, quota_record
 from pkgrepo.management.users.permissions import find_manageable
 from pkgrepo.management.users.schema import OwnChange, Password, PasswordChange, Permissions, UserRecord, Whoami
 from pkgrepo.model import User
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.people.grants import permissions_of_user
 from pkgrepo.storage.catalog.people.logins import Session, end_other_sessions, end_session, list_sessions
@@ -101,27 +103,27 @@ async def _user(call: Call) -> User:
 class BrowserLogin(Body):
     """The name and the password of a person, and the code of a second factor where the account has one."""
 
-    username: str
-    password: Password
-    code: str = ""
+    username: Annotated[str, meaning("The name of the person.")]
+    password: Annotated[Password, meaning("The password.")]
+    code: SecondFactorCode = ""
 
 
 class BegunSession(Record):
     """A session that has begun: changes must repeat csrf in the field X-CSRF."""
 
-    username: str
-    csrf: str
+    username: Username
+    csrf: Annotated[str, meaning("What changes repeat in the field X-CSRF.")]
 
 
 class SessionRecord(Record):
     """A login in a browser; address and client are those of the login, current tells that it is the caller's own."""
 
-    id: str
-    created_at: datetime
-    last_used_at: datetime
-    address: str
-    client: str
-    current: bool
+    id: ObjectId
+    created_at: Annotated[datetime, meaning("When the person logged in.")]
+    last_used_at: Annotated[datetime, meaning("When it was last used; null for never.")]
+    address: Annotated[str, meaning("The network address of the login.")]
+    client: Annotated[str, meaning("The browser of the login.")]
+    current: Annotated[bool, meaning("Whether it is the caller's own.")]
 
     measured = frozenset({"last_used_at"})
 
@@ -136,7 +138,7 @@ class SessionRecord(Record):
 class EndedSessions(Record):
     """How many sessions were ended."""
 
-    ended: int
+    ended: Annotated[int, meaning("How many sessions were ended.")]
 
 
 @table.post("/user/login", PUBLIC, "Log in with a browser", answer=BegunSession, audit="login")

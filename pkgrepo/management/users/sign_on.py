@@ -5,7 +5,7 @@ them a user logs in.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import parse_qs
 
 from pkgrepo.auth.external_accounts import DIRECTORY
@@ -16,10 +16,12 @@ from pkgrepo.gateway.callers.browsers import cookie_field, login_cookie, login_c
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.fields import Username
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.users.links import ways_in
 from pkgrepo.management.users.permissions import find_user
+from pkgrepo.model.structs import meaning
 from pkgrepo.oidc.sign_on import PATIENCE_S
 
 FORM_LIMIT: Final = 64 * 1024  # bytes
@@ -32,45 +34,45 @@ table = Table("account")
 class ProviderRecord(Record):
     """An identity provider at which people log in with a browser."""
 
-    name: str
+    name: Annotated[str, meaning("The name of the identity provider.")]
 
 
 class SignOnBegin(Body):
     """The page of the console to show after the login."""
 
-    next: str = ""
+    next: Annotated[str, meaning("The page of the console to show after the login.")] = ""
 
 
 class SignOnBegun(Record):
     """Where the browser goes next."""
 
-    url: str
+    url: Annotated[str, meaning("The address where the browser goes next.")]
 
 
 class SignOnAnswer(Body):
     """What the provider sent the browser back with."""
 
-    code: str = ""
-    state: str = ""
-    iss: str = ""
-    error: str = ""
-    error_description: str = ""
+    code: Annotated[str, meaning("The code of the provider.")] = ""
+    state: Annotated[str, meaning("The state that the server gave the provider.")] = ""
+    iss: Annotated[str, meaning("The issuer that answers (RFC 9207).")] = ""
+    error: Annotated[str, meaning("The error of the provider; empty without any.")] = ""
+    error_description: Annotated[str, meaning("What the provider says about the error.")] = ""
 
 
 class LoginMethods(Record):
     """How a user logs in: with a password of this server, at identity providers, with the password of directories."""
 
-    password: bool
-    providers: list[str]
-    directories: list[str]
+    password: Annotated[bool, meaning("Whether users log in with a password of this server.")]
+    providers: Annotated[list[str], meaning("The identity providers.")]
+    directories: Annotated[list[str], meaning("The directories whose passwords are taken.")]
 
 
 class SignOnEnded(Record):
     """A session that has begun: changes must repeat csrf in the field X-CSRF; next is the page to show."""
 
-    username: str
-    csrf: str
-    next: str
+    username: Username
+    csrf: Annotated[str, meaning("What changes repeat in the field X-CSRF.")]
+    next: Annotated[str, meaning("The page of the console to show.")]
 
 
 @table.get("/user/login/oidc", PUBLIC, "List the identity providers")

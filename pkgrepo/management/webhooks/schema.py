@@ -7,7 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from pkgrepo.management.api.fields import CreatedAt, ObjectId, UpdatedAt
 from pkgrepo.management.api.schema import Body, Record, Word
+from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.server.webhook_deliveries import PENDING, Delivery
 from pkgrepo.storage.catalog.server.webhooks import Webhook
 from pkgrepo.webhooks.envelopes import Format
@@ -21,16 +23,15 @@ class NewWebhook(Body):
     """
     A new webhook.
 
-    events are types of events, such as package.published, or patterns: package.* or *. cache.stored and cache.evicted
-    are not part of *. Without a secret, one is made.
+    cache.stored and cache.evicted are not part of *. Without a secret, one is made.
     """
 
-    name: Word
-    url: Url
-    events: Patterns
-    format: Format = "cloudevents"
-    active: bool = True
-    secret: str | None = None
+    name: Annotated[Word, meaning("The name for people.")]
+    url: Annotated[Url, meaning("The address to which messages are sent.")]
+    events: Annotated[Patterns, meaning("Types of events, such as package.published, or patterns: package.* or *.")]
+    format: Annotated[Format, meaning("The form of the messages: cloudevents or plain.")] = "cloudevents"
+    active: Annotated[bool, meaning("Whether messages are sent.")] = True
+    secret: Annotated[str | None, meaning("The secret that signs messages; one is made if none is given.")] = None
 
 
 class WebhookChange(Body):
@@ -41,76 +42,68 @@ class WebhookChange(Body):
     then on.
     """
 
-    name: Word | UnsetType = UNSET
-    url: Url | UnsetType = UNSET
-    events: Patterns | UnsetType = UNSET
-    format: Format | UnsetType = UNSET
-    active: bool | UnsetType = UNSET
+    name: Annotated[Word | UnsetType, meaning("The name for people.")] = UNSET
+    url: Annotated[Url | UnsetType, meaning("The address to which messages are sent.")] = UNSET
+    events: Annotated[
+        Patterns | UnsetType, meaning("Types of events, such as package.published, or patterns: package.* or *.")
+    ] = UNSET
+    format: Annotated[Format | UnsetType, meaning("The form of the messages: cloudevents or plain.")] = UNSET
+    active: Annotated[bool | UnsetType, meaning("Whether messages are sent.")] = UNSET
 
 
 class Rotation(Body):
     """The new secret of a webhook; without one, it is made. The old one also signs for overlap_hours."""
 
-    secret: str | None = None
-    overlap_hours: Annotated[int, Meta(ge=0, le=24 * 7)] = 24
+    secret: Annotated[str | None, meaning("The new secret; one is made if none is given.")] = None
+    overlap_hours: Annotated[int, Meta(ge=0, le=24 * 7), meaning("For how many hours the old secret signs, too.")] = 24
 
 
 class WebhookRecord(Record):
-    """
-    A webhook, without its secret.
-
-    repository or project are those whose events it gets; both are null if it gets those of the whole server.
-    disabled_reason says why the server switched it off. failing_since is the time of the first attempt that failed,
-    null once one has succeeded. old_secret_until is the time until which messages are also signed with the old secret.
-    """
+    """A webhook, without its secret."""
 
     measured: ClassVar[frozenset[str]] = frozenset({"failing_since", "pending", "old_secret_until"})
 
-    id: str
-    name: str
-    url: str
-    events: list[str]
-    format: str
-    active: bool
-    repository: str | None
-    project: str | None
-    disabled_reason: str
-    failing_since: datetime | None
-    pending: int
-    old_secret_until: datetime | None
-    created_at: datetime
-    updated_at: datetime
+    id: ObjectId
+    name: Annotated[str, meaning("The name for people.")]
+    url: Annotated[str, meaning("The address to which messages are sent.")]
+    events: Annotated[list[str], meaning("Types of events, such as package.published, or patterns: package.* or *.")]
+    format: Annotated[str, meaning("The form of the messages: cloudevents or plain.")]
+    active: Annotated[bool, meaning("Whether messages are sent.")]
+    repository: Annotated[str | None, meaning("The repository whose events it gets; null for others.")]
+    project: Annotated[str | None, meaning("The key of the project whose events it gets; null for others.")]
+    disabled_reason: Annotated[str, meaning("Why the server switched it off; empty if it did not.")]
+    failing_since: Annotated[datetime | None, meaning("When the first attempt failed; null once one has succeeded.")]
+    pending: Annotated[int, meaning("How many messages wait.")]
+    old_secret_until: Annotated[
+        datetime | None, meaning("Until when messages are also signed with the old secret; null for not.")
+    ]
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
 
 class WebhookWithSecret(WebhookRecord):
     """A webhook with its secret, which is shown this once."""
 
-    secret: str
+    secret: Annotated[str, meaning("The secret that signs messages; one is made if none is given.")]
 
 
 class DeliveryRecord(Record):
-    """
-    A message for the receiver of a webhook.
+    """A message for the receiver of a webhook."""
 
-    message_id is what the receiver gets as webhook-id, the same with each attempt. status, duration_ms, error and
-    response are those of the last attempt; status is null if there was no response. next_attempt_at is null unless the
-    delivery is pending.
-    """
-
-    id: str
-    message_id: str
-    type: str
-    subject: str
-    state: Literal["pending", "delivered", "failed"]
-    attempts: int
-    created_at: datetime
-    attempted_at: datetime | None
-    next_attempt_at: datetime | None
-    status: int | None
-    duration_ms: int | None
-    error: str
-    request: str
-    response: str
+    id: ObjectId
+    message_id: Annotated[str, meaning("What the receiver gets as webhook-id, the same with each attempt.")]
+    type: Annotated[str, meaning("The type of the event.")]
+    subject: Annotated[str, meaning("What the event is about.")]
+    state: Annotated[Literal["pending", "delivered", "failed"], meaning("pending, delivered or failed.")]
+    attempts: Annotated[int, meaning("How many attempts there were.")]
+    created_at: CreatedAt
+    attempted_at: Annotated[datetime | None, meaning("When it was last tried; null for never.")]
+    next_attempt_at: Annotated[datetime | None, meaning("When it is tried next; null unless it is pending.")]
+    status: Annotated[int | None, meaning("The HTTP status of the last attempt; null if there was no response.")]
+    duration_ms: Annotated[int | None, meaning("How long the last attempt took, in milliseconds; null without one.")]
+    error: Annotated[str, meaning("What went wrong in the last attempt.")]
+    request: Annotated[str, meaning("The message as it was sent.")]
+    response: Annotated[str, meaning("The response to the last attempt.")]
 
 
 def webhook_fields(webhook: Webhook, pending: int, repository: str | None, project: str | None) -> dict[str, Any]:

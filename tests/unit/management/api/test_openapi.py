@@ -50,6 +50,15 @@ def test_every_status_of_the_dispatcher_is_in_the_document() -> None:
             assert ("412" in named) == conditional, (method, path)
 
 
+def test_every_field_of_every_body_and_answer_has_a_meaning() -> None:
+    schemas = ManagementApp(MagicMock(), MagicMock()).description.describe()["components"]["schemas"]
+    fields = {
+        (name, field): each for name, schema in schemas.items() for field, each in schema.get("properties", {}).items()
+    }
+    assert len(fields) > 1500
+    assert [place for place, each in fields.items() if not each.get("description", "").strip()] == []
+
+
 async def test_the_document_is_complete_and_consistent(stack: Stack) -> None:
     document = await stack.ok("GET", "/openapi.json", who=None)
     assert document["openapi"] == "3.1.0"
