@@ -84,8 +84,9 @@ async def show_index(visit: Visit) -> Response:
 
 
 @pages.get("/api/<tag>")
-async def show_tag(visit: Visit, tag: str) -> Response:
+async def show_tag(visit: Visit) -> Response:
     """The operations of a tag."""
+    tag = visit.at["tag"]
     tags = _tags(await visit.api("GET", "/openapi.json"))
     if tag not in tags:
         raise NotFound("part of the API", tag)
@@ -93,14 +94,15 @@ async def show_tag(visit: Visit, tag: str) -> Response:
 
 
 @pages.get("/api/<tag>/<id>")
-async def show_operation(visit: Visit, tag: str, id: str) -> Response:
+async def show_operation(visit: Visit) -> Response:
     """An operation, with examples, and a form that asks it."""
+    tag = visit.at["tag"]
     document = await visit.api("GET", "/openapi.json")
     for one in (tags := _tags(document)).get(tag, ()):
-        if one.id == id:
+        if one.id == visit.at["id"]:
             detailed = _detailed(one, document)
             return visit.page("api/operation.html", tags=tags, tag=tag, one=detailed)
-    raise NotFound("operation of the API", id)
+    raise NotFound("operation of the API", visit.at["id"])
 
 
 def _tags(document: Mapping[str, Any]) -> dict[str, list[Operation]]:

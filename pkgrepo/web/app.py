@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
@@ -40,13 +40,12 @@ from pkgrepo.web.administration import (
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.content import feeds, home, images, packages, projects, repositories, stages, trash
 from pkgrepo.web.rendering.pages import Assets
-from pkgrepo.web.visits import read_file_form, read_form
+from pkgrepo.web.visits import Form, Visit, read_file_form, read_form
 
 from .refusals import error_table
 from .rendering.pages import PageRenderer
 from .rendering.readme import Readmes
 from .tables import PageRoute, PageTable
-from .visits import Visit
 
 ROOMS = (
     home,
@@ -94,7 +93,7 @@ class WebApp:
         self._readmes = Readmes(pools)
         for room in ROOMS:
             for route in room.pages.routes:
-                self._serve(route, route.handler)
+                self._serve(route)
 
     def branches(self) -> dict[str, IResource]:
         """The pages, and what is for other programs than browsers, by the first segment of the path."""
@@ -114,23 +113,21 @@ class WebApp:
 
     def _document(self, route: PageRoute) -> Callable[..., Awaitable[None]]:
         async def handle(request: Request, **raw: str) -> None:
-            parameters = {name: unquote(value) for name, value in raw.items()}
+            visit = self._visit(request, raw)
 
             async def answer() -> Response:
-                visit = self._visit(request)
                 visit.identity = await self._access.identify(request)
-                return await route.handler(visit, **parameters)
+                return cast("Response", await route.handler(visit))
 
             await answer_with(request, ERRORS, answer)
 
         return handle
 
-    def _serve(self, route: PageRoute, handler: Callable[..., Awaitable[Response]]) -> None:
+    def _serve(self, route: PageRoute) -> None:
         async def handle(request: Request, **raw: str) -> None:
-            parameters = {name: unquote(value) for name, value in raw.items()}
-            visit = self._visit(request)
-            answer = self._page if route.method == "GET" else partial(self._form, route)
-            await answer_with(request, error_table(lambda _: visit), lambda: answer(visit, handler, parameters))
+            visit = self._visit(request, raw)
+            answer = self._page if route.method == "GET" else self._form
+            await answer_with(request, error_table(lambda _: visit), lambda: answer(visit, route))
 
         endpoint = f"{route.method} {route.path}"
         self._app.route(route.path, methods=[route.method], endpoint=endpoint)(handle)
@@ -154,37 +151,36 @@ class WebApp:
 
         self._app.route("/static/<name>", methods=["GET"], endpoint="static")(handle)
 
-    def _visit(self, request: Request) -> Visit:
-        return Visit(request, ANONYMOUS, self._api, self._renderer, self._readmes, self._formats)
+    def _visit(self, request: Request, raw: Mapping[str, str] = MappingProxyType({})) -> Visit:
+        at = {name: unquote(value) for name, value in raw.items()}
+        return Visit(request, at, ANONYMOUS, self._api, self._renderer, self._readmes, self._formats)
 
-    async def _page(
-        self, visit: Visit, handler: Callable[..., Awaitable[Response]], parameters: dict[str, str]
-    ) -> Response:
+    async def _page(self, visit: Visit, route: PageRoute) -> Response:
         visit.identity = await self._access.identify(visit.request)
         try:
-            return await handler(visit, **parameters)
+            return cast("Response", await route.handler(visit))
         except AuthenticationRequired:
             if not visit.identity.anonymous:
                 raise
             return visit.redirect(f"/login?next={quote(visit.here, safe='')}")
 
-    async def _form(
-        self,
-        route: PageRoute,
-        visit: Visit,
-        handler: Callable[..., Awaitable[Response]],
-        parameters: dict[str, str],
-    ) -> Response:
-        request, form = visit.request, None
+    async def _form(self, visit: Visit, route: PageRoute) -> Response:
+        request, form, parts = visit.request, Form({}), None
         self._access.check_origin(request)
         if route.file:
             request.csrf, parts = await read_file_form(request)  # the format identifies the caller again
         else:
             form = await read_form(request)
-        given = request.csrf if form is None else form.secret("csrf")
         secret = session_secret(request)
-        if secret is not None and is_csrf(secret, given):
+        if secret is not None and is_csrf(secret, request.csrf if route.file else form.secret("csrf")):
             visit.identity = await self._access.session_identity(request, secret)
         if visit.identity.anonymous and not route.open:
             raise Refusal(403, OLD_FORM, "forbidden")
-        return await handler(visit, parts if form is None else form, **parameters)
+        try:
+            answer = await route.handler(visit, form if parts is None else parts)
+        except route.refused as error:
+            if route.page is None:
+                raise
+            visit.error, visit.sent = str(error), form
+            return await route.page(visit)
+        return visit.redirect(route.then) if answer is None else answer

@@ -100,14 +100,10 @@ pages = PageTable()
 
 
 @pages.get("/docs")
-async def index(visit: Visit) -> Response:
-    """The first page of the book."""
-    return await page(visit, INDEX)
-
-
 @pages.get("/docs/<name>")
-async def page(visit: Visit, name: str) -> Response:
-    """A page of the book."""
+async def show_page(visit: Visit) -> Response:
+    """A page of the book, the first one unless another is named."""
+    name = visit.at.get("name", INDEX)
     found = BOOK.get(name)
     if found is None:
         raise NotFound("page", name)

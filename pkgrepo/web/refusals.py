@@ -6,15 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from pkgrepo import errors
-from pkgrepo.errors import AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid
 from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.web.visits import Visit
-
-REFUSED: Final = (AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid)
-
 
 TITLES: Final = {
     400: "This request cannot be understood",

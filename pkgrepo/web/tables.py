@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, TypeVar
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, Literal, TypeVar
+from urllib.parse import quote
 
 from attrs import Factory, field, frozen
 
+from pkgrepo.errors import AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid
 from pkgrepo.http.responses import Response
-from pkgrepo.web.visits import Visit
+from pkgrepo.web.visits import Form, Visit, parameters_of
 
-Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response | None]])
+Page = Callable[[Visit], Awaitable[Response]]
+Sent = Sequence[str] | Callable[[Form], Mapping[str, Any]]  # names of text fields, or what is made of a form
+Errors = tuple[type[Exception], ...]
 T = TypeVar("T")
 Columns = Mapping[str, Callable[[T], Any]]  # what a column is sorted by, by its name
+
+REFUSED: Final[Errors] = (AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid)
+_MADE: Final = re.compile(r"<made\.(\w+)>")
 
 
 @frozen
@@ -22,28 +31,86 @@ class PageRoute:
 
     With ``open`` a form is taken without the CSRF value of a session, since its sender has none yet.
     With ``file`` the form has a file, whose parts the handler is given while they arrive.
+
+    ``page`` is shown again with the sentence of an error that is one of ``refused``; without it, the sentence has a
+    page of its own. After a form whose handler returns None the browser is sent to ``then``.
     """
 
     method: Literal["GET", "POST"]
     path: str
-    handler: Callable[..., Awaitable[Response]]
+    handler: Callable[..., Awaitable[Response | None]]
     open: bool = False
     file: bool = False
+    page: Page | None = None
+    refused: Errors = ()
+    then: str = ""
 
 
 @frozen
 class PageTable:
-    """The pages of one room: its coroutine functions with the decorators ``@pages.get`` and ``@pages.post``."""
+    """
+    The pages of one room: its coroutine functions with the decorators ``@pages.get`` and ``@pages.post``, and what its
+    forms do as ``pages.operation``; ``refused`` are the errors that its pages show.
+    """
 
+    refused: Errors = REFUSED
     routes: list[PageRoute] = field(default=Factory(list))
 
     def get(self, path: str) -> Callable[[Handler], Handler]:
-        """Add a page: ``async def handler(visit[, path parameters]) -> Response``."""
+        """Add a page: ``async def handler(visit) -> Response``."""
         return self._add("GET", path)
 
-    def post(self, path: str, *, open: bool = False, file: bool = False) -> Callable[[Handler], Handler]:
-        """Add the target of a form: ``async def handler(visit, form[, path parameters]) -> Response``."""
-        return self._add("POST", path, open=open, file=file)
+    def post(
+        self,
+        path: str,
+        *,
+        page: Page | None = None,
+        then: str = "",
+        refused: Errors = (),
+        open: bool = False,
+        file: bool = False,
+    ) -> Callable[[Handler], Handler]:
+        """
+        Add the target of a form: ``async def handler(visit, form) -> Response | None``.
+
+        See L{PageRoute}; ``then`` is the address of ``page`` unless it is given.
+        """
+        caught = () if page is None else refused or self.refused
+        then = then or (self.path_of(page) if page else "")
+        return self._add("POST", path, page=page, then=then, refused=caught, open=open, file=file)
+
+    def path_of(self, page: Page) -> str:
+        """The address of a page, the one that was added last."""
+        return next(each.path for each in reversed(self.routes) if each.handler is page)
+
+    def operation(
+        self,
+        path: str,
+        method: str,
+        operation: str,
+        fields: Sent = (),
+        *,
+        page: Page | None = None,
+        then: str = "",
+        query: Sent = (),
+        refused: Errors = (),
+        open: bool = False,
+    ) -> None:
+        """
+        Add the target of a form that is one operation of the API; see L{post}.
+
+        Its parameters are those of the page; one that the page does not have is a field of the form. In ``then``
+        ``<made.id>`` stands for the field ``id`` of what it returns.
+        """
+
+        async def run(visit: Visit, form: Form) -> Response | None:
+            place = form.texts(*(each for each in parameters_of(operation) if each not in visit.at))
+            made = await visit.api(method, operation, place, query=_read(query, form), fields=_read(fields, form))
+            if not _MADE.search(then):
+                return None
+            return visit.redirect(_MADE.sub(lambda found: quote(str(getattr(made, found[1])), safe=""), then))
+
+        self.post(path, page=page, then=then, refused=refused, open=open)(run)
 
     def _add(self, method: Literal["GET", "POST"], path: str, **rest: Any) -> Callable[[Handler], Handler]:
         def decorate(handler: Handler) -> Handler:
@@ -51,6 +118,10 @@ class PageTable:
             return handler
 
         return decorate
+
+
+def _read(sent: Sent, form: Form) -> Mapping[str, Any]:
+    return sent(form) if callable(sent) else form.texts(*sent)
 
 
 @frozen

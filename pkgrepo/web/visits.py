@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode
@@ -9,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.callers.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import LIMITS
@@ -29,6 +30,7 @@ CSRF_LENGTH: Final = 200  # bytes that are read of it
 MOST_FIELDS: Final = 500  # the largest form has a field for each action in some dozen repositories
 URLENCODED: Final = b"application/x-www-form-urlencoded"
 PREFIX = CONSOLE
+_PARAMETER: Final = re.compile(r"<(?:path:)?(\w+)>")
 
 
 class Form:
@@ -37,10 +39,20 @@ class Form:
     def __init__(self, fields: dict[str, list[str]]) -> None:
         self._fields = fields
 
+    def __bool__(self) -> bool:
+        return bool(self._fields)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._fields
+
     def text(self, name: str, default: str = "") -> str:
         """The first value of a field, without spaces around it; ``default`` if it is absent."""
         values = self._fields.get(name)
         return values[0].strip() if values else default
+
+    def texts(self, *names: str) -> dict[str, Any]:
+        """The texts of several fields, by their names."""
+        return {name: self.text(name) for name in names}
 
     def secret(self, name: str) -> str:
         """The first value of a field as it was typed."""
@@ -91,11 +103,17 @@ async def read_file_form(request: Request) -> tuple[str, AsyncIterator[Part]]:
 
 
 class Visit:
-    """A request for a page by ``identity``. ``readmes`` renders Markdown and the like."""
+    """
+    A request for a page by ``identity``. ``readmes`` renders Markdown and the like.
+
+    ``at`` are the parameters of the page's path; with ``storage`` and ``name`` also the ``repository`` that they name.
+    A page that is shown again since a form was refused has the sentence as ``error``, and the form as ``sent``.
+    """
 
     def __init__(
         self,
         request: Request,
+        at: Mapping[str, str],
         identity: Identity,
         api: Dispatcher,
         renderer: PageRenderer,
@@ -105,6 +123,11 @@ class Visit:
         self.request = request
         self.identity = identity
         self.readmes = readmes
+        self.at = dict(at)
+        if "storage" in at and "name" in at:
+            self.at["repository"] = f"{at['storage']}/{at['name']}"
+        self.error = ""
+        self.sent = Form({})
         self._api = api
         self._renderer = renderer
         self._formats = formats
@@ -131,15 +154,35 @@ class Visit:
         """
         Call an operation of the management API as this caller; see L{Dispatcher.call}.
 
+        A parameter of its path that is not among ``parameters`` is that of the page.
+
         :raises PkgrepoError, Refusal: as the API does
         """
+        known = {**self.at, **(parameters or {})}
+        place = {name: known[name] for name in parameters_of(operation)}
         return await self._api.call(
-            self.request, self.identity, (method, operation), parameters or {}, query=query, fields=fields, parts=parts
+            self.request, self.identity, (method, operation), place, query=query, fields=fields, parts=parts
         )
+
+    async def repository(self) -> Any:
+        """The record of the repository that the page is about. :raises NotFound: the caller may read no such one"""
+        return await self.api("GET", "/repository/<repository>")
+
+    async def listed(self, operation: str, *names: str, limit: int) -> Any:
+        """A page of a list as the query asks for it by ``names``; the first page and an ``error`` if that is wrong."""
+        try:
+            return await self.api("GET", operation, query=self.asked(*names, limit=limit))
+        except (Invalid, NotFound) as refused:
+            self.error = str(refused)
+            return await self.api("GET", operation, query={"limit": limit})
 
     def query(self, name: str) -> str:
         """The first value of a query parameter; empty when it is absent."""
         return self.request.parameter(name.encode("ascii")) or ""
+
+    def asked(self, *names: str, **more: str | int | bool) -> dict[str, Any]:
+        """Those of the query parameters that are there and not empty, and ``more``."""
+        return {**more, **{name: text for name in names if (text := self.query(name))}}
 
     def number(self, name: str, default: int) -> int:
         """A query parameter that is a number of at most five digits and not 0; ``default`` unless it is one."""
@@ -191,22 +234,38 @@ class Visit:
         """
         A page made from a template and values for it; without a ``status`` it is 422 if there is an ``error``.
 
-        This visit, and ``token``, the hidden field of forms, are variables of every template, too.
+        This visit, its ``error``, and ``token``, the hidden field of forms, are variables of every template, too.
         """
-        status = status or (422 if values.get("error") else 200)
-        values |= {"visit": self, "token": self.token}
+        status = status or (422 if self.error else 200)
+        values |= {"visit": self, "token": self.token, "error": self.error}
         return self._renderer.answer(self.request, template, values, status=status, headers=headers)
 
-    def redirect_to(self, *segments: str) -> Response:
-        """Send the browser to the page with these segments below ``/ui``, none of which is encoded."""
-        return self.redirect("".join(f"/{quote(each, safe='')}" for each in segments))
+    def filled(self, path: str, **parameters: str) -> str:
+        """A path in which names in angle brackets are ``parameters``, or those of this page, each one segment."""
+        known = {**self.at, **parameters}
+        return _PARAMETER.sub(lambda found: quote(known[found[1]], safe=""), path)
 
-    def redirect(self, path: str, headers: Fields = ()) -> Response:
-        """Send the browser to another page, a path below ``/ui`` (303: RFC 9110 section 15.4.4)."""
-        location = (self.base_url + PREFIX + path).encode("ascii")
+    def redirect(self, path: str, headers: Fields = (), **parameters: str) -> Response:
+        """Send the browser to another page, a path below ``/ui`` that is ``filled`` (303: RFC 9110 section 15.4.4)."""
+        location = (self.base_url + PREFIX + self.filled(path, **parameters)).encode("ascii")
         return Response(303, headers=((b"Location", location), *NO_STORE, *headers))
 
+    async def start_job(self, operation: str, query: Mapping[str, Any] | None = None, **fields: Any) -> Response:
+        """Start a job by an operation, and show its page; or that of the one that runs already."""
+        try:
+            answer: Response = await self.api("POST", operation, query={"wait": 0, **(query or {})}, fields=fields)
+        except Refusal as refused:
+            if b"Location" not in dict(refused.headers):
+                raise
+            return self.show_job(refused.headers)
+        return self.show_job(answer.headers)
 
-async def find_repository(visit: Visit, storage: str, name: str) -> Any:
-    """The record of a repository. :raises NotFound: the caller may read no such one"""
-    return await visit.api("GET", "/repository/<repository>", {"repository": f"{storage}/{name}"})
+    def show_job(self, headers: Fields) -> Response:
+        """Send the browser to the page of the job whose address in the API is the Location of an answer."""
+        location = dict(headers)[b"Location"].decode("ascii")
+        return self.redirect("/admin/jobs/<job>", job=location.rpartition("/")[2])
+
+
+def parameters_of(path: str) -> list[str]:
+    """The names of the parameters in the path of a page or an operation."""
+    return _PARAMETER.findall(path)

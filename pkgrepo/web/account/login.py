@@ -20,7 +20,7 @@ from pkgrepo.errors import (
     SecondFactorRequired,
     TooManyAttempts,
 )
-from pkgrepo.http.responses import NO_STORE, Fields, Response
+from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.model import Action
 from pkgrepo.web.rendering.tokens import sentence_of
 from pkgrepo.web.tables import PageTable
@@ -33,7 +33,7 @@ _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$
 _NPM_LOGIN: Final = re.compile(r"/repositories/[\w.~%-]+/[\w.~%-]+/-/v1/login\?session=[\w.~%-]+", re.ASCII)
 WRONG: Final = "The user name or the password is wrong."
 DEVICE: Final = "login/device.html"
-NOT_ASKING: Final[dict[str, Any]] = {"asking": None, "asked": "", "code": "", "done": "", "error": "", "target": ""}
+NOT_ASKING: Final[dict[str, Any]] = {"asking": None, "asked": "", "code": "", "done": "", "target": ""}
 LINK: Final = "login/password_link.html"
 DEVICE_REFUSED: Final = (Forbidden, Invalid, NotFound, TooManyAttempts)
 
@@ -43,50 +43,39 @@ pages = PageTable()
 @pages.get("/login")
 async def form(visit: Visit) -> Response:
     """The login form; ``next`` is the page to show afterwards."""
-    return await _form_page(visit, visit.query("next"))
+    return await _form_page(visit)
 
 
 @pages.post("/login", open=True)
 async def log_in(visit: Visit, form: Form) -> Response:
     """Begin a session, and show the page from which the browser came."""
-    username, target = form.text("username"), form.text("next")
+    visit.sent = form
+    fields = {**form.texts("username", "code"), "password": form.secret("password")}
     try:
-        begun = await visit.api(
-            "POST",
-            "/user/login",
-            fields={"username": username, "password": form.secret("password"), "code": form.text("code")},
-        )
+        return _go_on(visit, form.text("next"), await visit.api("POST", "/user/login", fields=fields))
     except SecondFactorRequired:
         error = "Type the one-time password of your app, too, or a recovery code."
     except SecondFactorMissing as refused:
-        return await _form_page(visit, target, username, str(refused), 401, needs_factor=True)
+        return await _form_page(visit, refused, 401, needs_factor=True)
     except (AuthenticationFailed, Invalid):
         error = "The user name, the password or the code is wrong." if form.text("code") else WRONG
     except (TooManyAttempts, Forbidden) as refused:
         error = str(refused)
     except IssuerUnavailable as away:
-        return await _form_page(visit, target, username, str(away), 503)
-    else:
-        return _go_on(visit, target, _cookies(begun))
-    return await _form_page(visit, target, username, error, 401)
+        return await _form_page(visit, away, 503)
+    return await _form_page(visit, error, 401)
 
 
 async def _form_page(
-    visit: Visit,
-    target: str,
-    username: str = "",
-    error: str = "",
-    status: int = 200,
-    *,
-    needs_factor: bool = False,
+    visit: Visit, error: Exception | str = "", status: int = 200, *, needs_factor: bool = False
 ) -> Response:
     """``needs_factor``: the account must set up a second factor before."""
+    visit.error = str(error)
     return visit.page(
         "login/login.html",
         status=status,
-        next=target,
-        username=username,
-        error=error,
+        next=visit.sent.text("next") or visit.query("next"),
+        username=visit.sent.text("username"),
         needs_factor=needs_factor,
         providers=await visit.api("GET", "/user/login/oidc"),
         passkey=await visit.api("POST", "/user/login/passkey/begin"),
@@ -96,37 +85,36 @@ async def _form_page(
 @pages.post("/login/passkey", open=True)
 async def log_in_with_passkey(visit: Visit, form: Form) -> Response:
     """Begin a session with what a script has got of a passkey."""
-    names = ("ticket", "credential_id", "client_data", "authenticator_data", "signature")
+    visit.sent = form
+    fields = form.texts("ticket", "credential_id", "client_data", "authenticator_data", "signature")
     try:
-        begun = await visit.api("POST", "/user/login/passkey", fields={name: form.text(name) for name in names})
+        return _go_on(visit, form.text("next"), await visit.api("POST", "/user/login/passkey", fields=fields))
     except IdentityRefused as error:
-        return await _form_page(visit, form.text("next"), "", str(error), 401)
-    return _go_on(visit, form.text("next"), _cookies(begun))
+        return await _form_page(visit, error, 401)
 
 
 @pages.get("/login/oidc/<provider>")
-async def begin_at_provider(visit: Visit, provider: str) -> Response:
+async def begin_at_provider(visit: Visit) -> Response:
     """Send the browser to an identity provider; ``next`` is the page to show after the login."""
-    where, fields = {"provider": provider}, {"next": visit.query("next")}
     try:
-        begun = await visit.api("POST", "/user/login/oidc/<provider>", where, fields=fields)
+        begun = await visit.api("POST", "/user/login/oidc/<provider>", fields={"next": visit.query("next")})
     except IssuerUnavailable as error:
-        return await _form_page(visit, visit.query("next"), "", str(error), 503)
+        return await _form_page(visit, error, 503)
     url = json.loads(begun.body)["url"]
     return Response(303, headers=((b"Location", url.encode("ascii")), *NO_STORE, *_cookies(begun)))
 
 
 @pages.get("/login/oidc/<provider>/callback")
-async def end_at_provider(visit: Visit, provider: str) -> Response:
+async def end_at_provider(visit: Visit) -> Response:
     """Begin a session for a person whom the provider has sent back."""
     fields = {name: visit.query(name) for name in ("code", "state", "iss", "error", "error_description")}
     try:
-        ended = await visit.api("POST", "/user/login/oidc/<provider>/callback", {"provider": provider}, fields=fields)
+        ended = await visit.api("POST", "/user/login/oidc/<provider>/callback", fields=fields)
     except (IdentityRefused, Forbidden) as error:
-        return await _form_page(visit, "", "", str(error), 403)
+        return await _form_page(visit, error, 403)
     except IssuerUnavailable as error:
-        return await _form_page(visit, "", "", str(error), 503)
-    return _go_on(visit, json.loads(ended.body)["next"], _cookies(ended))
+        return await _form_page(visit, error, 503)
+    return _go_on(visit, json.loads(ended.body)["next"], ended)
 
 
 @pages.get("/device")
@@ -134,33 +122,26 @@ async def show_device(visit: Visit) -> Response:
     """The field for the code that a program shows, or with ``user_code`` what the program asks for."""
     if visit.identity.anonymous:
         raise AuthenticationRequired
-    return await _device_page(visit, visit.query("user_code"))
+    code, found = visit.query("user_code"), None
+    if code and not visit.error:
+        try:
+            found = await visit.api("GET", "/user/login/device", query={"user_code": code})
+        except DEVICE_REFUSED as refused:
+            visit.error = str(refused)
+    return visit.page(DEVICE, **NOT_ASKING | {"code": code, "asking": found, "asked": found and _asked(found)})
 
 
-@pages.post("/device")
+@pages.post("/device", page=show_device, refused=DEVICE_REFUSED)
 async def decide_device(visit: Visit, form: Form) -> Response:
     """Approve the login of a program, or deny it."""
-    code, approve = form.text("user_code"), form.flag("approve")
-    try:
-        decided = await visit.api("POST", "/user/login/device/decision", fields={"user_code": code, "approve": approve})
-    except DEVICE_REFUSED as error:
-        return await _device_page(visit, "", str(error))
+    approve = form.flag("approve")
+    fields = {**form.texts("user_code"), "approve": approve}
+    decided = await visit.api("POST", "/user/login/device/decision", fields=fields)
     target = decided.redirect or ""
     # A redirect of a form would need a form-action with the port (CSP 3, section 6.6.2.4).
     headers = ((b"Refresh", b"0; url=" + target.encode("ascii")),) if target else ()
     values = {**NOT_ASKING, "done": "approved" if approve else "denied", "target": target}
     return visit.page(DEVICE, headers=headers, **values)
-
-
-async def _device_page(visit: Visit, code: str, error: str = "") -> Response:
-    found = None
-    if code and not error:
-        try:
-            found = await visit.api("GET", "/user/login/device", query={"user_code": code})
-        except DEVICE_REFUSED as refused:
-            error = str(refused)
-    values = {**NOT_ASKING, "code": code, "error": error, "asking": found, "asked": found and _asked(found)}
-    return visit.page(DEVICE, **values)
 
 
 def _asked(found: Any) -> str:
@@ -176,56 +157,55 @@ def _asked(found: Any) -> str:
 @pages.get("/password-link")
 async def link_form(visit: Visit) -> Response:
     """The form for a new password; a script takes the secret of the link from the fragment of the address."""
-    return visit.page(LINK, secret="", done="", error="")
+    return visit.page(LINK, secret=_secret(visit.sent), done="")
 
 
-@pages.post("/password-link", open=True)
+@pages.post("/password-link", page=link_form, refused=(Conflict, Forbidden, Invalid), open=True)
 async def use_link(visit: Visit, form: Form) -> Response:
     """Choose a password with a one-time link."""
-    secret, password = form.text("secret").rpartition("#")[2], form.secret("password")
-    try:
-        if password != form.secret("repeated"):
-            raise Invalid("the two passwords differ")
-        used = await visit.api("POST", "/user/password-link", fields={"secret": secret, "password": password})
-    except (Conflict, Forbidden, Invalid) as error:
-        return visit.page(LINK, status=422, secret=secret, done="", error=str(error))
-    return visit.page(LINK, secret="", done=used.username, error="")
+    fields = {"secret": _secret(form), "password": _repeated(form)}
+    used = await visit.api("POST", "/user/password-link", fields=fields)
+    return visit.page(LINK, secret="", done=used.username)
+
+
+def _secret(form: Form) -> str:
+    return form.text("secret").rpartition("#")[2]
+
+
+def _repeated(form: Form) -> str:
+    """The password that was typed twice. :raises Invalid: it was not"""
+    if form.secret("password") != form.secret("repeated"):
+        raise Invalid("the two passwords differ")
+    return form.secret("password")
 
 
 @pages.post("/logout")
 async def log_out(visit: Visit, _form: Form) -> Response:
     """End the session."""
-    ended = await visit.api("POST", "/user/logout")
-    return visit.redirect("/", headers=_cookies(ended))
+    return visit.redirect("/", headers=_cookies(await visit.api("POST", "/user/logout")))
 
 
 @pages.get("/install")
 async def install_form(visit: Visit) -> Response:
     """The form for the first admin, while there is none."""
     info = await visit.api("GET", "/info")
-    if info.installed:
+    if info.installed and not visit.error:
         return visit.redirect("/")
-    return visit.page("login/install.html", username="admin", error="")
+    return visit.page("login/install.html", username=visit.sent.text("username", "admin"))
 
 
-@pages.post("/install", open=True)
+@pages.post("/install", page=install_form, refused=(Invalid,), open=True)
 async def install(visit: Visit, form: Form) -> Response:
     """Make the first admin, and log them in."""
-    username, password = form.text("username"), form.secret("password")
-    fields = {"user": {"username": username, "password": password}}
-    try:
-        if password != form.secret("repeated"):
-            raise Invalid("the two passwords differ")
-        await visit.api("POST", "/install", fields=fields)
-    except Invalid as wrong:
-        return visit.page("login/install.html", status=422, username=username, error=str(wrong))
+    await visit.api("POST", "/install", fields={"user": {**form.texts("username"), "password": _repeated(form)}})
     return await log_in(visit, form)
 
 
-def _go_on(visit: Visit, target: str, cookies: Fields) -> Response:
+def _go_on(visit: Visit, target: str, begun: Response) -> Response:
     """Show the page to which a login was to lead; the first page of the console if the target is no page of ours."""
     # Browsers resolve "." and "..", also encoded ones (URL Standard section 4.4).
     parts = unquote(target.partition("?")[0]).split("/")
+    cookies = _cookies(begun)
     if "//" in target or {".", ".."} & set(parts):
         target = ""
     if _NPM_LOGIN.fullmatch(target):

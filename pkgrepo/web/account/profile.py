@@ -12,7 +12,6 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
-from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.rendering.tokens import sentence_of
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
@@ -28,64 +27,13 @@ REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
     "delete": ["read", "write", "overwrite", "delete"],
 }
 EVERYTHING: Final = ["read", "write", "overwrite", "delete", "edit", "admin"]
+SERVICE: Final = "/account/services/<id>"
 FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "", "days": "90"}  # with the first values
 
 
 @pages.get("/account")
 async def show_account(visit: Visit) -> Response:
     """The profile, the permissions, and the logins."""
-    return await _account_page(visit)
-
-
-@pages.post("/account")
-async def change_account(visit: Visit, form: Form) -> Response:
-    """Change name and email."""
-    try:
-        await visit.api("PATCH", "/user/me", fields={"name": form.text("name"), "email": form.text("email")})
-    except REFUSED as error:
-        return await _account_page(visit, error=str(error))
-    return visit.redirect("/account")
-
-
-@pages.post("/account/password")
-async def change_password(visit: Visit, form: Form) -> Response:
-    """Change the password, which ends every session."""
-    fields = {"old_password": form.secret("old"), "new_password": form.secret("new"), "code": form.text("code")}
-    try:
-        if form.secret("new") != form.secret("repeated"):
-            raise Invalid("the two new passwords differ")
-        await visit.api("POST", "/user/change-password", fields=fields)
-    except REFUSED as error:
-        return await _account_page(visit, error=str(error))
-    return visit.redirect("/login?next=/ui/account")
-
-
-@pages.post("/account/passkeys")
-async def remove_passkey(visit: Visit, form: Form) -> Response:
-    """Remove a passkey."""
-    await visit.api("DELETE", "/user/passkeys/<id>", {"id": form.text("id")})
-    return visit.redirect("/account")
-
-
-@pages.post("/account/sessions")
-async def end_sessions(visit: Visit, form: Form) -> Response:
-    """End one login, or all others."""
-    if form.text("id"):
-        await visit.api("DELETE", "/user/sessions/<id>", {"id": form.text("id")})
-    else:
-        await visit.api("DELETE", "/user/sessions")
-    return visit.redirect("/account")
-
-
-@pages.get("/account/rights")
-async def show_rights(visit: Visit) -> Response:
-    """What the caller may do in each repository, and why."""
-    query = {name: visit.query(name) for name in ("cursor",) if visit.query(name)}
-    listed = await visit.api("GET", "/user/me/rights", query={**query, "limit": PER_PAGE})
-    return visit.page("account/rights.html", listed=listed, user=None)
-
-
-async def _account_page(visit: Visit, error: str = "") -> Response:
     return visit.page(
         "account/account.html",
         me=await visit.api("GET", "/user/me"),
@@ -93,27 +41,26 @@ async def _account_page(visit: Visit, error: str = "") -> Response:
         sessions=await visit.api("GET", "/user/sessions"),
         passkeys=await visit.api("GET", "/user/passkeys"),
         methods=await visit.api("GET", "/user/me/login-methods"),
-        error=error,
     )
 
 
-@pages.get("/account/tokens")
-async def show_tokens(visit: Visit) -> Response:
-    """The tokens, and the form for a new one."""
-    return await _tokens_page(visit)
+def _password(form: Form) -> dict[str, Any]:
+    if form.secret("new") != form.secret("repeated"):
+        raise Invalid("the two new passwords differ")
+    return {"old_password": form.secret("old"), "new_password": form.secret("new"), **form.texts("code")}
 
 
-@pages.post("/account/tokens")
-async def make_token(visit: Visit, form: Form) -> Response:
-    """Make a token, and show its text this once; or only explain what it could do."""
-    return await _make_token(visit, form)
+@pages.post("/account/sessions", then="/account")
+async def end_sessions(visit: Visit, form: Form) -> None:
+    """End one login, or all others."""
+    await visit.api("DELETE", "/user/sessions/<id>" if form.text("id") else "/user/sessions", form.texts("id"))
 
 
-@pages.post("/account/tokens/revoke")
-async def revoke_token(visit: Visit, form: Form) -> Response:
-    """Revoke a token."""
-    await visit.api("DELETE", "/user/token/<id>", {"id": form.text("id")})
-    return visit.redirect("/account/tokens")
+@pages.get("/account/rights")
+async def show_rights(visit: Visit) -> Response:
+    """What the caller may do in each repository, and why."""
+    listed = await visit.api("GET", "/user/me/rights", query=visit.asked("cursor", limit=PER_PAGE))
+    return visit.page("account/rights.html", listed=listed, user=None)
 
 
 @pages.get("/account/services")
@@ -122,61 +69,17 @@ async def show_services(visit: Visit) -> Response:
     return visit.page("account/services.html", services=await visit.api("GET", "/user/services"))
 
 
-@pages.get("/account/services/<id>")
-async def show_service(visit: Visit, id: str) -> Response:
-    """The tokens of a service account."""
-    return await _tokens_page(visit, service=await _service(visit, id))
-
-
-@pages.post("/account/services/<id>")
-async def make_service_token(visit: Visit, form: Form, id: str) -> Response:
-    """Make a token of a service account."""
-    return await _make_token(visit, form, service=await _service(visit, id))
-
-
-@pages.post("/account/services/<id>/revoke")
-async def revoke_service_token(visit: Visit, form: Form, id: str) -> Response:
-    """Revoke a token of a service account."""
-    await visit.api("DELETE", "/users/<id>/token/<token>", {"id": id, "token": form.text("id")})
-    return visit.redirect_to("account", "services", id)
-
-
-async def _service(visit: Visit, id: str) -> Any:
-    """A service account that the caller owns, or may manage."""
-    owned = [each for each in await visit.api("GET", "/user/services") if each.id == id]
-    return owned[0] if owned else await visit.api("GET", "/users/<id>", {"id": id})
-
-
-async def _make_token(visit: Visit, form: Form, service: Any = None) -> Response:
-    if form.flag("explain"):
-        return await _tokens_page(visit, service=service, form=form, explained=_explained(_new_token(form)))
-    operation, parameters = ("/user/token", {}) if service is None else ("/users/<id>/token", {"id": service.id})
-    try:
-        made = await visit.api("POST", operation, parameters, fields=_new_token(form))
-    except REFUSED as error:
-        return await _tokens_page(visit, service=service, form=form, error=str(error))
-    return await _tokens_page(visit, service=service, made=made)
-
-
-async def _tokens_page(
-    visit: Visit,
-    *,
-    service: Any = None,
-    form: Form | None = None,
-    explained: str = "",
-    error: str = "",
-    made: Any = None,
-) -> Response:
+@pages.get("/account/tokens")
+@pages.get(SERVICE)
+async def show_tokens(visit: Visit, *, made: Any = None, explained: str = "") -> Response:
+    """The tokens of the caller or of a service account, and the form for a new one; with the one just ``made``."""
+    service = await _service(visit) if "id" in visit.at else None
     values = {**FORM, "repositories": visit.query("repository")}
     if values["repositories"]:
         values["name"] = f"for {values['repositories']}"
-    if form is not None:
-        values = {name: form.text(name) for name in FORM}
-    shown = Form({name: [value] for name, value in values.items()})
-    query: dict[str, Any] = {"limit": PER_PAGE, "sort": NEWEST}
-    query |= {each: visit.query(each) for each in ("sort", "cursor") if visit.query(each)}
-    operation, parameters = ("/user/token", {}) if service is None else ("/users/<id>/token", {"id": service.id})
-    listed = await visit.api("GET", operation, parameters, query=query)
+    form = visit.sent or Form({name: [value] for name, value in values.items()})
+    query = {"sort": NEWEST, **visit.asked("sort", "cursor", limit=PER_PAGE)}
+    listed = await visit.api("GET", _tokens_of(visit), query=query)
     now = datetime.now(UTC)
     ending = {
         each.id
@@ -191,14 +94,53 @@ async def _tokens_page(
         order=query["sort"],
         scopes=await visit.api("GET", "/info/scopes"),
         info=await visit.api("GET", "/info"),
-        values=values,
-        chosen=[] if form is None else form.all("scopes"),
-        explained=explained or _explained(_new_token(form or shown)),
+        values=form.texts(*FORM),
+        chosen=form.all("scopes"),
+        explained=explained or _explained(_new_token(form)),
         sentence_of=_sentence,
-        error=error,
         made=made,
         lines=[] if made is None else await _lines(visit, made),
     )
+
+
+def _tokens_of(visit: Visit) -> str:
+    """The operation that lists and makes tokens."""
+    return "/users/<id>/token" if "id" in visit.at else "/user/token"
+
+
+async def _service(visit: Visit) -> Any:
+    """A service account that the caller owns, or may manage."""
+    owned = [each for each in await visit.api("GET", "/user/services") if each.id == visit.at["id"]]
+    return owned[0] if owned else await visit.api("GET", "/users/<id>")
+
+
+@pages.post("/account/tokens", page=show_tokens)
+@pages.post(SERVICE, page=show_tokens)
+async def make_token(visit: Visit, form: Form) -> Response:
+    """Make a token, and show its text this once; or only explain what it could do."""
+    if form.flag("explain"):
+        visit.sent = form
+        return await show_tokens(visit, explained=_explained(_new_token(form)))
+    return await show_tokens(visit, made=await visit.api("POST", _tokens_of(visit), fields=_new_token(form)))
+
+
+pages.operation("/account", "PATCH", "/user/me", ("name", "email"), page=show_account)
+pages.operation(
+    "/account/password",
+    "POST",
+    "/user/change-password",
+    _password,
+    page=show_account,
+    then="/login?next=/ui/account",
+)
+pages.operation("/account/passkeys", "DELETE", "/user/passkeys/<id>", then="/account")
+pages.operation("/account/tokens/revoke", "DELETE", "/user/token/<id>", then="/account/tokens")
+
+
+@pages.post(f"{SERVICE}/revoke", then=SERVICE)
+async def revoke_service_token(visit: Visit, form: Form) -> None:
+    """Revoke a token of a service account."""
+    await visit.api("DELETE", "/users/<id>/token/<token>", {"token": form.text("id")})
 
 
 async def _lines(visit: Visit, made: Any) -> list[dict[str, str]]:

@@ -8,74 +8,53 @@ from markupsafe import Markup
 
 from pkgrepo.errors import Conflict, DirectoryUnavailable, IdentityRefused, NotFound, TooManyAttempts
 from pkgrepo.http.responses import Response
-from pkgrepo.web.refusals import REFUSED
-from pkgrepo.web.tables import PageTable
+from pkgrepo.web.tables import REFUSED, Errors, PageTable
 from pkgrepo.web.visits import Form, Visit
 
 TEMPLATE: Final = "login/second_factor.html"
+PROBLEMS: Final[Errors] = (*REFUSED, TooManyAttempts, NotFound, DirectoryUnavailable)
+NOTHING: Final[dict[str, Any]] = {"codes": [], "ticket": "", "options": None, "done": ""}
 
-pages = PageTable()
-PROBLEMS = (*REFUSED, TooManyAttempts, NotFound, DirectoryUnavailable)
+pages = PageTable(PROBLEMS)
 
 
 @pages.get("/second-factor")
-async def show(visit: Visit) -> Response:
-    """The forms that begin, and that remove."""
-    return _page(visit)
+async def show(visit: Visit, **values: Any) -> Response:
+    """The forms that begin, and that remove; or with ``values`` what one of them led to."""
+    return visit.page(TEMPLATE, **NOTHING | values)
 
 
-@pages.post("/second-factor", open=True)
+@pages.post("/second-factor", page=show, open=True)
 async def begin(visit: Visit, form: Form) -> Response:
     """Show a new secret, and the form for its first code."""
-    try:
-        made = await visit.api("POST", "/user/second-factor", fields=_proof(form))
-    except PROBLEMS as error:
-        return _page(visit, error)
-    return _confirmation(visit, made.ticket, made.secret, made.uri)
+    made = await visit.api("POST", "/user/second-factor", fields=_proof(form))
+    return await _confirmation(visit, made.ticket, made.secret, made.uri)
 
 
-@pages.post("/second-factor/confirm", open=True)
+@pages.post("/second-factor/confirm", page=show, open=True)
 async def confirm(visit: Visit, form: Form) -> Response:
     """Set the factor up, and show the recovery codes."""
-    ticket, secret, uri = (form.text(name) for name in ("ticket", "secret", "uri"))
     try:
-        found = await visit.api(
-            "POST", "/user/second-factor/confirm", fields={"ticket": ticket, "code": form.text("code")}
-        )
-    except Conflict as error:
-        return _page(visit, error)
+        found = await visit.api("POST", "/user/second-factor/confirm", fields=form.texts("ticket", "code"))
+    except Conflict:
+        raise
     except PROBLEMS as error:
-        return _confirmation(visit, ticket, secret, uri, error)
-    return _codes(visit, found.codes)
+        visit.error = str(error)
+        return await _confirmation(visit, **form.texts("ticket", "secret", "uri"))
+    return await show(visit, codes=found.codes)
 
 
-@pages.post("/second-factor/codes", open=True)
+@pages.post("/second-factor/codes", page=show, open=True)
 async def renew(visit: Visit, form: Form) -> Response:
     """Show new recovery codes."""
-    try:
-        found = await visit.api("POST", "/user/second-factor/recovery-codes", fields=_proof(form))
-    except PROBLEMS as error:
-        return _page(visit, error)
-    return _codes(visit, found.codes)
+    found = await visit.api("POST", "/user/second-factor/recovery-codes", fields=_proof(form))
+    return await show(visit, codes=found.codes)
 
 
-@pages.post("/second-factor/remove", open=True)
-async def remove(visit: Visit, form: Form) -> Response:
-    """Remove the factor."""
-    try:
-        await visit.api("POST", "/user/second-factor/remove", fields=_proof(form))
-    except PROBLEMS as error:
-        return _page(visit, error)
-    return visit.redirect("/login")
-
-
-@pages.post("/second-factor/passkey", open=True)
+@pages.post("/second-factor/passkey", page=show, open=True)
 async def begin_passkey(visit: Visit, form: Form) -> Response:
     """Show the form for a new passkey, which a script makes."""
-    try:
-        made = await visit.api("POST", "/user/passkeys/begin", fields=_proof(form))
-    except PROBLEMS as error:
-        return _page(visit, error)
+    made = await visit.api("POST", "/user/passkeys/begin", fields=_proof(form))
     options = {
         "challenge": made.challenge,
         "rp": {"id": made.rp_id, "name": "pkgrepo"},
@@ -83,44 +62,28 @@ async def begin_passkey(visit: Visit, form: Form) -> Response:
         "pubKeyCredParams": [{"type": "public-key", "alg": each} for each in made.algorithms],
         "excludeCredentials": [{"type": "public-key", "id": each} for each in made.exclude],
     }
-    return visit.page(TEMPLATE, codes=[], ticket=made.ticket, error="", options=options, done="")
+    return await show(visit, ticket=made.ticket, options=options)
 
 
-@pages.post("/second-factor/passkey/made", open=True)
+@pages.post("/second-factor/passkey/made", page=show, refused=(*PROBLEMS, IdentityRefused), open=True)
 async def make_passkey(visit: Visit, form: Form) -> Response:
     """Keep a new passkey."""
-    names = ("ticket", "name", "client_data", "authenticator_data", "public_key")
-    try:
-        made = await visit.api("POST", "/user/passkeys", fields={name: form.text(name) for name in names})
-    except (*PROBLEMS, IdentityRefused) as error:
-        return _page(visit, error)
-    return visit.page(TEMPLATE, codes=[], ticket="", error="", options=None, done=made.name)
+    fields = form.texts("ticket", "name", "client_data", "authenticator_data", "public_key")
+    return await show(visit, done=(await visit.api("POST", "/user/passkeys", fields=fields)).name)
 
 
 def _proof(form: Form) -> dict[str, Any]:
-    return {"username": form.text("username"), "password": form.secret("password"), "code": form.text("code")}
+    return {**form.texts("username", "code"), "password": form.secret("password")}
 
 
-def _page(visit: Visit, error: Exception | str = "") -> Response:
-    return visit.page(TEMPLATE, codes=[], ticket="", error=str(error), options=None, done="")
+pages.operation(
+    "/second-factor/remove", "POST", "/user/second-factor/remove", _proof, page=show, then="/login", open=True
+)
 
 
-def _codes(visit: Visit, codes: list[str]) -> Response:
-    return visit.page(TEMPLATE, codes=codes, ticket="", error="", options=None, done="")
-
-
-def _confirmation(visit: Visit, ticket: str, secret: str, uri: str, error: Exception | str = "") -> Response:
-    return visit.page(
-        TEMPLATE,
-        codes=[],
-        ticket=ticket,
-        secret=secret,
-        uri=uri,
-        picture=_picture(uri) if uri.startswith("otpauth://") else "",
-        error=str(error),
-        options=None,
-        done="",
-    )
+async def _confirmation(visit: Visit, ticket: str, secret: str, uri: str) -> Response:
+    picture = _picture(uri) if uri.startswith("otpauth://") else ""
+    return await show(visit, ticket=ticket, secret=secret, uri=uri, picture=picture)
 
 
 def _picture(text: str) -> Markup:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pkgrepo.http.responses import Response
-from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -13,32 +14,20 @@ pages = PageTable()
 @pages.get("/admin/hosts")
 async def show_hosts(visit: Visit) -> Response:
     """The names with their repositories, and the form that adds one."""
-    return await _page(visit)
-
-
-@pages.post("/admin/hosts")
-async def change_hosts(visit: Visit, form: Form) -> Response:
-    """Add a name, or remove one."""
-    name = form.text("name")
-    kind = "aliases" if name.startswith("/") else "hosts"
-    path = None if form.flag("remove") else form.text("repository")
-    try:
-        await visit.api("PATCH", "/system/hosts", fields={kind: {name: path}})
-    except REFUSED as error:
-        return await _page(visit, error=str(error))
-    return visit.redirect("/admin/hosts")
-
-
-async def _page(visit: Visit, error: str = "") -> Response:
     found = await visit.api("GET", "/system/hosts")
     rows = [
         (name, path, fixed)
         for fixed, tables in ((False, found), (True, found.configured))
         for name, path in (*tables.hosts.items(), *tables.aliases.items())
     ]
-    return visit.page(
-        "administration/hosts.html",
-        rows=sorted(rows),
-        missing=found.missing,
-        error=error,
-    )
+    return visit.page("administration/hosts.html", rows=sorted(rows), missing=found.missing)
+
+
+def _changed(form: Form) -> dict[str, Any]:
+    """The name that is added, or removed."""
+    name = form.text("name")
+    path = None if form.flag("remove") else form.text("repository")
+    return {"aliases" if name.startswith("/") else "hosts": {name: path}}
+
+
+pages.operation("/admin/hosts", "PATCH", "/system/hosts", _changed, page=show_hosts)

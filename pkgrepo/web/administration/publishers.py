@@ -2,161 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
-
-from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
-from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
-from pkgrepo.web.visits import Form, Visit, find_repository
+from pkgrepo.web.visits import Form, Visit
 
 REPOSITORY: Final = "/repositories/<storage>/<name>/settings/publishers"
 PACKAGE: Final = "/repositories/<storage>/<name>/packages/<package>/publishers"
 PROJECT: Final = "/projects/<key>/publishers"
 FIELDS: Final = ("issuer", "source", "file", "environment", "audience")
 ACTIONS: Final = ("write", "overwrite", "delete", "stage")
-EMPTY: Final[dict[str, Any]] = {**dict.fromkeys(FIELDS, ""), "claims": "", "packages": "", "actions": ["write"]}
 
 pages = PageTable()
 
 
-@frozen
-class Place:
-    """
-    What has publishers: the operation of the API with its parameters, the segments of the page, and its template.
-
-    A repository has ``storage`` and ``name``, a package of it has ``package``, too, and a project has ``project``.
-    """
-
-    operation: str
-    parameters: Mapping[str, str]
-    segments: tuple[str, ...]
-    template: str
-    storage: str = ""
-    name: str = ""
-    package: str | None = None
-    project: str = ""
-
-
-def _repository(storage: str, name: str) -> Place:
-    parameters = {"repository": f"{storage}/{name}"}
-    segments = ("repositories", storage, name, "settings", "publishers")
-    template = "administration/publishers.html"
-    return Place("/repository/<repository>/publishers", parameters, segments, template, storage, name)
-
-
-def _package(storage: str, name: str, package: str) -> Place:
-    parameters = {"repository": f"{storage}/{name}", "package": package}
-    segments = ("repositories", storage, name, "packages", package, "publishers")
-    operation, template = "/package/<repository>/<package>/publishers", "packages/publishers.html"
-    return Place(operation, parameters, segments, template, storage, name, package)
-
-
-def _project(key: str) -> Place:
-    segments, template = ("projects", key, "publishers"), "projects/publishers.html"
-    return Place("/project/<key>/publishers", {"key": key}, segments, template, project=key)
-
-
-@pages.get(REPOSITORY)
-async def show_of_repository(visit: Visit, storage: str, name: str) -> Response:
-    """The publishers of a repository."""
-    return await _page(visit, _repository(storage, name))
-
-
-@pages.post(REPOSITORY)
-async def add_to_repository(visit: Visit, form: Form, storage: str, name: str) -> Response:
-    """Add a publisher to a repository."""
-    return await _add(visit, form, _repository(storage, name))
-
-
-@pages.post(f"{REPOSITORY}/remove")
-async def remove_from_repository(visit: Visit, form: Form, storage: str, name: str) -> Response:
-    """Remove a publisher from a repository."""
-    return await _remove(visit, form, _repository(storage, name))
-
-
-@pages.get(PACKAGE)
-async def show_of_package(visit: Visit, storage: str, name: str, package: str) -> Response:
-    """The publishers of a package, which need not exist."""
-    return await _page(visit, _package(storage, name, package))
-
-
-@pages.post(PACKAGE)
-async def add_to_package(visit: Visit, form: Form, storage: str, name: str, package: str) -> Response:
-    """Add a publisher to a package."""
-    return await _add(visit, form, _package(storage, name, package))
-
-
-@pages.post(f"{PACKAGE}/remove")
-async def remove_from_package(visit: Visit, form: Form, storage: str, name: str, package: str) -> Response:
-    """Remove a publisher from a package."""
-    return await _remove(visit, form, _package(storage, name, package))
-
-
-@pages.get(PROJECT)
-async def show_of_project(visit: Visit, key: str) -> Response:
-    """The publishers of a project."""
-    return await _page(visit, _project(key))
-
-
-@pages.post(PROJECT)
-async def add_to_project(visit: Visit, form: Form, key: str) -> Response:
-    """Add a publisher to a project."""
-    return await _add(visit, form, _project(key))
-
-
-@pages.post(f"{PROJECT}/remove")
-async def remove_from_project(visit: Visit, form: Form, key: str) -> Response:
-    """Remove a publisher from a project."""
-    return await _remove(visit, form, _project(key))
-
-
-async def _add(visit: Visit, form: Form, place: Place) -> Response:
-    given = {each: form.text(each) for each in FIELDS}
-    typed = {**given, **{each: form.secret(each) for each in ("claims", "packages")}, "actions": form.all("actions")}
-    try:
-        fields = {**given, "claims": _claims(form), "packages": form.lines("packages"), "actions": typed["actions"]}
-        await visit.api("POST", place.operation, place.parameters, fields=fields)
-    except REFUSED as error:
-        return await _page(visit, place, typed=typed, error=str(error))
-    return visit.redirect_to(*place.segments)
-
-
-async def _remove(visit: Visit, form: Form, place: Place) -> Response:
-    try:
-        await visit.api("DELETE", f"{place.operation}/<id>", {**place.parameters, "id": form.text("id")})
-    except REFUSED as error:
-        return await _page(visit, place, error=str(error))
-    return visit.redirect_to(*place.segments)
-
-
-def _claims(form: Form) -> dict[str, str]:
-    """The claims that are written one on a line. :raises Invalid: a line has no ``=``"""
+def _publisher(form: Form) -> dict[str, Any]:
+    """The publisher that a form describes. :raises Invalid: a line has no ``=``"""
     claims = {}
     for line in form.lines("claims"):
         claim, equals, pattern = line.partition("=")
         if not equals:
             raise Invalid(f"{line!r} is no claim: write NAME = PATTERN", "/claims")
         claims[claim.strip()] = pattern.strip()
-    return claims
+    more = {"claims": claims, "packages": form.lines("packages"), "actions": form.all("actions")}
+    return {**form.texts(*FIELDS), **more}
 
 
-async def _page(visit: Visit, place: Place, *, typed: dict[str, Any] = EMPTY, error: str = "") -> Response:
-    shown: dict[str, Any] = {"package": place.package}
-    if place.project:
-        shown["project"] = await visit.api("GET", "/project/<key>", place.parameters)
+async def _page(visit: Visit, *, operation: str, template: str) -> Response:
+    shown: dict[str, Any] = {"package": visit.at.get("package")}
+    if "key" in visit.at:
+        shown["project"] = await visit.api("GET", "/project/<key>")
     else:
-        shown["repository"] = await find_repository(visit, place.storage, place.name)
-        shown["tab"] = "settings" if place.package is None else "publishers"
+        shown["repository"] = await visit.repository()
+        shown["tab"] = "settings" if shown["package"] is None else "publishers"
+    form = visit.sent if "issuer" in visit.sent else Form({"actions": ["write"]})
+    typed = {name: form.secret(name) for name in ("claims", "packages")}
     return visit.page(
-        place.template,
-        publishers=await visit.api("GET", place.operation, place.parameters),
+        template,
+        publishers=await visit.api("GET", operation),
         issuers=await visit.api("GET", "/auth/issuers"),
         actions=ACTIONS,
-        typed=typed,
-        error=error,
+        typed={**form.texts(*FIELDS), **typed, "actions": form.all("actions")},
         **shown,
     )
+
+
+for _path, _operation, _template in (
+    (REPOSITORY, "/repository/<repository>/publishers", "administration/publishers.html"),
+    (PACKAGE, "/package/<repository>/<package>/publishers", "packages/publishers.html"),
+    (PROJECT, "/project/<key>/publishers", "projects/publishers.html"),
+):
+    _show = pages.get(_path)(partial(_page, operation=_operation, template=_template))
+    pages.operation(_path, "POST", _operation, _publisher, page=_show)
+    pages.operation(f"{_path}/remove", "DELETE", f"{_operation}/<id>", page=_show)

@@ -7,7 +7,6 @@ from typing import Final
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
 from pkgrepo.untrusted.text import bytes_of
-from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -20,11 +19,12 @@ pages = PageTable()
 @pages.get("/admin/quotas")
 async def show_quotas(visit: Visit) -> Response:
     """The quotas with bars, and the form that sets one."""
-    return await _page(visit)
+    quotas = await visit.api("GET", "/system/quotas")
+    return visit.page("administration/quotas.html", quotas=quotas, chosen=visit.query("place"))
 
 
-@pages.post("/admin/quotas")
-async def set_quota(visit: Visit, form: Form) -> Response:
+@pages.post("/admin/quotas", page=show_quotas)
+async def set_quota(visit: Visit, form: Form) -> None:
     """
     Set limits of a place: storage/repository, a storage, project:KEY, user:NAME, or nothing for the server.
 
@@ -42,15 +42,11 @@ async def set_quota(visit: Visit, form: Form) -> Response:
         operation, parameters = "/repository/<repository>/quota", {"repository": place}
     else:
         operation, parameters = "/storage/<id>/quota", {"id": place}
-    try:
-        shown = place == form.text("shown")
-        fields = {name: _limit(name, form.text(name)) for name in LIMITS if shown or form.text(name)}
-        if not fields:
-            raise Invalid("say what to limit")
-        await visit.api("PATCH", operation, parameters, fields=fields)
-    except REFUSED as error:
-        return await _page(visit, error=str(error))
-    return visit.redirect("/admin/quotas")
+    shown = place == form.text("shown")
+    fields = {name: _limit(name, form.text(name)) for name in LIMITS if shown or form.text(name)}
+    if not fields:
+        raise Invalid("say what to limit")
+    await visit.api("PATCH", operation, parameters, fields=fields)
 
 
 def _limit(name: str, text: str) -> int | None:
@@ -61,12 +57,3 @@ def _limit(name: str, text: str) -> int | None:
     if found is None or found != int(found):
         raise Invalid(f"{text!r} is no number, nor a size such as 10GiB")
     return int(found)
-
-
-async def _page(visit: Visit, error: str = "") -> Response:
-    return visit.page(
-        "administration/quotas.html",
-        quotas=await visit.api("GET", "/system/quotas"),
-        chosen=visit.query("place"),
-        error=error,
-    )

@@ -2,24 +2,28 @@
 Lists of named rules on a page: a table, a form for one rule, and all of them as JSON.
 
 A page has three forms. Those of one rule are sent below the address of the page, to ``/one`` and ``/remove``; they
-change the list as it is stored then, so that two people who change two rules keep both.
+change the list as it is stored then, so that two people who change two rules keep both. The JSON is that of the list,
+or of an object that has the list as ``rules`` beside other fields.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from attrs import frozen
 
 from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.http.responses import Response
+from pkgrepo.web.tables import Page, PageTable
 from pkgrepo.web.visits import Form, Visit
 
 from .schema_fields import Field, object_fields, object_from
 
 Rule = dict[str, Any]
+Whole = dict[str, Any]  # with the list as ``rules``
 CHOSEN: Final = "chosen"  # the name that a changed rule had
 
 
@@ -45,11 +49,6 @@ class RuleForm:
     open: bool
 
 
-def rule_rows(schema: Mapping[str, Any], rules: Sequence[Rule]) -> list[RuleRow]:
-    """The rules as a table shows them."""
-    return [_row(object_fields(schema, each)) for each in rules]
-
-
 def _row(fields: Sequence[Field]) -> RuleRow:
     groups = [each for each in fields if each.kind == "group"]
     facts = [
@@ -64,27 +63,79 @@ def _text(field: Field) -> str:
     return ", ".join(str(field.value).splitlines())
 
 
-def rule_form(
-    visit: Visit, schema: Mapping[str, Any], stored: Sequence[Rule], examples: Mapping[str, Rule], sent: Form | None
-) -> RuleForm:
+@frozen
+class RuleEditor:
     """
-    The form of the rule or example that the query names; that of a new rule without one.
+    The forms of lists of rules: the ``schema`` of one, and ``examples`` that the form of a new one suggests.
 
-    ``sent`` is a form that was refused: it is shown again. What cannot be read of it is shown as it is stored.
+    ``kind`` is what all of them are as JSON, ``list`` or ``dict``.
     """
-    chosen = visit.query("rule") if sent is None else sent.text(CHOSEN)
-    rule = next((each for each in stored if each["name"] == chosen), None)
-    chosen = "" if rule is None else chosen
-    example = examples.get(visit.query("example"))
-    value = rule or example or {}
-    if sent is not None:
-        with suppress(Invalid):  # the page says so
-            value = object_from(schema, sent)
-    open_ = bool(chosen or example or sent)
-    return RuleForm(chosen=chosen, fields=object_fields(schema, value), examples=list(examples), open=open_)
+
+    schema: Mapping[str, Any]
+    examples: Mapping[str, Rule]
+    kind: type
+
+    def mount(
+        self,
+        pages: PageTable,
+        page: Page,
+        read: Callable[[Visit], Awaitable[Whole]],
+        save: Callable[[Visit, Form, Whole], Awaitable[Response | None]],
+    ) -> None:
+        """Add the targets of the forms of a ``page``, which change what ``read`` returns, and ``save`` it."""
+        path = pages.path_of(page)
+
+        @pages.post(path, page=page)
+        async def save_all(visit: Visit, form: Form) -> Response | None:
+            value = _parsed(form.secret("rules"), self.kind)
+            return await save(visit, form, {"rules": value} if self.kind is list else value)
+
+        @pages.post(f"{path}/one", page=page)
+        async def save_one(visit: Visit, form: Form) -> Response | None:
+            whole = await read(visit)
+            return await save(visit, form, {**whole, "rules": _with_rule(self.schema, rules_of(whole), form)})
+
+        @pages.post(f"{path}/remove", then=path)
+        async def remove(visit: Visit, form: Form) -> Response | None:
+            whole = await read(visit)
+            return await save(visit, form, {**whole, "rules": _without_rule(rules_of(whole), form)})
+
+    def values(self, visit: Visit, whole: Whole) -> dict[str, Any]:
+        """
+        What the template of a page shows of rules: as they are stored, or as a form has them that is shown again.
+
+        The form of one rule is that of the rule or example that the query names; that of a new rule without one. What
+        cannot be read of a form is shown as it is stored.
+        """
+        rules, sent, text_sent = rules_of(whole), CHOSEN in visit.sent, "rules" in visit.sent
+        chosen = visit.sent.text(CHOSEN) if sent else visit.query("rule")
+        rule = next((each for each in rules if each["name"] == chosen), None)
+        chosen = "" if rule is None else chosen
+        example = self.examples.get(visit.query("example"))
+        value = rule or example or {}
+        if sent:
+            with suppress(Invalid):  # the page says so
+                value = object_from(self.schema, visit.sent)
+        shown = rules if self.kind is list else whole or {"rules": []}
+        return {
+            "stored": [_row(object_fields(self.schema, each)) for each in rules],
+            "form": RuleForm(
+                chosen=chosen,
+                fields=object_fields(self.schema, value),
+                examples=list(self.examples),
+                open=bool(chosen or example or sent),
+            ),
+            "text": visit.sent.secret("rules") if text_sent else json.dumps(shown, indent=2, ensure_ascii=False),
+            "text_sent": text_sent,
+        }
 
 
-def with_rule(schema: Mapping[str, Any], stored: Sequence[Rule], form: Form) -> list[Rule]:
+def rules_of(whole: Whole) -> list[Rule]:
+    """The list of rules; an empty one without any."""
+    return whole.get("rules") or []
+
+
+def _with_rule(schema: Mapping[str, Any], stored: Sequence[Rule], form: Form) -> list[Rule]:
     """
     The rules with the one of a form: in place of the one that it changes, or as the last.
 
@@ -96,13 +147,13 @@ def with_rule(schema: Mapping[str, Any], stored: Sequence[Rule], form: Form) -> 
     return [rule if at == _place(stored, chosen) else each for at, each in enumerate(stored)]
 
 
-def without_rule(stored: Sequence[Rule], form: Form) -> list[Rule]:
+def _without_rule(stored: Sequence[Rule], form: Form) -> list[Rule]:
     """The rules without the one that a form names. :raises Conflict: there is none of this name"""
     gone = _place(stored, form.text(CHOSEN))
     return [each for at, each in enumerate(stored) if at != gone]
 
 
-def parsed(text: str, kind: type) -> Any:
+def _parsed(text: str, kind: type) -> Any:
     """The list or object in a text; an empty one if it is empty. :raises Invalid: it is something else"""
     try:
         value = json.loads(text) if text.strip() else kind()

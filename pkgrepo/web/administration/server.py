@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from pkgrepo.display import number, size
 from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid, NotFound
 from pkgrepo.http.responses import Response
-from pkgrepo.web.refusals import REFUSED
 from pkgrepo.web.rendering.filters import JOB_KINDS
 from pkgrepo.web.tables import Columns, PageTable, order_of, sorted_rows
 from pkgrepo.web.visits import Form, Visit
@@ -40,34 +39,15 @@ COLUMNS: Final[Columns[Any]] = {
 
 @pages.get("/admin")
 async def show_overview(visit: Visit) -> Response:
-    """What the caller may manage."""
+    """How the server is and is used, for those who manage it; what a caller may not see is None."""
     identity = visit.identity
     if identity.anonymous:
         raise AuthenticationRequired
     if not (identity.admin or identity.system_manager or identity.user_manager):
         raise Forbidden("this is for admins, system managers and user managers")
-    return await _overview(visit)
-
-
-@pages.post("/admin/storages")
-async def add_storage(visit: Visit, form: Form) -> Response:
-    """Add a storage in the data folder, or at a path."""
-    fields: dict[str, Any] = {"name": form.text("name"), "type": "Local"}
-    if form.text("path"):
-        fields["settings"] = {"path": form.text("path")}
-    try:
-        await visit.api("POST", "/storage", fields=fields)
-    except REFUSED as error:
-        return await _overview(visit, error=str(error))
-    return visit.redirect("/admin")
-
-
-async def _overview(visit: Visit, error: str = "") -> Response:
-    """How the server is and is used, for those who manage it; what a caller may not see is None."""
-    identity = visit.identity
     info = await visit.api("GET", "/info")
     if not (identity.admin or identity.system_manager):
-        return visit.page("administration/overview.html", info=info, storages=None, error=error)
+        return visit.page("administration/overview.html", info=info, storages=None)
     storages = await visit.api("GET", "/storage")
     used = await visit.api("GET", "/statistics", query={"days": SPAN})
     return visit.page(
@@ -90,8 +70,16 @@ async def _overview(visit: Visit, error: str = "") -> Response:
         size=size,
         number=number,
         percent=_percent,
-        error=error,
     )
+
+
+def _storage(form: Form) -> dict[str, Any]:
+    """A storage in the data folder, or at a path."""
+    settings = {"settings": {"path": form.text("path")}} if form.text("path") else {}
+    return {**form.texts("name"), "type": "Local", **settings}
+
+
+pages.operation("/admin/storages", "POST", "/storage", _storage, page=show_overview)
 
 
 def _sizes(used: Any, storage: Any) -> list[tuple[str, float]]:
@@ -120,17 +108,17 @@ def _ratio(days: Any) -> float | None:
 @pages.get("/admin/audit")
 async def show_audit(visit: Visit) -> Response:
     """The audit log, the newest rows first, with filters."""
-    query = {name: visit.query(name) for name in FILTERS if visit.query(name)}
+    query = visit.asked(*FILTERS)
     query |= {name: f"{query[name][:10]}T00:00:00Z" for name in ("from", "to") if name in query}
     try:
-        listed, error = await visit.api("GET", "/audit", query={**query, "limit": PER_PAGE}), ""
+        listed = await visit.api("GET", "/audit", query={**query, "limit": PER_PAGE})
     except Invalid as wrong:
-        listed, error = await visit.api("GET", "/audit", query={"limit": PER_PAGE}), str(wrong)
+        visit.error = str(wrong)
+        listed = await visit.api("GET", "/audit", query={"limit": PER_PAGE})
     return visit.page(
         "administration/audit.html",
         listed=listed,
-        order="-time" if error else visit.query("sort") or "-time",
-        error=error,
+        order="-time" if visit.error else visit.query("sort") or "-time",
         api_query=f"?{urlencode(query)}",
     )
 
@@ -138,22 +126,21 @@ async def show_audit(visit: Visit) -> Response:
 @pages.get("/admin/recall")
 async def show_recall(visit: Visit) -> Response:
     """Who fetched a version; without a question, the form for one."""
-    given = {name: visit.query(name).strip() for name in ("repository", "package", "version") if visit.query(name)}
-    what, found, error = visit.query("what").strip(), None, ""
+    given = {name: text.strip() for name, text in visit.asked("repository", "package", "version").items()}
+    what, found = visit.query("what").strip(), None
     if what:
         given = {"purl" if what.startswith("pkg:") else "digest": what}
     try:
-        rest = {name: visit.query(name) for name in ("sort", "cursor") if visit.query(name)}
-        found = await visit.api("GET", "/recall", query={**given, **rest, "limit": PER_PAGE}) if given else None
+        query = {**given, **visit.asked("sort", "cursor", limit=PER_PAGE)}
+        found = await visit.api("GET", "/recall", query=query) if given else None
     except (Invalid, NotFound) as wrong:
-        error = str(wrong)
-    if found is None and not error:
+        visit.error = str(wrong)
+    if found is None and not visit.error:
         await visit.api("GET", "/server/state")  # which refuses those who may not ask
     named = given.get("package", "") + (f"=={given['version']}" if "version" in given else "")
     return visit.page(
         "administration/recall.html",
         found=found,
-        error=error,
         order=visit.query("sort") or "-last_at",
         api_query=urlencode(given),
         block=_block(given, found),

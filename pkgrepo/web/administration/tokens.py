@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import NotFound
 from pkgrepo.http.responses import Response
-from pkgrepo.web.refusals import REFUSED
-from pkgrepo.web.tables import PageTable
-from pkgrepo.web.visits import Form, Visit
+from pkgrepo.web.tables import REFUSED, PageTable
+from pkgrepo.web.visits import Visit
 
 PER_PAGE: Final = 100
 FILTERS: Final = ("user", "unused_days", "without_second_factor", "sort", "cursor")
 
-pages = PageTable()
+pages = PageTable((*REFUSED, NotFound))
 
 
 @pages.get("/admin/tokens")
 async def show_tokens(visit: Visit) -> Response:
     """The tokens that work, with filters."""
-    return await _page(visit)
-
-
-@pages.post("/admin/tokens")
-async def revoke_token(visit: Visit, form: Form) -> Response:
-    """Revoke one."""
-    try:
-        await visit.api("DELETE", "/token/<id>", {"id": form.text("id")})
-    except (*REFUSED, NotFound) as error:
-        return await _page(visit, error=str(error))
-    return visit.redirect("/admin/tokens")
-
-
-async def _page(visit: Visit, error: str = "") -> Response:
-    query: dict[str, Any] = {name: visit.query(name) for name in FILTERS if visit.query(name)}
-    try:
-        listed = await visit.api("GET", "/token", query={**query, "limit": PER_PAGE})
-    except (Invalid, NotFound) as wrong:
-        listed, error = await visit.api("GET", "/token", query={"limit": PER_PAGE}), str(wrong)
     return visit.page(
         "administration/tokens.html",
-        listed=listed,
+        listed=await visit.listed("/token", *FILTERS, limit=PER_PAGE),
         order=visit.query("sort") or "last_used_at",
-        error=error,
     )
+
+
+pages.operation("/admin/tokens", "DELETE", "/token/<id>", page=show_tokens)

@@ -17,7 +17,7 @@ from pkgrepo.gateway.responses.content import choose_encoding, document_response
 from pkgrepo.http.responses import Response
 from pkgrepo.repositories.publish.splicing import render
 from pkgrepo.web.tables import PageTable
-from pkgrepo.web.visits import PREFIX, Visit, find_repository
+from pkgrepo.web.visits import PREFIX, Visit
 
 ENTRIES: Final = 30  # versions in a feed
 SVG: Final = "image/svg+xml; charset=utf-8"
@@ -45,22 +45,19 @@ class Entry:
 
 
 @badges.get("/<storage>/<name>/<path:file>")
-async def show_badge(visit: Visit, storage: str, name: str, file: str) -> Response:
+async def show_badge(visit: Visit) -> Response:
     """
     A picture of the latest version of a package, with the texts ``label`` and ``color`` of the query.
 
     One of a package that is absent, or that the caller may not see, says that it is unknown, with 404 in both cases.
     """
-    package, dot, _ = file.rpartition(".svg")
     label, color = visit.query("label"), visit.query("color") or None
     try:
-        if not dot or not package:
-            raise NotFound("badge", file)
-        repository = await find_repository(visit, storage, name)
-        place = {"repository": f"{storage}/{name}", "package": package}
-        latest = (await visit.api("GET", "/package/<repository>/<package>", place)).latest
-        if latest and await _is_refused(visit, f"{storage}/{name}", package, latest):
-            latest = await _highest_served(visit, f"{storage}/{name}", package)
+        visit.at["package"] = _stem(visit, ".svg")
+        repository = await visit.repository()
+        latest = (await visit.api("GET", "/package/<repository>/<package>")).latest
+        if latest and await _is_refused(visit, latest):
+            latest = await _highest_served(visit)
     except (AuthenticationRequired, Forbidden, Invalid, NotFound, RepositoryInactive):
         return _document(visit, SVG, render_badge(label or "package", UNKNOWN, GREY), PRIVATE, status=404)
     value = f"v{latest}" if latest and latest[0].isdigit() else latest or "no version"
@@ -68,29 +65,28 @@ async def show_badge(visit: Visit, storage: str, name: str, file: str) -> Respon
     return _document(visit, SVG, text, _caching(repository))
 
 
-async def _highest_served(visit: Visit, repository: str, package: str) -> str:
+async def _highest_served(visit: Visit) -> str:
     """The highest version that no rule refuses to clients, of the first ``ENTRIES``; empty if there is none."""
-    place = {"repository": repository, "package": package}
-    found = await visit.api("GET", "/package/<repository>/<package>/versions", place, query={"limit": ENTRIES})
+    found = await visit.api("GET", "/package/<repository>/<package>/versions", query={"limit": ENTRIES})
     for each in found.items:
-        if not await _is_refused(visit, repository, package, each.version):
+        if not await _is_refused(visit, each.version):
             return str(each.version)
     return ""
 
 
-async def _is_refused(visit: Visit, repository: str, package: str, version: str) -> bool:
-    """Whether a rule refuses a version to clients."""
-    place = {"repository": repository, "package": package, "version": version}
+async def _is_refused(visit: Visit, version: str, **package: str) -> bool:
+    """Whether a rule refuses a version to clients, of the package of the document or of another one."""
+    place = {"version": version, **package}
     found = await visit.api("GET", "/package/<repository>/<package>/versions/<version>", place, query={"files": 0})
     return found.refused is not None
 
 
-async def _shown(visit: Visit, repository: str, entries: Sequence[Entry]) -> list[Entry]:
+async def _shown(visit: Visit, entries: Sequence[Entry]) -> list[Entry]:
     """The entries of versions that no rule refuses to clients."""
     found = []
     for each in entries:
         try:
-            if not await _is_refused(visit, repository, each.package, each.version):
+            if not await _is_refused(visit, each.version, package=each.package):
                 found.append(each)
         except NotFound:  # it has just been removed
             continue
@@ -98,37 +94,32 @@ async def _shown(visit: Visit, repository: str, entries: Sequence[Entry]) -> lis
 
 
 @feeds.get("/<storage>/<file>")
-async def show_repository_feed(visit: Visit, storage: str, file: str) -> Response:
+async def show_repository_feed(visit: Visit) -> Response:
     """The versions that were published in a repository last."""
-    name = _stem(file)
-    repository = await find_repository(visit, storage, name)
-    place = {"repository": f"{storage}/{name}"}
-    found = await visit.api("GET", "/repository/<repository>/releases", place, query={"limit": ENTRIES})
+    visit.at["repository"] = f"{visit.at['storage']}/{_stem(visit, '.atom')}"
+    repository = await visit.repository()
+    found = await visit.api("GET", "/repository/<repository>/releases", query={"limit": ENTRIES})
     entries = [Entry(each.package, each.version, each.published_at, each.publisher) for each in found]
-    return _feed(visit, repository, f"{storage}/{name}", "", await _shown(visit, f"{storage}/{name}", entries))
+    return _feed(visit, repository, visit.at["repository"], "", await _shown(visit, entries))
 
 
 @feeds.get("/<storage>/<name>/<path:file>")
-async def show_package_feed(visit: Visit, storage: str, name: str, file: str) -> Response:
+async def show_package_feed(visit: Visit) -> Response:
     """The versions of a package that were published last."""
-    package = _stem(file)
-    repository = await find_repository(visit, storage, name)
-    found = await visit.api(
-        "GET",
-        "/package/<repository>/<package>/versions",
-        {"repository": f"{storage}/{name}", "package": package},
-        query={"limit": ENTRIES, "sort": "-published_at"},
-    )
+    package = visit.at["package"] = _stem(visit, ".atom")
+    repository = await visit.repository()
+    query: dict[str, str | int] = {"limit": ENTRIES, "sort": "-published_at"}
+    found = await visit.api("GET", "/package/<repository>/<package>/versions", query=query)
     entries = [Entry(package, each.version, each.published_at, each.publisher) for each in found.items]
-    entries, title = await _shown(visit, f"{storage}/{name}", entries), f"{package} in {storage}/{name}"
+    entries, title = await _shown(visit, entries), f"{package} in {visit.at['repository']}"
     return _feed(visit, repository, title, f"/packages/{quote(package, safe='')}", entries)
 
 
-def _stem(file: str) -> str:
-    """:raises NotFound: it is not the name of a feed"""
-    stem, dot, _ = file.rpartition(".atom")
+def _stem(visit: Visit, ending: str) -> str:
+    """The name of the file without its ending. :raises NotFound: it has another one"""
+    stem, dot, _ = visit.at["file"].rpartition(ending)
     if not dot or not stem:
-        raise NotFound("feed", file)
+        raise NotFound("feed", visit.at["file"])
     return stem
 
 

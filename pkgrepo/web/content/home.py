@@ -35,7 +35,7 @@ async def home(visit: Visit) -> Response:
     info = await visit.api("GET", "/info")
     if not info.installed:
         return visit.redirect("/install")
-    query = {name: visit.query(name) for name in ("q", "format") if visit.query(name)}
+    query = visit.asked("q", "format")
     listed = await visit.api(
         "GET", "/repository", query={**query, "include_usage": True, "limit": MOST_LISTED, "count": True}
     )
@@ -54,13 +54,10 @@ async def home(visit: Visit) -> Response:
 @pages.get("/search")
 async def search(visit: Visit) -> Response:
     """Packages of all repositories with the words in their names or in what they say of themselves."""
-    text = visit.query("q").strip()
-    query = {name: visit.query(name) for name in CHOICES if visit.query(name)}
-    hits, error = None, ""
+    text, query, hits = visit.query("q").strip(), visit.asked(*CHOICES), None
     if text or query:
-        asked: dict[str, Any] = {**query, "q": text, "limit": HITS, "facets": True}
         try:
-            hits = await visit.api("GET", "/search/packages", query=asked)
+            hits = await visit.api("GET", "/search/packages", query={**query, "q": text, "limit": HITS, "facets": True})
         except Refusal as refused:  # of vulnerabilities nothing is known
-            error = refused.sentence
-    return visit.page("home/search.html", status=200, text=text, hits=hits, chosen=query, error=error)
+            visit.error = refused.sentence
+    return visit.page("home/search.html", status=200, text=text, hits=hits, chosen=query)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import PageTable
-from pkgrepo.web.visits import Form, Visit, find_repository
+from pkgrepo.web.visits import Form, Visit
 
 NEEDS: Final = 100  # dependencies that are shown
 MOST_REQUIRED: Final = 4  # interpreters and their versions that are shown
@@ -44,6 +44,9 @@ LABEL_LINKS: Final = {"Homepage": "url", "Source": "source", "Documentation": "d
 REPOSITORY: Final = "/repositories/<storage>/<name>"
 PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
 VERSION: Final = f"{PACKAGE}/versions/<version>"
+OF_PACKAGE: Final = "/package/<repository>/<package>"  # in the API
+OF_VERSION: Final = f"{OF_PACKAGE}/versions/<version>"
+LISTED: Final = ("q", "sort", "cursor")  # the filter, the order and the page of a list
 MOST_TARGETS: Final = 50  # repositories that a form lists
 
 
@@ -51,62 +54,49 @@ pages = PageTable()
 
 
 @pages.get(PACKAGE)
-async def show_package(visit: Visit, storage: str, name: str, package: str) -> Response:
+async def show_package(visit: Visit) -> Response:
     """The latest version of a package."""
-    found = await visit.api(
-        "GET", "/package/<repository>/<package>", {"repository": f"{storage}/{name}", "package": package}
-    )
-    latest = found.latest
+    latest = (await visit.api("GET", OF_PACKAGE)).latest
     if latest is None:
-        listed = await _versions(visit, storage, name, package, limit=1)
+        listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": 1})
         if not listed.items:
-            raise NotFound("version of package", package)
+            raise NotFound("version of package", visit.at["package"])
         latest = listed.items[0].version
-    return await show_version(visit, storage, name, package, latest)
+    visit.at["version"] = latest
+    return await show_version(visit)
 
 
 @pages.get(f"{PACKAGE}/versions")
-async def show_versions(visit: Visit, storage: str, name: str, package: str) -> Response:
+async def show_versions(visit: Visit) -> Response:
     """All versions of a package."""
-    repository = await find_repository(visit, storage, name)
+    repository = await visit.repository()
     images = visit.format_of(repository).images is not None
-    more: dict[str, str | int] = {"platforms": True, "without_statements": True} if images else {}
-    listed = await _versions(visit, storage, name, package, limit=PER_PAGE, **more, **_order(visit))
-    usual = "-published_at" if images else "-version"
+    more = {"platforms": True, "without_statements": True} if images else {}
+    query = visit.asked(*LISTED, limit=PER_PAGE, **more)
     return visit.page(
         "packages/tags.html" if images else "packages/versions.html",
         repository=repository,
-        package=package,
-        listed=listed,
-        order=visit.query("sort") or usual,
+        package=visit.at["package"],
+        listed=await visit.api("GET", f"{OF_PACKAGE}/versions", query=query),
+        order=visit.query("sort") or ("-published_at" if images else "-version"),
     )
 
 
 @pages.get(VERSION)
-async def show_version(visit: Visit, storage: str, name: str, package: str, version: str) -> Response:
+async def show_version(visit: Visit) -> Response:
     """A version: how to install it, its readme, files and dependencies, and the other versions."""
-    repository = await find_repository(visit, storage, name)
-    place = {"repository": f"{storage}/{name}", "package": package}
-    found = await visit.api(
-        "GET",
-        "/package/<repository>/<package>/versions/<version>",
-        {**place, "version": version},
-        query={"files": FILES},
-    )
-    summary = await visit.api("GET", "/package/<repository>/<package>", place)
-    listed = await _versions(visit, storage, name, package, limit=VERSIONS, without_statements=True)
-    snippets = await visit.api(
-        "GET",
-        "/repository/<repository>/setup",
-        {"repository": f"{storage}/{name}"},
-        query={"package": found.package, "version": found.version},
-    )
+    repository = await visit.repository()
+    found = await visit.api("GET", OF_VERSION, query={"files": FILES})
+    summary = await visit.api("GET", OF_PACKAGE)
+    listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": VERSIONS, "without_statements": True})
+    about = {"package": found.package, "version": found.version}
+    snippets = await visit.api("GET", "/repository/<repository>/setup", query=about)
     images = visit.format_of(repository).images is not None
-    image = await _image(visit, {**place, "version": version}) if images else None
+    image = await _if_readable(visit, "image") if images else None
     labels = _labels(found, image)
-    advisories = await _advisories(visit, {**place, "version": version})
-    downloads = await _downloads(visit, place, SPANS[1])
-    pins = await visit.api("GET", "/package/<repository>/<package>/pins", place)
+    advisories = await _if_readable(visit, "advisories")
+    downloads = await visit.api("GET", f"{OF_PACKAGE}/downloads", query={"days": SPANS[1]})
+    pins = await visit.api("GET", f"{OF_PACKAGE}/pins")
     return visit.page(
         "packages/version.html",
         repository=repository,
@@ -118,16 +108,16 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
         listed=listed,
         snippets=snippets,
         needs=NEEDS,
-        readme=await _readme(visit, place, version),
+        readme=await _readme(visit),
         image=image,
         labels=labels,
         advisories=advisories,
         severities=_severities(advisories),
         requires=_requires(found.metadata),
         details=_details(found),
-        needing=await _needing(visit, repository, place),
+        needing=await _needing(visit, repository),
         classifiers=_classifiers(found.metadata),
-        attestations=await _attestations(visit, {**place, "version": version}) if not images else None,
+        attestations=None if images else await visit.api("GET", f"{OF_VERSION}/attestations"),
         links=_web_links({label: labels[name] for label, name in LABEL_LINKS.items()} | found.links),
         downloads=downloads,
         counted=_counted(downloads),
@@ -136,33 +126,29 @@ async def show_version(visit: Visit, storage: str, name: str, package: str, vers
 
 
 @pages.get(f"{PACKAGE}/difference")
-async def show_difference(visit: Visit, storage: str, name: str, package: str) -> Response:
+async def show_difference(visit: Visit) -> Response:
     """What differs between two versions of a package; without any in the query, a form that asks for them."""
-    repository = await find_repository(visit, storage, name)
-    listed = await _versions(visit, storage, name, package, limit=PER_PAGE)
+    repository = await visit.repository()
+    listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": PER_PAGE})
     asked = {each: visit.query(each) for each in ("before", "after")}
-    found = error = None
-    lines: list[str] = []
-    place, entry = {"repository": f"{storage}/{name}", "package": package}, visit.query("entry")
+    found, lines, entry = None, [], visit.query("entry")
     if all(asked.values()) and entry:
-        operation = "/package/<repository>/<package>/difference/text"
         try:
-            raw = await visit.api("GET", operation, place, query={**asked, "entry": entry})
+            raw = await visit.api("GET", f"{OF_PACKAGE}/difference/text", query={**asked, "entry": entry})
             lines = raw.body.decode().split("\n")[2:-1]  # after the two names
         except Invalid as refused:
-            error = str(refused)
+            visit.error = str(refused)
     elif all(asked.values()):
-        found = await visit.api("GET", "/package/<repository>/<package>/difference", place, query=asked)
+        found = await visit.api("GET", f"{OF_PACKAGE}/difference", query=asked)
     known = [each.version for each in listed.items]
     return visit.page(
         "packages/difference.html",
         repository=repository,
-        package=package,
+        package=visit.at["package"],
         found=found,
         most=CHANGES,
         entry=entry,
         lines=lines,
-        error=error,
         versions=list(dict.fromkeys([*known, *filter(None, asked.values())])),
         before=asked["before"] or (known[1:2] or known or [""])[0],
         after=asked["after"] or (known or [""])[0],
@@ -170,28 +156,28 @@ async def show_difference(visit: Visit, storage: str, name: str, package: str) -
 
 
 @pages.get(f"{PACKAGE}/dependents")
-async def show_dependents(visit: Visit, storage: str, name: str, package: str) -> Response:
+async def show_dependents(visit: Visit) -> Response:
     """The packages of this server that need a package."""
-    repository = await find_repository(visit, storage, name)
-    place = {"repository": f"{storage}/{name}", "package": package}
-    version = visit.query("version") or (await visit.api("GET", "/package/<repository>/<package>", place)).latest or ""
-    query: dict[str, str | int] = {"limit": PER_PAGE, "count": True, "version": version, **_order(visit)}
-    listed = await visit.api("GET", "/package/<repository>/<package>/dependents", place, query=query)
+    repository = await visit.repository()
+    version = visit.query("version") or (await visit.api("GET", OF_PACKAGE)).latest or ""
+    query = visit.asked(*LISTED, limit=PER_PAGE, count=True, version=version)
+    listed = await visit.api("GET", f"{OF_PACKAGE}/dependents", query=query)
+    package = visit.at["package"]
     return visit.page(
         "packages/dependents.html", repository=repository, package=package, listed=listed, accepted=version
     )
 
 
 @pages.get(f"{PACKAGE}/downloads")
-async def show_downloads(visit: Visit, storage: str, name: str, package: str) -> Response:
+async def show_downloads(visit: Visit) -> Response:
     """The downloads of a package by day, as a picture and as a table."""
-    repository = await find_repository(visit, storage, name)
+    repository = await visit.repository()
     days = int(visit.query("days")) if visit.query("days") in map(str, SPANS) else SPANS[1]
-    found = await _downloads(visit, {"repository": f"{storage}/{name}", "package": package}, days)
+    found = await visit.api("GET", f"{OF_PACKAGE}/downloads", query={"days": days})
     return visit.page(
         "packages/downloads.html",
         repository=repository,
-        package=package,
+        package=visit.at["package"],
         found=found,
         counted=_counted(found),
         spans=SPANS,
@@ -199,63 +185,51 @@ async def show_downloads(visit: Visit, storage: str, name: str, package: str) ->
 
 
 @pages.get(f"{VERSION}/files")
-async def show_files(visit: Visit, storage: str, name: str, package: str, version: str) -> Response:
+async def show_files(visit: Visit) -> Response:
     """All files of a version."""
-    repository = await find_repository(visit, storage, name)
-    listed = await visit.api(
-        "GET",
-        "/package/<repository>/<package>/versions/<version>/files",
-        {"repository": f"{storage}/{name}", "package": package, "version": version},
-        query={"limit": PER_PAGE, **_order(visit)},
-    )
-    order = visit.query("sort") or "name"
     return visit.page(
-        "packages/files.html", repository=repository, package=package, release=version, listed=listed, order=order
+        "packages/files.html",
+        repository=await visit.repository(),
+        package=visit.at["package"],
+        release=visit.at["version"],
+        listed=await visit.api("GET", f"{OF_VERSION}/files", query=visit.asked(*LISTED, limit=PER_PAGE)),
+        order=visit.query("sort") or "name",
     )
 
 
-@pages.post(f"{VERSION}/yank")
-async def yank_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
+@pages.post(f"{VERSION}/yank", then=VERSION)
+async def yank_version(visit: Visit, form: Form) -> None:
     """Yank the version, or take that back."""
-    place = {"repository": f"{storage}/{name}", "package": package, "version": version}
-    operation = "/package/<repository>/<package>/versions/<version>/"
     if form.flag("undo"):
-        await visit.api("POST", f"{operation}unyank", place)
+        await visit.api("POST", f"{OF_VERSION}/unyank")
     else:
-        await visit.api("POST", f"{operation}yank", place, fields={"reason": form.text("reason")})
-    return visit.redirect_to("repositories", storage, name, "packages", package, "versions", version)
+        await visit.api("POST", f"{OF_VERSION}/yank", fields=form.texts("reason"))
 
 
-@pages.post(f"{VERSION}/pin")
-async def pin_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
+@pages.post(f"{VERSION}/pin", then=VERSION)
+async def pin_version(visit: Visit, form: Form) -> None:
     """Pin the version, or take that back."""
-    place = {"repository": f"{storage}/{name}", "package": package, "version": version}
-    operation = "/package/<repository>/<package>/versions/<version>/pin"
     if form.flag("undo"):
-        await visit.api("DELETE", operation, place)
+        await visit.api("DELETE", f"{OF_VERSION}/pin")
     else:
-        await visit.api("PUT", operation, place, fields={"reason": form.text("reason")})
-    return visit.redirect_to("repositories", storage, name, "packages", package, "versions", version)
+        await visit.api("PUT", f"{OF_VERSION}/pin", fields=form.texts("reason"))
 
 
 @pages.post(f"{VERSION}/promote")
-async def promote_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
+async def promote_version(visit: Visit, form: Form) -> Response:
     """Copy or move the version to another repository, and show it there."""
-    place = {"repository": f"{storage}/{name}", "package": package, "version": version}
     fields = {"to": form.text("to"), "move": form.flag("move")}
-    await visit.api("POST", "/package/<repository>/<package>/versions/<version>/promote", place, fields=fields)
-    target, _, of = form.text("to").partition("/")
-    return visit.redirect_to("repositories", target, of, "packages", package, "versions", version)
+    await visit.api("POST", f"{OF_VERSION}/promote", fields=fields)
+    storage, _, name = form.text("to").partition("/")
+    return visit.redirect(VERSION, storage=storage, name=name)
 
 
-@pages.post(f"{VERSION}/delete")
-async def delete_version(visit: Visit, form: Form, storage: str, name: str, package: str, version: str) -> Response:
+@pages.post(f"{VERSION}/delete", then=REPOSITORY)
+async def delete_version(visit: Visit, form: Form) -> None:
     """Delete the version, whose name is typed as confirmation."""
-    place = {"repository": f"{storage}/{name}", "package": package}
-    if form.text("confirm") != version:
-        raise Invalid(f"type {version} to confirm that it is deleted")
-    await visit.api("DELETE", "/package/<repository>/<package>/versions/<version>", {**place, "version": version})
-    return visit.redirect_to("repositories", storage, name)
+    if form.text("confirm") != visit.at["version"]:
+        raise Invalid(f"type {visit.at['version']} to confirm that it is deleted")
+    await visit.api("DELETE", OF_VERSION)
 
 
 async def _targets(visit: Visit, repository: Any) -> list[Any]:
@@ -264,48 +238,26 @@ async def _targets(visit: Visit, repository: Any) -> list[Any]:
         return []
     query = {"type": "Hosted", "format": repository.format, "storage": repository.storage_name, "limit": MOST_TARGETS}
     listed = await visit.api("GET", "/repository", query=query)
-    others = [each for each in listed.items if each.id != repository.id]
-    records = [await find_repository(visit, each.storage_name, each.name) for each in others]
+    others = [f"{each.storage_name}/{each.name}" for each in listed.items if each.id != repository.id]
+    records = [await visit.api("GET", "/repository/<repository>", {"repository": each}) for each in others]
     return [each for each in records if "write" in each.actions]
 
 
-async def _versions(visit: Visit, storage: str, name: str, package: str, **query: str | int) -> Any:
-    operation = "/package/<repository>/<package>/versions"
-    return await visit.api("GET", operation, {"repository": f"{storage}/{name}", "package": package}, query=query)
-
-
-async def _readme(visit: Visit, place: dict[str, str], version: str) -> Any:
-    operation = "/package/<repository>/<package>/versions/<version>/readme"
+async def _readme(visit: Visit) -> Any:
     try:
-        raw = await visit.api("GET", operation, {**place, "version": version})
+        raw = await visit.api("GET", f"{OF_VERSION}/readme")
     except NotFound:
         return None
     kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
     return await visit.readmes.render(raw.body.decode("utf-8", "replace"), kind)
 
 
-async def _advisories(visit: Visit, place: dict[str, str]) -> Any:
-    """The known vulnerabilities; None of an image whose manifest cannot be read."""
+async def _if_readable(visit: Visit, what: str) -> Any:
+    """What an image is made of, or the known vulnerabilities; None of an image whose manifest cannot be read."""
     try:
-        return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/advisories", place)
+        return await visit.api("GET", f"{OF_VERSION}/{what}")
     except (Invalid, NotFound):
         return None
-
-
-async def _attestations(visit: Visit, place: dict[str, str]) -> Any:
-    return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/attestations", place)
-
-
-async def _image(visit: Visit, place: dict[str, str]) -> Any:
-    """What an image is made of; None if its manifest cannot be read."""
-    try:
-        return await visit.api("GET", "/package/<repository>/<package>/versions/<version>/image", place)
-    except (Invalid, NotFound):
-        return None
-
-
-async def _downloads(visit: Visit, place: dict[str, str], days: int) -> Any:
-    return await visit.api("GET", "/package/<repository>/<package>/downloads", place, query={"days": days})
 
 
 def _counted(found: Any) -> list[tuple[str, int]]:
@@ -325,12 +277,12 @@ def _labels(found: Any, image: Any) -> dict[str, str]:
     return {name: str(said.get(f"{LABEL}{name}", "")) for name in LABELS}
 
 
-async def _needing(visit: Visit, repository: Any, place: dict[str, str]) -> int:
+async def _needing(visit: Visit, repository: Any) -> int:
     """How many packages need one, for those who may delete it; 0 for others."""
     if "delete" not in repository.actions or visit.format_of(repository).images:
         return 0
     query = {"limit": 1, "count": True}
-    return int((await visit.api("GET", "/package/<repository>/<package>/dependents", place, query=query)).total)
+    return int((await visit.api("GET", f"{OF_PACKAGE}/dependents", query=query)).total)
 
 
 def _classifiers(metadata: dict[str, Any]) -> list[str]:
@@ -351,11 +303,6 @@ def _requires(metadata: dict[str, Any]) -> list[str]:
     wanted |= {"Java": f"{java} or later" if (java := metadata.get("requires_java")) else None}
     wanted |= engines if isinstance(engines, dict) else {}
     return [f"{name} {text}" for name, text in wanted.items() if isinstance(text, str) and text][:MOST_REQUIRED]
-
-
-def _order(visit: Visit) -> dict[str, str]:
-    """The filter, the order and the page of a list that the query asks for."""
-    return {each: visit.query(each) for each in ("q", "sort", "cursor") if visit.query(each)}
 
 
 def _web_links(links: dict[str, str]) -> list[tuple[str, str]]:
