@@ -17,7 +17,7 @@ from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.callers.browsers import session_secret
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.refusals import ERRORS
-from pkgrepo.http.answering.dispatch import App, answer_with, refusal_of, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, ErrorTable, answer_with, refusal_of, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
@@ -48,31 +48,11 @@ from .rendering.readme import Readmes
 from .tables import PageRoute, PageTable
 
 ROOMS = (
-    home,
-    login,
-    second_factor,
-    repositories,
-    packages,
-    images,
-    profile,
-    server,
-    users,
-    tokens,
-    groups,
-    quotas,
-    hosts,
-    forms_of_repositories,
-    publishers,
-    imports,
-    retention,
-    policy,
-    jobs,
-    stages,
-    trash,
-    projects,
-    webhooks,
-    docs,
-    api,
+    *(login, second_factor, profile),
+    *(home, repositories, packages, images, stages, trash, projects),
+    *(server, users, tokens, groups, quotas, hosts),
+    *(forms_of_repositories, publishers, imports, retention, policy),
+    *(jobs, webhooks, docs, api),
 )
 OLD_FORM = "this form belongs to a login that has ended: load its page again, and log in if it says so"
 
@@ -89,11 +69,10 @@ class WebApp:
         self._app = App()
         handle: Any = self._app.handle_errors(HTTPException)
         handle(self._unrouted)
-        self._serve_assets()
         self._readmes = Readmes(pools)
-        for room in ROOMS:
-            for route in room.pages.routes:
-                self._serve(route)
+        self._serve(self._app, PageRoute("GET", "/static/<name>", self._asset), _run, error_table)
+        for route in (route for room in ROOMS for route in room.pages.routes):
+            self._serve(self._app, route, self._page if route.method == "GET" else self._form, error_table)
 
     def branches(self) -> dict[str, IResource]:
         """The pages, and what is for other programs than browsers, by the first segment of the path."""
@@ -108,29 +87,21 @@ class WebApp:
         app = App()
         refuse_unrouted(app, ERRORS)
         for route in table.routes:
-            app.route(route.path, methods=["GET"], endpoint=route.path)(self._document(route))
+            self._serve(app, route, self._document, lambda _: ERRORS)
         return SegmentResource(app)
 
-    def _document(self, route: PageRoute) -> Callable[..., Awaitable[None]]:
+    def _serve(
+        self,
+        app: App,
+        route: PageRoute,
+        answer: Callable[[Visit, PageRoute], Awaitable[Response]],
+        errors: Callable[[Visit], ErrorTable],
+    ) -> None:
         async def handle(request: Request, **raw: str) -> None:
             visit = self._visit(request, raw)
+            await answer_with(request, errors(visit), lambda: answer(visit, route))
 
-            async def answer() -> Response:
-                visit.identity = await self._access.identify(request)
-                return cast("Response", await route.handler(visit))
-
-            await answer_with(request, ERRORS, answer)
-
-        return handle
-
-    def _serve(self, route: PageRoute) -> None:
-        async def handle(request: Request, **raw: str) -> None:
-            visit = self._visit(request, raw)
-            answer = self._page if route.method == "GET" else self._form
-            await answer_with(request, error_table(lambda _: visit), lambda: answer(visit, route))
-
-        endpoint = f"{route.method} {route.path}"
-        self._app.route(route.path, methods=[route.method], endpoint=endpoint)(handle)
+        app.route(route.path, methods=[route.method], endpoint=f"{route.method} {route.path}")(handle)
 
     async def _unrouted(self, request: Request, failure: Failure) -> None:
         """What no route takes, as a page for the person who is logged in."""
@@ -140,25 +111,22 @@ class WebApp:
             visit.identity = await self._access.identify(request)
             raise refusal_of(cast("HTTPException", failure.value), request)
 
-        await answer_with(request, error_table(lambda _: visit), refuse)
+        await answer_with(request, error_table(visit), refuse)
 
-    def _serve_assets(self) -> None:
-        async def handle(request: Request, name: str) -> None:
-            async def answer() -> Response:
-                return self._assets.answer(request, name)
-
-            await answer_with(request, error_table(self._visit), answer)
-
-        self._app.route("/static/<name>", methods=["GET"], endpoint="static")(handle)
+    async def _asset(self, visit: Visit) -> Response:
+        return self._assets.answer(visit.request, visit.at["name"])
 
     def _visit(self, request: Request, raw: Mapping[str, str] = MappingProxyType({})) -> Visit:
         at = {name: unquote(value) for name, value in raw.items()}
-        return Visit(request, at, ANONYMOUS, self._api, self._renderer, self._readmes, self._formats)
+        return Visit(request, at, ANONYMOUS, self._readmes, self._api, self._renderer, self._formats)
+
+    async def _document(self, visit: Visit, route: PageRoute) -> Response:
+        visit.identity = await self._access.identify(visit.request)
+        return await _run(visit, route)
 
     async def _page(self, visit: Visit, route: PageRoute) -> Response:
-        visit.identity = await self._access.identify(visit.request)
         try:
-            return cast("Response", await route.handler(visit))
+            return await self._document(visit, route)
         except AuthenticationRequired:
             if not visit.identity.anonymous:
                 raise
@@ -184,3 +152,7 @@ class WebApp:
             visit.error, visit.sent = str(error), form
             return await route.page(visit)
         return visit.redirect(route.then) if answer is None else answer
+
+
+async def _run(visit: Visit, route: PageRoute) -> Response:
+    return cast("Response", await route.handler(visit))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from pkgrepo import errors
@@ -27,11 +26,11 @@ TITLES: Final = {
 }
 
 
-def error_table(visit_of: Callable[[Request], Visit]) -> ErrorTable:
+def error_table(visit: Visit) -> ErrorTable:
     """The statuses of domain errors, which are answered by a page."""
 
-    def render(request: Request, refusal: Refusal) -> Response:
+    def render(_request: Request, refusal: Refusal) -> Response:
         title = TITLES.get(refusal.status, "Something went wrong" if refusal.status >= 500 else "This was refused")
-        return visit_of(request).refusal(refusal, title)
+        return visit.refusal(refusal, title)
 
     return ErrorTable({**STATUSES, errors.Invalid: (422, "invalid")}, render)

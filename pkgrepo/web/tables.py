@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 from attrs import Factory, field, frozen
@@ -46,6 +47,16 @@ class PageRoute:
     then: str = ""
 
 
+class Options(TypedDict, total=False):
+    """Fields of a L{PageRoute}; ``then`` is the address of ``page`` unless it is given."""
+
+    page: Page
+    then: str
+    refused: Errors
+    open: bool
+    file: bool
+
+
 @frozen
 class PageTable:
     """
@@ -58,30 +69,13 @@ class PageTable:
 
     def get(self, path: str) -> Callable[[Handler], Handler]:
         """Add a page: ``async def handler(visit) -> Response``."""
-        return self._add("GET", path)
+        return self._add(partial(PageRoute, "GET", path))
 
-    def post(
-        self,
-        path: str,
-        *,
-        page: Page | None = None,
-        then: str = "",
-        refused: Errors = (),
-        open: bool = False,
-        file: bool = False,
-    ) -> Callable[[Handler], Handler]:
-        """
-        Add the target of a form: ``async def handler(visit, form) -> Response | None``.
-
-        See L{PageRoute}; ``then`` is the address of ``page`` unless it is given.
-        """
-        caught = () if page is None else refused or self.refused
-        then = then or (self.path_of(page) if page else "")
-        return self._add("POST", path, page=page, then=then, refused=caught, open=open, file=file)
-
-    def path_of(self, page: Page) -> str:
-        """The address of a page, the one that was added last."""
-        return next(each.path for each in reversed(self.routes) if each.handler is page)
+    def post(self, path: str, **options: Unpack[Options]) -> Callable[[Handler], Handler]:
+        """Add the target of a form: ``async def handler(visit, form) -> Response | None``."""
+        if "page" in options:
+            options = {"then": self.path_of(options["page"]), "refused": self.refused, **options}
+        return self._add(partial(PageRoute, "POST", path, **options))
 
     def operation(
         self,
@@ -90,18 +84,16 @@ class PageTable:
         operation: str,
         fields: Sent = (),
         *,
-        page: Page | None = None,
-        then: str = "",
         query: Sent = (),
-        refused: Errors = (),
-        open: bool = False,
+        **options: Unpack[Options],
     ) -> None:
         """
-        Add the target of a form that is one operation of the API; see L{post}.
+        Add the target of a form that is one operation of the API.
 
         Its parameters are those of the page; one that the page does not have is a field of the form. In ``then``
         ``<made.id>`` stands for the field ``id`` of what it returns.
         """
+        then = options.get("then", "")
 
         async def run(visit: Visit, form: Form) -> Response | None:
             place = form.texts(*(each for each in parameters_of(operation) if each not in visit.at))
@@ -110,11 +102,15 @@ class PageTable:
                 return None
             return visit.redirect(_MADE.sub(lambda found: quote(str(getattr(made, found[1])), safe=""), then))
 
-        self.post(path, page=page, then=then, refused=refused, open=open)(run)
+        self.post(path, **options)(run)
 
-    def _add(self, method: Literal["GET", "POST"], path: str, **rest: Any) -> Callable[[Handler], Handler]:
+    def path_of(self, page: Page) -> str:
+        """The address of a page, the one that was added last."""
+        return next(each.path for each in reversed(self.routes) if each.handler is page)
+
+    def _add(self, route: Callable[[Handler], PageRoute]) -> Callable[[Handler], Handler]:
         def decorate(handler: Handler) -> Handler:
-            self.routes.append(PageRoute(method, path, handler, **rest))
+            self.routes.append(route(handler))
             return handler
 
         return decorate

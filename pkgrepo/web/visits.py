@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode
 
+from attrs import Factory, define, field
 from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
@@ -102,6 +103,14 @@ async def read_file_form(request: Request) -> tuple[str, AsyncIterator[Part]]:
     return "", parts
 
 
+def _at(parameters: Mapping[str, str]) -> dict[str, str]:
+    at = dict(parameters)
+    if "storage" in at and "name" in at:
+        at["repository"] = f"{at['storage']}/{at['name']}"
+    return at
+
+
+@define(eq=False)
 class Visit:
     """
     A request for a page by ``identity``. ``readmes`` renders Markdown and the like.
@@ -110,27 +119,15 @@ class Visit:
     A page that is shown again since a form was refused has the sentence as ``error``, and the form as ``sent``.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        at: Mapping[str, str],
-        identity: Identity,
-        api: Dispatcher,
-        renderer: PageRenderer,
-        readmes: Readmes,
-        formats: Mapping[str, Format],
-    ) -> None:
-        self.request = request
-        self.identity = identity
-        self.readmes = readmes
-        self.at = dict(at)
-        if "storage" in at and "name" in at:
-            self.at["repository"] = f"{at['storage']}/{at['name']}"
-        self.error = ""
-        self.sent = Form({})
-        self._api = api
-        self._renderer = renderer
-        self._formats = formats
+    request: Request
+    at: dict[str, str] = field(converter=_at)
+    identity: Identity
+    readmes: Readmes
+    _api: Dispatcher
+    _renderer: PageRenderer
+    _formats: Mapping[str, Format]
+    error: str = ""
+    sent: Form = Factory(lambda: Form({}))
 
     @property
     def first_format(self) -> str:
@@ -168,10 +165,10 @@ class Visit:
         """The record of the repository that the page is about. :raises NotFound: the caller may read no such one"""
         return await self.api("GET", "/repository/<repository>")
 
-    async def listed(self, operation: str, *names: str, limit: int) -> Any:
-        """A page of a list as the query asks for it by ``names``; the first page and an ``error`` if that is wrong."""
+    async def listed(self, operation: str, query: Mapping[str, Any], limit: int) -> Any:
+        """A page of a list; the first one, and an ``error``, if the ``query`` is wrong."""
         try:
-            return await self.api("GET", operation, query=self.asked(*names, limit=limit))
+            return await self.api("GET", operation, query={**query, "limit": limit})
         except (Invalid, NotFound) as refused:
             self.error = str(refused)
             return await self.api("GET", operation, query={"limit": limit})

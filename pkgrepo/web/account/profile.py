@@ -27,6 +27,7 @@ REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
     "delete": ["read", "write", "overwrite", "delete"],
 }
 EVERYTHING: Final = ["read", "write", "overwrite", "delete", "edit", "admin"]
+LOGIN: Final = "/login?next=/ui/account"  # since a new password ends all sessions
 SERVICE: Final = "/account/services/<id>"
 FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "", "days": "90"}  # with the first values
 
@@ -125,14 +126,7 @@ async def make_token(visit: Visit, form: Form) -> Response:
 
 
 pages.operation("/account", "PATCH", "/user/me", ("name", "email"), page=show_account)
-pages.operation(
-    "/account/password",
-    "POST",
-    "/user/change-password",
-    _password,
-    page=show_account,
-    then="/login?next=/ui/account",
-)
+pages.operation("/account/password", "POST", "/user/change-password", _password, page=show_account, then=LOGIN)
 pages.operation("/account/passkeys", "DELETE", "/user/passkeys/<id>", then="/account")
 pages.operation("/account/tokens/revoke", "DELETE", "/user/token/<id>", then="/account/tokens")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -80,8 +81,7 @@ async def _save(visit: Visit, form: Form, whole: Whole) -> Response | None:
     if not form.flag("try"):
         await visit.api("PATCH", CONFIG, KEY, fields=whole)
         return None
-    tried = await _try(visit, form, whole, visit.at["repository"])
-    return tried if isinstance(tried, Response) else await show_rules(visit, tried=tried)
+    return await _try(visit, form, {**whole, "repository": visit.at["repository"]}, show_rules)
 
 
 async def _read_of_server(visit: Visit) -> Whole:
@@ -93,8 +93,7 @@ async def _save_for_server(visit: Visit, form: Form, whole: Whole) -> Response |
     if not form.flag("try"):
         await visit.api("PUT", "/policy/rules", fields=whole)
         return None
-    tried = await _try(visit, form, whole)
-    return tried if isinstance(tried, Response) else await show_policy(visit, tried=tried)
+    return await _try(visit, form, whole, show_policy)
 
 
 EDITOR.mount(pages, show_rules, _read, _save)
@@ -105,11 +104,11 @@ def _as_written(found: Any) -> Whole:
     return {"rules": without_blanks(msgspec.to_builtins(found.rules))}
 
 
-async def _try(visit: Visit, form: Form, whole: Whole, repository: str = "") -> Any:
-    """The record of a rehearsal of the rules of a form; if it takes longer than a page, the way to its job's page."""
-    found: Any = await visit.api("POST", "/policy/rehearse", fields={**whole, "repository": repository})
+async def _try(visit: Visit, form: Form, whole: Whole, show: Callable[..., Awaitable[Response]]) -> Response:
+    """Show what the rules of a form would do; the page of a job if that takes longer than a page."""
+    found: Any = await visit.api("POST", "/policy/rehearse", fields=whole)
     visit.sent = form
-    return visit.show_job(found.headers) if isinstance(found, Response) else found
+    return visit.show_job(found.headers) if isinstance(found, Response) else await show(visit, tried=found)
 
 
 @pages.post(f"{POLICY}/blocks", page=show_policy)

@@ -14,6 +14,7 @@ from pkgrepo.web.visits import Form, Visit
 from .schema_fields import config_from, fields_of, kept_elsewhere
 
 SETTINGS: Final = "/repositories/<storage>/<name>/settings"
+CONFIG: Final = "/repository/<repository>/config"  # in the API
 NEW: Final = "/admin/repositories/new"
 DEFAULTS: Final = {"name": "", "storage": "main", "type": "Hosted", "visibility": "private", "description": ""}
 KINDS: Final = {
@@ -83,7 +84,7 @@ def _defaults(visit: Visit) -> dict[str, str]:
 async def show_settings(visit: Visit) -> Response:
     """The settings of a repository."""
     repository, sent = await visit.repository(), visit.sent
-    stored = await visit.api("GET", "/repository/<repository>/config")
+    stored = await visit.api("GET", CONFIG)
     schema, type_, config = await _schema(visit, repository.format), str(repository.type), stored
     with suppress(Invalid):  # the page says so
         if "visibility" in sent:
@@ -115,20 +116,14 @@ async def show_figures(visit: Visit) -> Response:
 async def change_settings(visit: Visit, form: Form) -> None:
     """Change visibility, description, the active flag, and the configuration."""
     repository = await visit.repository()
-    before = await visit.api("GET", "/repository/<repository>/config")
+    before = await visit.api("GET", CONFIG)
     config = _changed(await _schema(visit, repository.format), str(repository.type), before, form)
-    await visit.api("PUT", "/repository/<repository>/config", fields=config)
+    await visit.api("PUT", CONFIG, fields=config)
     fields = {**form.texts("visibility", "description"), "active": form.flag("active")}
     await visit.api("PATCH", "/repository/<repository>", fields=fields)
 
 
-pages.operation(
-    f"{SETTINGS}/json",
-    "PUT",
-    "/repository/<repository>/config",
-    lambda form: _parse(form.secret("config")),
-    page=show_settings,
-)
+pages.operation(f"{SETTINGS}/json", "PUT", CONFIG, lambda form: _parse(form.secret("config")), page=show_settings)
 pages.operation(
     f"{SETTINGS}/delete",
     "DELETE",

@@ -65,11 +65,7 @@ class Field:
 def fields_of(schema: Mapping[str, Any], type_: str, config: Mapping[str, Any]) -> list[Field]:
     """The fields of the configuration of a repository type, with the values of ``config``; what is needed first."""
     definitions, variant = _variant(schema, type_)
-    found = [
-        _field(f"/{name}", node, definitions, config.get(name, _MISSING), required=name in variant["required"])
-        for name, node in variant["properties"].items()
-        if f"/{name}" not in LEFT_OUT
-    ]
+    found = _children("", variant, definitions, config)
     return sorted(found, key=lambda each: (not each.required and each.name != "/proxy", each.kind == "page"))
 
 
@@ -80,12 +76,7 @@ def config_from(schema: Mapping[str, Any], type_: str, form: Form) -> dict[str, 
     :raises Invalid: a number is none, or a line has no ``=``
     """
     definitions, variant = _variant(schema, type_)
-    read = {
-        name: _read(f"/{name}", node, definitions, form)
-        for name, node in variant["properties"].items()
-        if f"/{name}" not in LEFT_OUT
-    }
-    return {"type": type_} | {name: value for name, value in read.items() if value is not _MISSING}
+    return {"type": type_} | _given("", variant, definitions, form)
 
 
 def kept_elsewhere(before: Mapping[str, Any], config: dict[str, Any]) -> None:
@@ -118,9 +109,7 @@ def object_from(schema: Mapping[str, Any], form: Form, leave_out: Sequence[str] 
     """
     definitions: Mapping[str, Any] = schema.get("$defs", {})
     [best] = _alternatives(schema, definitions)
-    nodes = {key: node for key, node in best["properties"].items() if key not in leave_out}
-    read = {key: _read(f"/{key}", node, definitions, form) for key, node in nodes.items()}
-    return {key: value for key, value in read.items() if value is not _MISSING}
+    return _given("", best, definitions, form, leave_out)
 
 
 def _variant(schema: Mapping[str, Any], type_: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -258,13 +247,20 @@ def _read(name: str, node: Mapping[str, Any], definitions: Mapping[str, Any], fo
 
 def _read_group(name: str, node: Mapping[str, Any], definitions: Mapping[str, Any], form: Form) -> Any:
     _, best, nullable = _chosen(node, definitions)
+    given = _given(name, best, definitions, form)
+    return given if given or (nullable and form.flag(f"set {name}")) else _MISSING
+
+
+def _given(
+    name: str, best: Mapping[str, Any], definitions: Mapping[str, Any], form: Form, leave_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The fields of an object that a form does not leave at their defaults."""
     read = {
         key: _read(f"{name}/{key}", each, definitions, form)
         for key, each in best["properties"].items()
-        if f"{name}/{key}" not in LEFT_OUT
+        if f"{name}/{key}" not in LEFT_OUT and key not in leave_out
     }
-    given = {key: value for key, value in read.items() if value is not _MISSING}
-    return given if given or (nullable and form.flag(f"set {name}")) else _MISSING
+    return {key: value for key, value in read.items() if value is not _MISSING}
 
 
 def _read_entries(name: str, best: Mapping[str, Any], definitions: Mapping[str, Any], form: Form) -> Iterator[Any]:

@@ -110,11 +110,7 @@ async def show_audit(visit: Visit) -> Response:
     """The audit log, the newest rows first, with filters."""
     query = visit.asked(*FILTERS)
     query |= {name: f"{query[name][:10]}T00:00:00Z" for name in ("from", "to") if name in query}
-    try:
-        listed = await visit.api("GET", "/audit", query={**query, "limit": PER_PAGE})
-    except Invalid as wrong:
-        visit.error = str(wrong)
-        listed = await visit.api("GET", "/audit", query={"limit": PER_PAGE})
+    listed = await visit.listed("/audit", query, PER_PAGE)
     return visit.page(
         "administration/audit.html",
         listed=listed,

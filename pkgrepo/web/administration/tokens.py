@@ -20,7 +20,7 @@ async def show_tokens(visit: Visit) -> Response:
     """The tokens that work, with filters."""
     return visit.page(
         "administration/tokens.html",
-        listed=await visit.listed("/token", *FILTERS, limit=PER_PAGE),
+        listed=await visit.listed("/token", visit.asked(*FILTERS), PER_PAGE),
         order=visit.query("sort") or "last_used_at",
     )
 

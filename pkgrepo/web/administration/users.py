@@ -28,7 +28,7 @@ async def show_users(visit: Visit) -> Response:
     """The users, with a filter, and the form for a new one."""
     return visit.page(
         "administration/users.html",
-        listed=await visit.listed("/users", "q", "inactive_days", "sort", "cursor", limit=PER_PAGE),
+        listed=await visit.listed("/users", visit.asked("q", "inactive_days", "sort", "cursor"), PER_PAGE),
         order=visit.query("sort") or "username",
     )
 

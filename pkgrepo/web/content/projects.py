@@ -13,6 +13,7 @@ PER_PAGE: Final = 50
 MOST_LISTED: Final = 1000  # repositories that a form suggests
 SHOWN: Final[Errors] = (*REFUSED, NotFound)
 PROJECT: Final = "/projects/<key>"
+FIELDS: Final = ("name", "description", "visibility")
 ROLES: Final = {
     "guest": "reads packages of the project in repositories that are not private",
     "reporter": "reads the packages of the project",
@@ -83,15 +84,8 @@ async def delete_project(visit: Visit, form: Form) -> None:
     await visit.api("DELETE", "/project/<key>")
 
 
-pages.operation(
-    "/projects",
-    "POST",
-    "/project",
-    ("key", "name", "description", "visibility"),
-    page=show_projects,
-    then="/projects/<made.key>",
-)
-pages.operation(PROJECT, "PATCH", "/project/<key>", ("name", "description", "visibility"), page=show_project)
+pages.operation("/projects", "POST", "/project", ("key", *FIELDS), page=show_projects, then="/projects/<made.key>")
+pages.operation(PROJECT, "PATCH", "/project/<key>", FIELDS, page=show_project)
 pages.operation(f"{PROJECT}/members", "POST", "/project/<key>/members", _member, page=show_project)
 pages.operation(f"{PROJECT}/members/remove", "DELETE", "/project/<key>/members", query=_left, page=show_project)
 pages.operation(f"{PROJECT}/names", "POST", "/project/<key>/bindings", ("repository", "pattern"), page=show_project)

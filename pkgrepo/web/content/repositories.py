@@ -202,7 +202,7 @@ async def upload(visit: Visit, parts: AsyncIterator[Part]) -> Response:
     except AuthenticationRequired:
         raise
     except (PkgrepoError, Refusal) as error:
-        refusal = error_table(lambda _: visit).refusal(visit.request, error)
+        refusal = error_table(visit).refusal(visit.request, error)
         visit.error = refusal.sentence
         return await show_upload(visit, status=refusal.status)
     return await show_upload(visit, status=201 if done.changed else 200, done=done)

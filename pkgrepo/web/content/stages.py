@@ -10,13 +10,14 @@ from pkgrepo.web.visits import Form, Visit
 
 PER_PAGE: Final = 50
 FILTERS: Final = ("repository", "state", "cursor")
-STAGE: Final = "/admin/stages/<id>"
+STAGES: Final = "/admin/stages"
+STAGE: Final = f"{STAGES}/<id>"
 STATES: Final = ("open", "approved", "rejected", "expired")
 
 pages = PageTable()
 
 
-@pages.get("/admin/stages")
+@pages.get(STAGES)
 async def list_stages(visit: Visit) -> Response:
     """The stages of which the visitor may see something, the newest first."""
     listed = await visit.api("GET", "/stages", query=visit.asked(*FILTERS, limit=PER_PAGE))
@@ -38,12 +39,7 @@ def _seen(form: Form) -> dict[str, Any]:
 
 
 pages.operation(
-    "/admin/stages",
-    "POST",
-    "/repository/<repository>/stages",
-    ("description",),
-    page=list_stages,
-    then="/admin/stages/<made.id>",
+    STAGES, "POST", "/repository/<repository>/stages", ("description",), page=list_stages, then=f"{STAGES}/<made.id>"
 )
 pages.operation(f"{STAGE}/approve", "POST", "/stages/<id>/approve", _seen, page=show_stage)
 pages.operation(f"{STAGE}/reject", "POST", "/stages/<id>/reject", ("reason",), page=show_stage)

@@ -27,8 +27,8 @@ async def restore(visit: Visit, _form: Form) -> Response:
     restored = await visit.api("POST", "/trash/<id>/restore")
     storage, _, name = restored.repository.partition("/")
     package = "/packages/<package>" if restored.package else ""
-    place = {"storage": storage, "name": name, "package": restored.package}
-    return visit.redirect(f"/repositories/<storage>/<name>{package}", **place)
+    path = f"/repositories/<storage>/<name>{package}"
+    return visit.redirect(path, storage=storage, name=name, package=restored.package)
 
 
 pages.operation("/admin/trash/<id>/purge", "DELETE", "/trash/<id>", page=show_trash)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -125,23 +125,13 @@ def mark(text: str, query: str) -> Markup:
     )
 
 
-FILTERS: Final = {
-    "size": size,
-    "number": number,
-    "plain": plain,
-    "plural": plural,
-    "sentence": sentence,
-    "when": when,
-    "time_with_age": time_with_age,
-    "brief": brief,
-    "browser": browser,
-    "duration": duration,
-    "latency": latency,
-    "segment": segment,
-    "path": path,
-    "shell": shell,
-    "foldable": foldable,
-    "mark": mark,
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    each.__name__: each
+    for each in (
+        *(size, number, plural, sentence, plain, brief, mark),
+        *(when, time_with_age, duration, latency),
+        *(browser, segment, path, shell, foldable),
+    )
 }
 
 
