@@ -32,8 +32,6 @@ COMMANDS = {
     "commands/proving.py",
     "client/packages/changes.py",
     "client/transfers/bundles.py",
-    "client/transfers/download.py",
-    "client/transfers/upload.py",
     "client/twins/contents.py",
 }
 

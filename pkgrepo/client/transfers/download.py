@@ -17,8 +17,6 @@ from pkgrepo.errors import Invalid, NotFound
 
 from .files import Draft, Received, sha256_of
 
-IMAGES = "docker"
-
 
 @click.command(short_help="Download the files of a version")
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
@@ -58,7 +56,7 @@ async def download(
         return
     assert name is not None
     name, version = maybe_version(name, version)
-    if str((await session.client.get("repository", repository))["format"]) == IMAGES:
+    if (await session.client.get("repository", repository)).get("has_images"):
         await _image(session, repository, name, version or "latest", folder)
         return
     if version is None:

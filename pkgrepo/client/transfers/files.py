@@ -6,17 +6,16 @@ import fcntl
 import hashlib
 import os
 import secrets
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import IO, Final, Self
 
 from attrs import frozen
 
 from pkgrepo.client.api import Client
-from pkgrepo.client.http import Failed, IteratorBody
+from pkgrepo.client.http import Failed
 from pkgrepo.client.terminal import make_progress, printable
 from pkgrepo.errors import Conflict, DigestMismatch, Invalid
 from pkgrepo.small_files import fsync_path
@@ -57,36 +56,23 @@ async def _digest_in(client: Client, repository: str, path: str) -> str | None:
 
 @frozen
 class LocalFile:
-    """A file that is uploaded: its size in bytes, and digests as hex."""
+    """A file that is uploaded: its size in bytes, and its digest as hex."""
 
     path: Path
     size: int
     sha256: str
-    sha512: str
-    sha1: str
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Hash a file. :raises Invalid: it is no regular file; :raises OSError: it cannot be read"""
         if not path.is_file():
             raise Invalid(f"{path} is no file")
-        sums = [hashlib.sha256(), hashlib.sha512(), hashlib.sha1(usedforsecurity=False)]
-        size = 0
-        for piece in pieces(path):
-            size += len(piece)
-            for each in sums:
-                each.update(piece)
-        sha256, sha512, sha1 = (each.hexdigest() for each in sums)
-        return cls(path, size, sha256, sha512, sha1)
+        return cls(path, path.stat().st_size, sha256_of(path))
 
     @property
     def name(self) -> str:
         """The last part of the path."""
         return self.path.name
-
-    def body(self, reactor: Any) -> IteratorBody:
-        """The body of a request with the bytes of the file, which shows its progress."""
-        return IteratorBody(shown(self.name, self.size, pieces(self.path)), reactor, self.size)
 
 
 class Draft:
@@ -250,12 +236,6 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def base64_pieces(path: Path) -> Iterator[bytes]:
-    """The bytes of a file as Base64."""
-    for piece in _of_size(pieces(path), PIECE // 3 * 3):
-        yield b64encode(piece)
-
-
 def shown(label: str, size: int, content: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the pieces; how many have been taken is shown on standard error."""
     progress = make_progress()
@@ -266,15 +246,3 @@ def shown(label: str, size: int, content: Iterator[bytes]) -> Iterator[bytes]:
             progress.step(len(piece))
     finally:
         progress.end()
-
-
-def _of_size(content: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Pieces of exactly ``size`` bytes, but for the last one."""
-    kept = bytearray()
-    for piece in content:
-        kept += piece
-        while len(kept) >= size:
-            yield bytes(kept[:size])
-            del kept[:size]
-    if kept:
-        yield bytes(kept)

@@ -180,13 +180,19 @@ async def post_form(context: ChannelContext, request: Request) -> Response:
 
 async def publish_sent(context: ChannelContext, request: Request, sent: SentFile) -> Uploaded:
     """Publish a package that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
-    name = parse_file_name(sent.name)
+    name, subdir = parse_file_name(sent.name), _sent_subdir(sent)
     identity = await context.admit(request, Action.WRITE, name.name)
     async with context.services.content.stage(context.repository, name.name, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged, DIGESTS)
         _, admitted = await context.admit_publishing(request, name.name)  # again: the file may have taken hours
-        published = await publish_upload(context, staged, Upload(name, None, blob), admitted)
-    return Uploaded(name.name, name.version, published.changed)
+        published = await publish_upload(context, staged, Upload(name, subdir, blob), admitted)
+    return Uploaded(name.name, name.version, published.changed, published.files[0].path, blob.sha256)
+
+
+def _sent_subdir(sent: SentFile) -> str | None:
+    """The folder in the field ``path``, which may end with the name of the file. :raises Invalid: it is none"""
+    folder = sent.text("path").strip("/").removesuffix(sent.name).strip("/")
+    return check_subdir(folder.rpartition("/")[2]) if folder else None
 
 
 async def _receive_part(context: ChannelContext, request: Request, part: Part, staged: Staged) -> BlobInfo:

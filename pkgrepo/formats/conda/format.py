@@ -29,7 +29,7 @@ from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.formats.conda.wheels.requirements import conda_name, projects_of
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.documents.held import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
@@ -96,6 +96,7 @@ def conda() -> Format:
             what="conda packages",
             names={".conda": ".+-[^-]+-[^-]+", ".tar.bz2": ".+-[^-]+-[^-]+"},
             take=take_file,
+            fields=(UploadField("path", "Folder of the channel (that of the package, if it is empty)"),),
             caches=caches,
         ),
         proxied=proxied,

@@ -101,6 +101,7 @@ def maven() -> Format:
                 UploadField("group", "Group (that of the POM, if it is empty)"),
                 UploadField("artifact", "Artifact"),
                 UploadField("version", "Version"),
+                UploadField("path", "Path, or with a slash at its end a folder, of the file alone"),
             ),
             caches=caches,
         ),

@@ -32,7 +32,7 @@ from pkgrepo.formats.maven.metadata.requests import get_metadata
 from pkgrepo.formats.maven.removal import evict, remove
 from pkgrepo.formats.maven.search.query import scope_of
 from pkgrepo.formats.maven.search.requests import search
-from pkgrepo.formats.maven.upload.requests import upload
+from pkgrepo.formats.maven.upload.requests import read_place, upload, upload_sent
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
@@ -44,7 +44,7 @@ from pkgrepo.model import Action, Extent, RepositoryType
 from pkgrepo.proxy.virtual import check_publishes, publish_target, publish_targets
 from pkgrepo.storage.catalog.packages import packages
 
-from .names import is_snapshot
+from .names import SNAPSHOT, is_snapshot
 from .paths import SEARCH, ArtifactFile, Checksum, Directory, FilePath, Metadata, Path, PlainFile, parse_path
 from .refusals import ERRORS
 
@@ -94,7 +94,21 @@ async def _deploy(context: Context[MavenCaches], request: Request, address: Addr
 
 
 async def take_file(context: Context[MavenCaches], request: Request, sent: SentFile) -> Uploaded:
-    """Publish a file of a form with its POM, in the repository that takes the version."""
+    """
+    Publish a file of a form, in the repository that takes the version: with its POM if the form says what it is.
+
+    Otherwise the file alone is published, at the path in the form, or where it says itself that it belongs.
+    """
+    path = sent.text("path")
+    if path:
+        place = read_place(f"{path.strip('/')}/{sent.name}" if path.endswith("/") else path.strip("/"))
+        return await upload_sent((await _targets(context, request, place))[0], request, sent, place)
+    if not sent.fields.get("pom") and not any(map(sent.text, ("group", "artifact", "version"))):
+        repository = context.repository
+        if repository.type is not RepositoryType.HOSTED:
+            await context.admit(request, Action.READ, Extent.SOME)
+            repository = publish_target(context.services.registry, repository, snapshot=SNAPSHOT in sent.name.upper())
+        return await upload_sent(member_context(context, request, repository), request, sent, None)
     deployed = await read_sent(context.services, sent)
     target = (await _targets(context, request, deployed.files[0]))[0]
     return await publish_sent(target, request, deployed)

@@ -90,7 +90,9 @@ async def require_login(context: Context[object], request: Request) -> Identity:
     return identity
 
 
-async def require(context: Context[object], identity: Identity, action: Action, name: str | None, verb: str) -> None:
+async def require(
+    context: Context[object], identity: Identity, action: Action, name: str | Extent | None, verb: str
+) -> None:
     """
     Check that an identity may do ``action``; ``verb`` names it in the sentence of a refusal.
 
@@ -99,7 +101,7 @@ async def require(context: Context[object], identity: Identity, action: Action, 
     try:
         await context.services.access.require(identity, action, context.repository, name)
     except Forbidden as error:
-        what = "to this repository" if name is None else f'"{name}"'
+        what = "to this repository" if name in (None, Extent.SOME) else f'"{name}"'
         raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
 
 

@@ -23,7 +23,7 @@ from pkgrepo.formats.npm.change.requests import apply_written
 from pkgrepo.formats.npm.change.written_document import read_written
 from pkgrepo.formats.npm.limits import DOCUMENT
 from pkgrepo.formats.npm.packument.requests import find_package
-from pkgrepo.formats.npm.paths import PackagePath, RootPath, VersionPath
+from pkgrepo.formats.npm.paths import PackagePath, RootPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.publish.envelope import packed_publication, read_name, read_publication
 from pkgrepo.formats.npm.publish.manifest import ALGORITHMS
 from pkgrepo.formats.npm.publish.requests import publish
@@ -38,8 +38,9 @@ from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
-from pkgrepo.model import Action, Actor, BlobInfo, Identity
+from pkgrepo.model import Action, Actor, BlobInfo, Extent, File, Identity
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files
 
 LONGEST_SHOWN: Final = 200  # characters of a file's name in error messages
 SMALL_DOCUMENT: Final = 64 * 1024  # bytes; parsing a larger one takes a millisecond or more
@@ -153,17 +154,24 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     context = await publish_context(context, request)
     services = context.services
     identity = await services.access.identify(request)
-    await require(context, identity, Action.WRITE, None, "publish")
+    await require(context, identity, Action.WRITE, Extent.SOME, "publish")
     async with services.content.stage(context.repository, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged, ALGORITHMS)
         look = partial(read_tarball, filename=sent.name[:LONGEST_SHOWN], readme=True)
-        contents = await staged.inspect(services.pools.cpu, blob, look, commit=False)
-        publication = packed_publication(contents, sent.text("tag"))
+        try:
+            contents = await staged.inspect(services.pools.cpu, blob, look, commit=False)
+            publication = packed_publication(contents, sent.text("tag"))
+        except Invalid as error:
+            raise Invalid(f"{sent.name[:LONGEST_SHOWN]} is no npm package: {error.message}", error.pointer) from None
         identity = await services.access.identify(request)  # again: the file may have taken hours
         actor = actor_of(request, identity)
         admitted = await require_publishing(context, identity, publication.name, "publish", actor)
-        await publish(context, request, staged, publication, blob, identity, admitted)
-    return Uploaded(publication.name, publication.version.text, changed=True)
+        version, path = publication.version.text, tarball_path(publication.name, publication.version.text)
+        found: File | None = await services.catalog.look(files.find_file, context.repository.id, path)
+        changed = found is None or found.sha256 != blob.sha256
+        if changed:
+            await publish(context, request, staged, publication, blob, identity, admitted)
+    return Uploaded(publication.name, version, changed, path, blob.sha256)
 
 
 async def parse_document(context: Context[object], document: SentDocument, parse: Callable[[], T]) -> T:

@@ -7,12 +7,14 @@ publishes it as it publishes what its clients send: the same checks, rules and r
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from attrs import frozen
 
-from pkgrepo.errors import Invalid, TooLarge
+from pkgrepo.errors import DigestMismatch, Invalid, TooLarge
 from pkgrepo.gateway.bodies import check_declared_length
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import MultipartLimits, Part
@@ -22,8 +24,10 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
 
 FILE: Final = "file"  # the part with the file
+DIGEST: Final = "sha256"  # the part with its digest, in hex
 LIMITS: Final = MultipartLimits(parts=16)
 TEXTS: Final = 5 * 1024 * 1024  # bytes of all texts, the longest of which is a POM
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 OVERHEAD: Final = 16 * 1024 * 1024  # bytes that a form may have besides its file
 
 
@@ -38,7 +42,11 @@ class UploadField:
 
 
 class SentFile:
-    """The file of a form: ``name`` as the client wrote it, and the ``fields`` before it. Its bytes are read once."""
+    """
+    The file of a form: ``name`` as the client wrote it, and the ``fields`` before it. Its bytes are read once.
+
+    With the field ``sha256`` a file of other bytes is refused.
+    """
 
     def __init__(
         self, part: Part, rest: AsyncIterator[Part], fields: Mapping[str, bytes], *, limit: int, declared: int | None
@@ -62,8 +70,16 @@ class SentFile:
         Stage the file.
 
         :raises TooLarge, StorageFull, StorageFailed: it is not stored; :raises Refusal: the form goes on after it
+        :raises DigestMismatch: it is damaged
         """
-        blob = await staged.receive(self._part, limit=self._limit, expect_size=self._expect_size, algorithms=algorithms)
+        expected = self._expected
+        blob = await staged.receive(
+            self._part,
+            limit=self._limit,
+            expect_size=self._expect_size,
+            algorithms=algorithms,
+            expected={"sha256": expected} if expected else None,
+        )
         await self._end()
         return blob
 
@@ -72,20 +88,37 @@ class SentFile:
         The bytes as they arrive.
 
         :raises TooLarge: there are more than the server takes; :raises Refusal: the form goes on after the file
+        :raises DigestMismatch: it is damaged, which is known at its end
         """
-        size = 0
+        size, digest = 0, sha256()
         async for chunk in self._part:
             size += len(chunk)
             if size > self._limit:
                 raise TooLarge(self._limit)
+            digest.update(chunk)
             yield chunk
+        self._compare(digest.hexdigest())
         await self._end()
 
     async def read(self, limit: int) -> bytes:
         """The file in memory, if it is small. :raises Refusal: it is longer than ``limit`` bytes, as above"""
         content = await self._part.read_bytes(limit)
+        self._compare(sha256(content).hexdigest())
         await self._end()
         return content
+
+    @property
+    def _expected(self) -> str:
+        """:raises Invalid: it is no sha256"""
+        found = self.text(DIGEST).lower()
+        if found and not _SHA256.fullmatch(found):
+            raise Invalid(f"{DIGEST} must be 64 hexadecimal digits", DIGEST)
+        return found
+
+    def _compare(self, actual: str) -> None:
+        expected = self._expected
+        if expected and expected != actual:
+            raise DigestMismatch("sha256", expected, actual)
 
     async def _end(self) -> None:
         async for part in self._rest:
@@ -96,11 +129,17 @@ class SentFile:
 
 @frozen
 class Uploaded:
-    """What was published of a file: a version of a package. Without ``changed`` the same bytes were there before."""
+    """
+    What was published of a file: a version of a package. Without ``changed`` the same bytes were there before.
+
+    ``path`` is where the repository has the file; empty for an archive of images.
+    """
 
     package: str
     version: str
     changed: bool
+    path: str = ""
+    sha256: str = ""
 
 
 class Take(Protocol):

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.management.api.fields import (
     CreatedAt,
     DryRun,
@@ -76,6 +77,7 @@ class RepositoryRecord(Record):
     storage_id: Annotated[str, meaning("The id of the storage.")]
     storage_name: Annotated[str, meaning("The name of the storage.")]
     format: FormatName
+    has_images: Annotated[bool, meaning("Whether its packages are images, which clients address below /v2/.")]
     type: RepositoryKind
     visibility: VisibilityName
     active: Annotated[bool, meaning("Whether the repository is served.")]
@@ -139,6 +141,7 @@ class RepositoryRecord(Record):
             repository,
             id=repository.uid,
             storage_id=storage_uid,
+            has_images=has_images(repository),
             url=f"{base_url}/repositories/{quote(repository.path)}",
             registry_host=urlsplit(base_url).netloc,
             warnings=warnings,

@@ -51,6 +51,8 @@ class UploadedRecord(Record):
     package: PackageName
     version: VersionName
     changed: Annotated[bool, meaning("Whether something was published; false if the same bytes were there before.")]
+    path: Annotated[str, meaning("The path of the file in the repository; empty for an archive of images.")]
+    sha256: Annotated[str, meaning("The digest of the file in hex; empty for an archive of images.")]
     notes: Annotated[list[str], meaning("Sentences about consequences.")]
 
 
@@ -78,7 +80,8 @@ async def upload(call: Call, parts: AsyncIterator[Part]) -> UploadedRecord:
     """
     The file is published as a client of the format would publish it, with the same checks and rules.
 
-    Fields, if the format has any, come before the file.
+    Fields, if the format has any, come before the file, and so may sha256, its digest in hex: a file of other bytes is
+    refused.
     """
     uploads = _uploads(call)
     if call.identity.anonymous and not await takes_files(call, call.repository):
@@ -87,9 +90,7 @@ async def upload(call: Call, parts: AsyncIterator[Part]) -> UploadedRecord:
     context = Context(call.shared, call.repository, uploads.caches)
     done = await uploads.take(context, call.request, sent)
     call.object = f"{call.repository.path}/{done.package}@{done.version}"
-    return UploadedRecord(
-        package=done.package, version=done.version, changed=done.changed, notes=list(call.request.notes)
-    )
+    return UploadedRecord.from_attributes(done, notes=list(call.request.notes))
 
 
 async def takes_files(call: Call, repository: Repository) -> bool:

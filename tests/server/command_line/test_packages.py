@@ -226,7 +226,8 @@ def test_the_other_files_are_published_after_a_refusal(admin, write):
     assert f"pkgrepo: {other}: " in result.stderr
     assert f"pkgrepo: {junk}: " in result.stderr
     assert result.stderr.splitlines()[-1] == "pkgrepo: 2 of 4 files were published, 2 failed"
-    assert result.returncode == 2
+    assert result.returncode == 1  # a conflict, and a file that is none
+    assert admin.run("upload", "main/py", other).returncode == 5
     as_json = admin.run("upload", "main/py", junk, files[2], "--json")
     failed, published = json.loads(as_json.stdout)
     assert (as_json.returncode, failed["file"], published["verified"]) == (2, str(junk), True)

@@ -110,7 +110,8 @@ async def publish_sent(context: MavenContext, request: Request, sent: SentVersio
         await drop(context, pusher, deployment)
         raise
     at = sent.session.coordinates
-    return Uploaded(at.package_key, at.version, changed)
+    path, blob = list(staged.items())[-1]
+    return Uploaded(at.package_key, at.version, changed, path, blob.sha256)
 
 
 async def _store(staged: Staged, data: bytes) -> BlobInfo:

@@ -14,12 +14,14 @@ from typing import Any, Final
 from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.upload.pom import POM_SIZE
 
 MANIFEST: Final = "META-INF/MANIFEST.MF"
 FACTS: Final = "facts"  # the attribute of a file; metadata of its version, under the names of all formats
 MANIFEST_SIZE: Final = 1024 * 1024  # bytes; OSGi bundles list their packages in it
 LONGEST: Final = 1000  # characters of a value
 OLDEST_CLASS: Final = 45  # JVMS table 4.1-A: class files of Java 1.1, and one more for each release since
+_POM: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.xml")
 _JAVA: Final = re.compile(r"(?:1\.)?([0-9]{1,2})(?:[._].*)?")
 # Names of the metadata of versions, and the attributes of manifests that say it, in order (JAR specification, OSGi).
 _ATTRIBUTES: Final = {
@@ -52,6 +54,20 @@ def read_jar(content: int | bytes) -> dict[str, str]:
     facts["license"] = facts["license"].partition(";")[0].strip()  # OSGi: parameters follow
     facts["requires_java"] = _java_of_class(head) or _java(manifest.get("build-jdk-spec", ""))
     return {name: value for name, value in facts.items() if value}
+
+
+def read_inner_pom(content: int | bytes) -> bytes | None:
+    """Return the POM that an archive has, as Maven puts it there; None if it has none, or several. Blocks."""
+    try:
+        archive = ZipArchive(Source(content, "the jar"), _inner_poms)
+        found = _inner_poms(archive.entries)
+        return archive.read(found[0], POM_SIZE) if len(found) == 1 else None
+    except (Invalid, LookupError, ValueError):
+        return None
+
+
+def _inner_poms(entries: Mapping[str, Any]) -> list[str]:
+    return [each for each in entries if _POM.fullmatch(each)][:2]
 
 
 def _wanted(entries: Mapping[str, Any]) -> list[str]:

@@ -39,19 +39,29 @@ from pkgrepo.formats.maven.metadata.plugins import (
 )
 from pkgrepo.formats.maven.metadata.reading import LARGEST, Plugin, ReadMetadata
 from pkgrepo.formats.maven.metadata.uploads import store_metadata
-from pkgrepo.formats.maven.paths import ALGORITHMS, ArtifactFile, Checksum, FilePath, Metadata, PlainFile, media_type
+from pkgrepo.formats.maven.paths import (
+    ALGORITHMS,
+    ArtifactFile,
+    Checksum,
+    FilePath,
+    Metadata,
+    PlainFile,
+    media_type,
+    parse_text,
+)
 from pkgrepo.formats.maven.push_rules import PushPermit, check_plugins, check_push
 from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
-from pkgrepo.formats.maven.upload.jar import FACTS, read_jar
-from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom_file
+from pkgrepo.formats.maven.upload.jar import FACTS, read_inner_pom, read_jar
+from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom, read_pom_file
 from pkgrepo.gateway.bodies import receive_body
 from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.conditional import is_current, is_wanted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Actor, BlobInfo, File, Identity, NewFile, Repository
+from pkgrepo.model import Action, Actor, BlobInfo, Extent, File, Identity, NewFile, Repository
 from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import checksum_claims, events, files, packages, versions
@@ -59,14 +69,15 @@ from pkgrepo.storage.catalog.packages.files import has_tombstone
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 from pkgrepo.storage.catalog.packages.tree import check_place
 
+POMS = (".pom", ".xml")  # endings of files that are POMs, where nothing else says what they are
+
 
 @frozen
 class Push:
-    """A push whose head was accepted. ``replaces`` says whether a file was at its path then."""
+    """A push that was accepted."""
 
     identity: Identity
     permit: PushPermit
-    replaces: bool = False
 
 
 async def upload(context: MavenContext, request: Request, target: FilePath | Checksum) -> Response:
@@ -84,28 +95,87 @@ async def upload(context: MavenContext, request: Request, target: FilePath | Che
     if isinstance(target, Checksum):
         return await _checksum(context, request, identity, target)
     expected = read_digests(request)
-    replaces = await _check_place(context, request, permit, target, expected)
+    replaces = await _check_place(context, request, permit, target, expected, request.body.declared)
     limit = services.max_upload
     if isinstance(target, Metadata):
         limit = min(limit, LARGEST)
     async with services.content.stage(repository, user_id=identity.user_id) as staged:
         blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
-        identity = await services.access.identify(request, counted=False)
+        changed = await _store(context, request, target, staged, blob)
+    return Response(201 if changed and not replaces else 200)
+
+
+async def upload_sent(context: MavenContext, request: Request, sent: SentFile, target: ArtifactFile | None) -> Uploaded:
+    """
+    Publish the file of a form at a path, as a PUT does; without ``target`` where the POM that it is or has says.
+
+    :raises Invalid: it does not say where it belongs; otherwise as for ``upload``
+    """
+    services, repository = context.services, context.repository
+    identity = await services.access.identify(request)
+    if target is None:
+        await services.access.require(identity, Action.WRITE, repository, Extent.SOME)
+    else:
         permit = await check_push(services, identity, repository, target, actor_of(request, identity))
-        push = Push(identity, permit, replaces)
-        try:
-            if isinstance(target, Metadata):
-                actor, group = push.permit.admitted, push.permit.group
-                judge = None if group is None else partial(_judge_list, context, identity, group)
-                added = await store_metadata(services, repository, target, staged, blob, actor, judge)
-                return Response(201 if added else 200)
-            if isinstance(target, PlainFile):
-                return await _put_plain(context, request, push, target, staged, blob)
-            return await _publish(context, request, push, target, staged, blob)
-        except FileExists:
-            raise push.permit.why_not from None
-        except FileBurned:
-            raise _burned(target.path) from None
+        await _check_place(context, request, permit, target, {}, None)
+    async with services.content.stage(repository, user_id=identity.user_id) as staged:
+        blob = await sent.receive(staged, ALGORITHMS)
+        if target is None:
+            target = await staged.inspect(services.pools.cpu, blob, partial(find_place, name=sent.name))
+        changed = await _store(context, request, target, staged, blob)
+    at = target.coordinates
+    return Uploaded(at.package_key, at.version, changed, target.path, blob.sha256)
+
+
+def find_place(content: int | bytes, name: str) -> ArtifactFile:
+    """
+    Return where a POM, or an archive with its POM, belongs that is given as a descriptor or bytes. Blocks.
+
+    :raises Invalid: it does not say that
+    """
+    is_pom = name.endswith(POMS)
+    inner = None if is_pom else read_inner_pom(content)
+    pom = read_pom_file(content) if is_pom else None if inner is None else read_pom(inner)
+    said = () if pom is None else (pom.group, pom.artifact, pom.version)
+    if not said or not all(said) or any("${" in each for each in said):
+        raise Invalid(
+            f"{name} does not say where it belongs: the form needs the group and the artifact and the version of the "
+            "file, or a POM that says it, or its path",
+            "group",
+        )
+    group, artifact, version = said
+    stem = f"{artifact}-{version}"
+    if not is_pom and not name.startswith(stem):
+        raise Invalid(f"{name} does not begin with {stem}, as its POM says; give its path", "path")
+    return read_place(f"{group.replace('.', '/')}/{artifact}/{version}/{f'{stem}.pom' if is_pom else name}")
+
+
+def read_place(path: str) -> ArtifactFile:
+    """Parse the path of a file of an artifact. :raises Invalid: it is another one"""
+    found = parse_text(path)
+    if not isinstance(found, ArtifactFile):
+        raise Invalid(f"{path} is no path of an artifact: GROUP/ARTIFACT/VERSION/ARTIFACT-VERSION.ENDING", "path")
+    return found
+
+
+async def _store(context: MavenContext, request: Request, target: FilePath, staged: Staged, blob: BlobInfo) -> bool:
+    """Check the caller and the rules again, and publish what has arrived. Returns whether that changed anything."""
+    services, repository = context.services, context.repository
+    identity = await services.access.identify(request, counted=False)
+    permit = await check_push(services, identity, repository, target, actor_of(request, identity))
+    push = Push(identity, permit)
+    try:
+        if isinstance(target, Metadata):
+            actor, group = permit.admitted, permit.group
+            judge = None if group is None else partial(_judge_list, context, identity, group)
+            return await store_metadata(services, repository, target, staged, blob, actor, judge)
+        if isinstance(target, PlainFile):
+            return await _put_plain(context, request, push, target, staged, blob)
+        return await _publish(context, request, push, target, staged, blob)
+    except FileExists:
+        raise permit.why_not from None
+    except FileBurned:
+        raise _burned(target.path) from None
 
 
 async def _judge_list(
@@ -124,7 +194,7 @@ async def _judge_list(
 
 async def _publish(
     context: MavenContext, request: Request, push: Push, target: ArtifactFile, staged: Staged, blob: BlobInfo
-) -> Response:
+) -> bool:
     services = context.services
     permit = push.permit
     pom = await _read_pom(context, staged, target, blob)
@@ -153,12 +223,12 @@ async def _publish(
     published = await services.content.publish(context.repository, release, staged, actor, index_artifact)
     if pom is None or pom.packaging == PACKAGING:
         await list_plugin(services, context.repository, target, push.identity, actor)
-    return Response(201 if published.changed and not push.replaces else 200)
+    return published.changed
 
 
 async def _put_plain(
     context: MavenContext, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
-) -> Response:
+) -> bool:
     guard = partial(_guard, context, request=request, target=target, blob=blob, now_ms=context.services.clock.now_ms())
     put = await context.services.content.change_with_blobs(
         put_plain_file,
@@ -170,7 +240,7 @@ async def _put_plain(
         push.permit.admitted,
         guard,
     )
-    return Response(201 if put.changed and not put.replaced else 200)
+    return put.changed and not put.replaced
 
 
 def _guard(
@@ -190,7 +260,12 @@ def _guard(
 
 
 async def _check_place(
-    context: MavenContext, request: Request, permit: PushPermit, target: FilePath, expected: dict[str, str]
+    context: MavenContext,
+    request: Request,
+    permit: PushPermit,
+    target: FilePath,
+    expected: dict[str, str],
+    size: int | None,
 ) -> bool:
     """
     Whether a file is at the path that will be replaced, or may be the same.
@@ -208,7 +283,6 @@ async def _check_place(
             raise _burned(path)
         return False
     if not permit.overwrite:
-        size = request.body.declared
         same = all(found.digests.get(algorithm, digest) == digest for algorithm, digest in expected.items())
         if not same or (size is not None and size != found.size):
             raise permit.why_not

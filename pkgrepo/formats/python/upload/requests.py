@@ -92,7 +92,7 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     async with context.services.content.stage(context.repository, name.project_key, user_id=identity.user_id) as staged:
         blob = await sent.receive(staged)
         published = await _accept(context, request, staged, Distribution(filename=name, blob=blob))
-    return Uploaded(name.project_key, name.version_text, published.changed)
+    return Uploaded(name.project_key, name.version_text, published.changed, published.files[0].path, blob.sha256)
 
 
 async def refuse_upload(context: Context[object], request: Request, **_: str) -> Response:

@@ -79,8 +79,9 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     context = await publish_context(context, request)
     identity = await context.admit(request, Action.WRITE)
     async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
-        spec, changed = await _accept(context, request, staged, await sent.receive(staged))
-    return Uploaded(spec.name, spec.full_version, changed)
+        blob = await sent.receive(staged)
+        spec, changed = await _accept(context, request, staged, blob)
+    return Uploaded(spec.name, spec.full_version, changed, gem_path(spec.full_name), blob.sha256)
 
 
 async def _accept(context: Context[object], request: Request, staged: Staged, blob: BlobInfo) -> tuple[GemSpec, bool]:
