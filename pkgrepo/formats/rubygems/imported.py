@@ -27,6 +27,7 @@ from pkgrepo.gateway.imported.described import with_names
 from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site, open_file
+from pkgrepo.gateway.imported.sources import entry_items
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo
 from pkgrepo.proxy.parts.values import Context
@@ -71,19 +72,8 @@ class GemServer:
         return await self._site.pools.cpu(self._of_info, name, content, url)
 
     def _of_info(self, name: str, content: bytes, url: str) -> SourcePackage:
-        items = []
-        for entry in normalise_info(content, Context(name, url)).entries:
-            source = next(each for each in entry.files if each.path.endswith(GEM))
-            items.append(
-                Item(
-                    name=source.path.rpartition("/")[2],
-                    path=source.path,
-                    place=self._site.file(source.url),
-                    version=entry.version,
-                    digests=source.digests,
-                    published_ms=entry.published_ms,
-                )
-            )
+        entries = normalise_info(content, Context(name, url)).entries
+        items = entry_items(self._site, entries, lambda path: path.endswith(GEM))
         return SourcePackage(name=name, key=name, fingerprint=hashlib.sha256(content).hexdigest(), items=items)
 
     def _of_legacy(self, name: str, versions: Sequence[str]) -> SourcePackage:

@@ -19,7 +19,7 @@ from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages
 
-from .locks import Lock, Wanted
+from .locks import Lock, Wanted, differs
 
 
 @frozen(kw_only=True)
@@ -135,6 +135,23 @@ def by_name(find: Callable[[Wanted], Iterator[Place]]) -> FindPlaces:
             with suppress(Invalid):  # no file can be called so
                 found += find(each)
         return found
+
+    return places
+
+
+def by_listing(key_of: Callable[[Wanted], str]) -> FindPlaces:
+    """The places of the files that documents list: those with the name, or those of the version with the digests."""
+
+    async def places(services: Services, repository: Repository, wanted: Sequence[Wanted], /) -> list[Place]:
+        key = key_of(wanted[0])
+        listed = await list_files(services, repository, key)
+        return [
+            Place(wanted=each, key=key, path=file.path)
+            for each in wanted
+            for file in listed
+            if is_version(each, file.version, file.path, file.name)
+            and (each.file or differs(each.digests, file.digests) is not True)
+        ]
 
     return places
 

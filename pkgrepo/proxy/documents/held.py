@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -21,7 +22,9 @@ from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Route
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.packages import files, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 T = TypeVar("T")
@@ -328,12 +331,12 @@ def restored_document_of(
 
 
 def restored_entry(
-    version: Version, key: str, origin: Origin, fragments: dict[str, bytes], files: Iterable[File], *, sort: bytes = b""
+    version: Version, key: str, origin: Origin, fragments: dict[str, bytes], kept: Iterable[File], *, sort: bytes = b""
 ) -> Entry:
     """
-    The entry of a version, or of its file, that was fetched from ``origin``; ``files`` without an origin do not count.
+    The entry of a version, or of its file, that was fetched from ``origin``.
 
-    Its place is ``sort``, or else that of the version.
+    What is ``kept`` without an origin does not count. Its place is ``sort``, or else that of the version.
     """
     return Entry(
         sort=sort or version.sort,
@@ -344,7 +347,33 @@ def restored_entry(
         fragments=fragments,
         files=[
             FileSource(each.path, each.origin.url, each.size, dict(each.digests), each.media_type, {})
-            for each in files
+            for each in kept
             if each.origin is not None
         ],
     )
+
+
+def restored_files_of(
+    request: Callable[[str], DocumentRequest], fragments: Callable[[Version, File, datetime], dict[str, bytes]]
+) -> Callable[[Reader, Package], Sequence[tuple[UpstreamDocument, bytes]]]:
+    """
+    The function that makes the one document of a package, which lists each file by itself.
+
+    ``fragments`` are those of a file of a version that was published at a time.
+    """
+
+    def restore(reader: Reader, package: Package) -> tuple[Origin, Normalised] | None:
+        entries: list[Entry] = []
+        origins: list[Origin] = []
+        for version in versions.list_versions(reader, package.id):
+            for file in files.files_of_version(reader, version.id):
+                if file.origin is not None:
+                    said_ms = file.origin.published_ms
+                    published = from_ms(file.origin.fetched_ms if said_ms is None else said_ms)
+                    made = fragments(version, file, published)
+                    entries.append(restored_entry(version, file.path, file.origin, made, [file]))
+                    origins.append(file.origin)
+        newest = max(origins, key=lambda each: each.fetched_ms, default=None)
+        return None if newest is None else (newest, Normalised({}, iter(entries)))
+
+    return restored_document_of(request, restore)

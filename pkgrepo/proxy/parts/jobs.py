@@ -73,7 +73,7 @@ def normalise(document: bytes, job: Job, previous: int | None, out: Output) -> N
     :raises MemoryError: there is not enough memory
     """
     try:
-        made = _find(job.normaliser)(document, job.context)
+        made = normaliser_of(job.normaliser)(document, job.context)
         write_parts(out, msgspec.structs.replace(made, entries=_dated(made, previous, job.now_ms)))
     except (PkgrepoError, MemoryError):
         raise
@@ -81,7 +81,8 @@ def normalise(document: bytes, job: Job, previous: int | None, out: Output) -> N
         raise NormalisingFailed(traceback.format_exc()[-LONGEST_REASON:]) from error
 
 
-def _find(name: str) -> NormaliserFunction:
+def normaliser_of(name: str) -> NormaliserFunction:
+    """The function with a dotted name, ``module:function``."""
     module, _, function = name.partition(":")
     found: NormaliserFunction = getattr(importlib.import_module(module), function)
     return found

@@ -13,6 +13,5 @@ request                                     response
 ``GET R/<name>/<version>/<file>``           its bytes
 ``GET R/<name>/index.json``                 ``{"name": ..., "files": [{"version", "file", "sha256", "size",
                                             "published"}, ...]}``
-``DELETE R/<name>/<version>``               the version is removed
 ==========================================  ===========================================================================
 """

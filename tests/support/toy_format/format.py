@@ -9,34 +9,27 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model.structs import meaning
-from pkgrepo.proxy.documents.held import restored_document_of
+from pkgrepo.proxy.documents.held import restored_files_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.format import PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.semver import builds, is_prerelease, parse_version
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command
-from pkgrepo.repositories.version_ranges import Ranges, one_build
+from pkgrepo.repositories.version_ranges import Ranges
 
 from .imported import IMPORTED, MIRRORED
-from .index import document_request, index_files, latest, make_remote_release, read_parts, restore, splice
-from .names import INDEX, NAME, check_name, is_prerelease, sort_key, version_key
+from .index import document_request, fragments, index_files, latest, make_remote_release, read_parts, splice
+from .names import INDEX, NAME, check_name, sort_key
 from .routes import ROUTES, Caches, take_file
-
-
-class Policy(ServingPolicy, frozen=True):
-    """Rules for uploads and for what is served."""
-
-    reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (
-        False
-    )
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository."""
 
     push_rules: Annotated[configuration.PushRules | None, meaning("Rules for pushes.")] = None
-    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+    policy: Annotated[ServingPolicy | None, meaning("Rules for the packages that are served.")] = None
 
 
 def toy() -> Format:
@@ -46,10 +39,10 @@ def toy() -> Format:
         name=NAME,
         configurations=configuration.Configurations("the toy format", HostedConfig | ProxyConfig | MergingConfig),
         package_key=check_name,
-        version_key=version_key,
+        version_key=lambda text: parse_version(text).key,
         index=index_files,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
-        ranges=Ranges(sort=sort_key, builds=one_build(sort_key), written=">=1.0,<2.0, 1.* or 1.0"),
+        ranges=Ranges(sort=sort_key, builds=builds, written=">=1.0.0,<2.0.0, 1.* or 1.0.0"),
         package_urls=PackageUrls(types=(NAME,)),
         heeds_yanks=False,
         resource=serve(ROUTES, caches),
@@ -74,7 +67,7 @@ def toy() -> Format:
             latest_form=INDEX,
             latest=latest,
         ),
-        restore_documents=restored_document_of(document_request, restore),
+        restore_documents=restored_files_of(document_request, fragments),
         caches=caches.documents.caches("toys"),
         dated=True,
     )

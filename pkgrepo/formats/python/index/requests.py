@@ -17,6 +17,7 @@ from pkgrepo.formats.python.index.project_json import read_listed
 from pkgrepo.formats.python.index.project_lists import MergedLists, Project
 from pkgrepo.formats.python.names import PROVENANCE, file_path, parse_filename, project_key, split_companion
 from pkgrepo.formats.python.versions import version_key
+from pkgrepo.gateway.package_documents import answer_document
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.responses.cache import CachedResponse
 from pkgrepo.gateway.responses.content import SAFE, choose_encoding, document_cache_control, document_response
@@ -93,22 +94,22 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
     slash = request.raw_path.endswith(b"/")
     if project != key or not slash:
         return _moved(request, (b"../" if slash else b"") + key.encode("ascii") + b"/")
-    services, index = context.services, context.caches.pages
-    generation = services.catalog.generation()
-    wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
-    found = await services.proxy.resolver.state(context.repository, key, revalidate=request.revalidates)
-    # Links are relative. A view may show all that there is now, and its documents have other ETags.
-    address = "" if context.repository.view is None else context.repository.address
-    rendered = await index.get(services.pools, services.view_turns, found, _form(wanted), address)
-    settled = rendered.state.settled
+    repository = context.repository
 
-    def negotiate(again: Request) -> Response | None:
-        wanted = choose_page_type(again.header(b"accept"), _format_parameter(again))
-        ready = index.ready(rendered.state, _form(wanted), address)
-        return None if ready is None else _page_response(context, again, ready, wanted, settled=settled)
+    def respond(request: Request, document: Document, *, settled: bool) -> Response:
+        return _page_response(context, request, document, _page_type(request), settled=settled)
 
-    services.response_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-    return _page_response(context, request, rendered.document, wanted, settled=settled)
+    return await answer_document(
+        context.services,
+        request,
+        repository,
+        key,
+        context.caches.pages,
+        lambda again: _form(_page_type(again)),
+        # Links are relative. A view may show all that there is now, and its documents have other ETags.
+        address="" if repository.view is None else repository.address,
+        respond=respond,
+    )
 
 
 async def project_list(context: Context[IndexCaches], request: Request) -> Response:
@@ -118,7 +119,7 @@ async def project_list(context: Context[IndexCaches], request: Request) -> Respo
         return _moved(request, request.raw_path.rsplit(b"/", 1)[-1] + b"/")
     services, repository, lists = context.services, context.repository, context.caches.lists
     generation = services.catalog.generation()
-    wanted = choose_page_type(request.header(b"accept"), _format_parameter(request))
+    wanted = _page_type(request)
     kind = _form(wanted)
     if repository.type is not RepositoryType.HOSTED or repository.view is not None:
         merged = context.caches.merged_lists
@@ -326,6 +327,10 @@ def _moved(request: Request, location: bytes) -> Response:
     if request.raw_query:
         location += b"?" + request.raw_query
     return Response(301, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
+
+
+def _page_type(request: Request) -> bytes:
+    return choose_page_type(request.header(b"accept"), _format_parameter(request))
 
 
 def _form(content_type: bytes) -> str:

@@ -23,6 +23,7 @@ from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.names import is_name
 from pkgrepo.formats.rubygems.paths import GemPath, InfoPath, QuickPath, gem_path, quick_path
+from pkgrepo.gateway.package_documents import answer_document
 from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.responses.cache import CachedResponse
 from pkgrepo.gateway.responses.content import SMALL, document_cache_control, is_private, plain_body
@@ -46,7 +47,7 @@ MOST_NAMES: Final = 4  # that are asked of upstreams for one file
 
 
 def text_document_response(
-    request: Request, repository: Repository, document: Document, cpu: Pool, *, settled: bool = False
+    request: Request, document: Document, *, repository: Repository, cpu: Pool, settled: bool = False
 ) -> Response:
     """A document in the coding that the client wants. Only the plain form has ranges. ``cpu``: see L{plain_body}."""
     digest = bytes.fromhex(document.digests["sha256"])
@@ -116,25 +117,18 @@ async def info(context: Context[IndexCaches], request: Request, path: InfoPath) 
 
     :raises NotFound: no such gem; :raises UpstreamFailed: that is not known
     """
-    services, repository, index = context.services, context.repository, context.caches.info
+    services, repository = context.services, context.repository
     await context.admit(request, Action.READ, path.name)
-    generation = services.catalog.generation()
-    state = await services.proxy.resolver.state(repository, path.name, revalidate=request.revalidates)
-    rendered = await index.get(services.pools, services.view_turns, state, INFO, "")
-
-    def negotiate(again: Request) -> Response | None:
-        ready = index.ready(rendered.state, INFO, "")
-        return None if ready is None else respond(again, repository, ready)
-
-    respond = partial(text_document_response, cpu=services.pools.cpu, settled=rendered.state.settled)
-    services.response_cache.put_document(request, rendered, negotiate=negotiate, generation=generation)
-    return respond(request, repository, rendered.document)
+    respond = partial(text_document_response, repository=repository, cpu=services.pools.cpu)
+    return await answer_document(
+        services, request, repository, path.name, context.caches.info, lambda _: INFO, respond=respond
+    )
 
 
 async def names(context: Context[IndexCaches], request: Request) -> Response:
     """The names of all gems with live versions in a hosted repository."""
     document = await _list(context, request, NAMES)
-    return text_document_response(request, context.repository, document, context.services.pools.cpu)
+    return text_document_response(request, document, repository=context.repository, cpu=context.services.pools.cpu)
 
 
 async def specs(context: Context[IndexCaches], request: Request, file: str) -> Response:
@@ -170,7 +164,7 @@ async def _list(context: Context[IndexCaches], request: Request, form: str) -> D
 
     def negotiate(again: Request) -> Response:
         if form == NAMES:
-            return text_document_response(again, repository, document, services.pools.cpu)
+            return text_document_response(again, document, repository=repository, cpu=services.pools.cpu)
         return packed_response(repository, document)
 
     services.response_cache.put(

@@ -220,7 +220,7 @@ class Public:
 def answer(document: Document, coding: bytes | None, cpu: Any) -> Any:
     request: Any = Asking(coding)
     repository: Any = Public()
-    return text_document_response(request, repository, document, cpu)
+    return text_document_response(request, document, repository=repository, cpu=cpu)
 
 
 @pytest.fixture
