@@ -17,7 +17,7 @@ from pkgrepo.model import Action, Identity
 from pkgrepo.repositories.downloads import DownloadRecorder
 
 from .image_addresses import ImageAddresses
-from .mounts import Entry, Mounts
+from .mounts import ELSEWHERE, Entry, Mounts
 
 
 class CachedReads:
@@ -55,7 +55,7 @@ class CachedReads:
         prepared = self._ping_responses.get(request.raw_path)
         if prepared is not None:
             return self._answer_ping(request, prepared)
-        if not (self._mounts.refresh_now() if entry is None else entry.current):
+        if not (request.entry is ELSEWHERE if entry is None else entry.current):
             return None
         found = self._find(request, entry)
         if found is None and entry is not None:

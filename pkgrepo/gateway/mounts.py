@@ -94,6 +94,16 @@ class Entry:
     failure: Invalid | None = None
 
 
+@frozen
+class Elsewhere:
+    """Instead of an entry: the address is of no repository, by a configuration that was current."""
+
+    base: None = None
+
+
+ELSEWHERE: Final = Elsewhere()
+
+
 class Mounts:
     """Finds what serves ``/repositories/<storage>/<repository>/...``, and refuses what no caller may know of."""
 
@@ -120,19 +130,25 @@ class Mounts:
         await self._registry.refresh()
 
     def enter(self, request: Request) -> Entry | None:
-        """The entry of a request, which it has from then on; None for addresses of no repository. Never waits."""
-        entry: Entry | None = request.entry
+        """
+        The entry of a request, which it has from then on; None for addresses of no repository. Never waits.
+
+        Such a request has L{ELSEWHERE} from then on, unless it may turn out otherwise with the present configuration.
+        """
+        found: Entry | Elsewhere | None = request.entry
+        if found is not None:
+            return found if isinstance(found, Entry) else None
+        current = self.refresh_now()
+        entry = self._enter_by_name(request)
         if entry is None:
-            current = self.refresh_now()
-            entry = self._enter_by_name(request)
-            if entry is None:
-                place = split(request.raw_path)
-                if place is None:
-                    return None
-                entry = Entry(place)
-            request.entry = entry
-            if current:
-                self._locate(entry)
+            place = split(request.raw_path)
+            if place is None:
+                request.entry = ELSEWHERE if current else None
+                return None
+            entry = Entry(place)
+        request.entry = entry
+        if current:
+            self._locate(entry)
         return entry
 
     def _enter_by_name(self, request: Request) -> Entry | None:

@@ -20,6 +20,7 @@ from pkgrepo.http.reading.multipart import Part
 from pkgrepo.http.reading.multipart import read_form as read_parts
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response
+from pkgrepo.management.api.access_rules import Decided
 from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.model import Identity
 from pkgrepo.web.rendering.filters import sentence
@@ -128,6 +129,7 @@ class Visit:
     _formats: Mapping[str, Format]
     error: str = ""
     sent: Form = Factory(lambda: Form({}))
+    _decided: Decided | None = None
 
     @property
     def first_format(self) -> str:
@@ -157,8 +159,10 @@ class Visit:
         """
         known = {**self.at, **(parameters or {})}
         place = {name: known[name] for name in parameters_of(operation)}
+        if self._decided is None or self._decided.identity is not self.identity:
+            self._decided = self._api.decided(self.identity, kept=True)
         return await self._api.call(
-            self.request, self.identity, (method, operation), place, query=query, fields=fields, parts=parts
+            self.request, self._decided, (method, operation), place, query=query, fields=fields, parts=parts
         )
 
     async def repository(self) -> Any:

@@ -17,7 +17,7 @@ Write commands check the value again, see L{Admitted.check}. Nothing else makes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -82,6 +82,7 @@ async def admit(
     package: str,
     actor: Actor,
     *,
+    check_open: Callable[[Repository], None],
     action: Action = Action.WRITE,
     folder: str | None = None,
     paths: Sequence[str] = (),
@@ -89,12 +90,14 @@ async def admit(
     """
     Admit a caller's change that makes something of a package visible, by ``action``; ``paths`` are plain files of it.
 
-    A plain file in no package's folder has the ``folder``: see L{IAuthorizer.check_push_rules}. Without the permission
-    to publish, whatever else ``action`` wants, the push rules refuse.
+    ``check_open`` raises what refuses such changes of the repository to all who have the permission. A plain file in no
+    package's folder has the ``folder``: see L{IAuthorizer.check_push_rules}. Without the permission to publish,
+    whatever else ``action`` wants, the push rules refuse.
 
     :raises AuthenticationRequired, Forbidden: the caller may not, or a push rule forbids it
     """
     await require_permission(authorizer, identity, action, repository, package)
+    check_open(repository)
     await authorizer.check_push_rules(identity, Action.WRITE, repository, package, folder=folder)
     return _make(repository, actor, [*([package] if folder is None else []), *map(path_name, paths)])
 

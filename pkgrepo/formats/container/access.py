@@ -23,7 +23,8 @@ clients print: after 400 some clients try other formats, after 401 other credent
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from attrs import evolve
 
@@ -44,6 +45,9 @@ TOKEN_PATH = "/api/auth/token"  # noqa: S105 - an address
 CONTAINERD = b"containerd/"
 
 _WORDS = {Action.READ: "pull", Action.WRITE: "pull,push", Action.DELETE: "delete"}
+
+
+T = TypeVar("T")
 
 
 class Authorization:
@@ -81,17 +85,28 @@ class Authorization:
             raise await self._not_found(identity, name)
         return Target(found.repository, found.image, name, "/v2", name, source=source)
 
-    async def require(self, request: Request, identity: Identity, target: Target, action: Action) -> None:
+    async def require(self, request: Request, identity: Identity, target: Target, action: Action) -> Admitted | None:
         """
-        Check that the caller may do this to the image.
+        Check that the caller may do this to the image. Returns the proof that they may write there now.
 
         :raises Refusal: as in the table above; :raises RepositoryInactive: the repository is switched off
         """
+        if action is Action.WRITE:
+            actor = actor_of(request, identity)
+            proof = self._services.access.publishing(identity, target.repository, target.image, actor)
+            return await self._answered(request, identity, target, action, proof)
+        question = self._services.access.require(identity, action, target.repository, target.image)
+        return await self._answered(request, identity, target, action, question)
+
+    async def _answered(
+        self, request: Request, identity: Identity, target: Target, action: Action, question: Awaitable[T]
+    ) -> T:
+        """The result of a question whether the caller may do this, with the refusals of registries."""
         request.repository = target.repository.path
         access, repository, image = self._services.access, target.repository, target.image
         scope = scope_of(target.scope, action, target.source)
         try:
-            await access.require(identity, action, repository, image)
+            return await question
         except AuthenticationRequired as error:
             known = await access.authorizer.knows(identity, repository)
             sentence = str(error if known else unknown(identity, target.name))
@@ -122,9 +137,9 @@ class Authorization:
         """
         if identity.limits is not None:
             identity = evolve(identity, limits=evolve(identity.limits, expires_at=None))
-        await self.require(request, identity, target, Action.WRITE)
-        actor = actor_of(request, identity)
-        return await self._services.access.publishing(identity, target.repository, target.image, actor)
+        admitted = await self.require(request, identity, target, Action.WRITE)
+        assert admitted is not None
+        return admitted
 
     async def _owner_refusal(self, identity: Identity, action: Action, repository: Repository, image: str) -> str:
         """Why the owner of a bearer token may not do this with any token; empty if another token would do."""

@@ -173,8 +173,7 @@ class RegistrySite:
             # tokens are for the name in the request, and permissions are those of the repository behind it
             await authorization.require(request, identity, target, action)
             identity, target = owner, published
-        await authorization.require(request, identity, target, action)
-        return identity, target
+        return identity, evolve(target, admitted=await authorization.require(request, identity, target, action))
 
     def _base(self, request: Request) -> bytes:
         """The part of the path before the names of images."""

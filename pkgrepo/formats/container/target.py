@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.services import Services
@@ -18,6 +18,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
+from pkgrepo.model.admission import Admitted
 from pkgrepo.storage.catalog.blobs.blobs import TOUCH_MS
 from pkgrepo.storage.catalog.images.linked_blobs import ANY_CLIENT, is_fresh
 
@@ -46,7 +47,8 @@ class Target:
 
     ``base`` is ``/v2``, or the address of the repository followed by it. With ``terms`` the image is that of a member
     of the addressed repository. Of a push ``virtual`` is the addressed repository if it publishes to this one, and
-    ``source`` the image out of which a blob is to be mounted, as the scopes of tokens name it; empty for none.
+    ``source`` the image out of which a blob is to be mounted, as the scopes of tokens name it; empty for none. When the
+    route takes callers who may write, ``admitted`` is the proof, as of the head of the request: ask again after a body.
     """
 
     repository: Repository
@@ -57,6 +59,7 @@ class Target:
     terms: Terms | None = None
     virtual: Repository | None = None
     source: str = ""
+    admitted: Admitted | None = field(default=None, eq=False)
 
     @property
     def shown(self) -> Repository:

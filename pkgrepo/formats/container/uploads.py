@@ -147,8 +147,8 @@ async def _mount(
 
     :raises DigestInvalid: the digest is malformed
     """
-    digest = str(parse_digest(text))
-    admitted = await context.authorization.require_again(request, identity, target)
+    digest, admitted = str(parse_digest(text)), target.admitted
+    assert admitted is not None  # the route takes callers who may write
     async for repository, image in _sources(context, request, target, digest, source):
         may = context.services.access.authorizer.may
         if not repository.active or not (

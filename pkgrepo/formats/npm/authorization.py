@@ -64,8 +64,10 @@ async def require_publishing(
     context: Context[object], identity: Identity, name: str, verb: str, actor: Actor
 ) -> Admitted:
     """The proof that an identity may make something of a package visible; errors are those of L{require}."""
-    await require(context, identity, Action.WRITE, name, verb)
-    return await context.services.access.publishing(identity, context.repository, name, actor)
+    try:
+        return await context.services.access.publishing(identity, context.repository, name, actor)
+    except Forbidden as error:
+        raise _refused(error, name, verb) from None
 
 
 async def authorize_audit(context: Context[object], request: Request) -> None:
@@ -101,8 +103,12 @@ async def require(
     try:
         await context.services.access.require(identity, action, context.repository, name)
     except Forbidden as error:
-        what = "to this repository" if name in (None, Extent.SOME) else f'"{name}"'
-        raise Forbidden(f"You do not have permission to {verb} {what}. {error}") from None
+        raise _refused(error, name, verb) from None
+
+
+def _refused(error: Forbidden, name: str | Extent | None, verb: str) -> Forbidden:
+    what = "to this repository" if name in (None, Extent.SOME) else f'"{name}"'
+    return Forbidden(f"You do not have permission to {verb} {what}. {error}")
 
 
 def check_access(repository: Repository, wanted: object) -> None:

@@ -189,8 +189,7 @@ class Access:
         :raises Forbidden: the caller is known; the sentence says which rule decided
         """
         await admission.require_permission(self.authorizer, identity, action, repository, package)
-        if not repository.active:
-            raise RepositoryInactive(repository.path)
+        _check_active(repository)
 
     async def admit(
         self, request: Request, action: Action, repository: Repository, package: str | Extent | None = None
@@ -217,10 +216,16 @@ class Access:
 
         See L{pkgrepo.auth.permissions.admission.admit}; errors are those of L{require}.
         """
-        await self.require_permission(identity, action, repository, package)
-        check_publishes(repository)
         return await admission.admit(
-            self.authorizer, identity, repository, package, actor, action=action, folder=folder, paths=paths
+            self.authorizer,
+            identity,
+            repository,
+            package,
+            actor,
+            check_open=_check_open,
+            action=action,
+            folder=folder,
+            paths=paths,
         )
 
     async def admit_known(self, request: Request, repository: Repository) -> Identity:
@@ -234,6 +239,17 @@ class Access:
         if identity.anonymous or not repository.active or not await self.authorizer.knows(identity, repository):
             await self.require_permission(identity, Action.READ, repository)
         return identity
+
+
+def _check_active(repository: Repository) -> None:
+    if not repository.active:
+        raise RepositoryInactive(repository.path)
+
+
+def _check_open(repository: Repository) -> None:
+    """Check that clients may change what a repository contains. :raises RepositoryInactive, ReadOnly: they may not"""
+    _check_active(repository)
+    check_publishes(repository)
 
 
 async def require_plain_removal(

@@ -1,7 +1,9 @@
-"""Rules which callers a route admits; they are checked before the body is read."""
+"""Rules which callers a route admits, checked before the body is read; and what was decided for a page's caller."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 
 from attrs import evolve, frozen
@@ -14,8 +16,12 @@ from pkgrepo.errors import AuthenticationRequired, Forbidden, RepositoryInactive
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Extent, Identity, Repository
+from pkgrepo.repositories.registry import Registry
+
+from .names import find_repository
 
 Scope = Literal["", "api", "users", "system", "metrics", "audit"]
+May = Callable[[Action, Repository, str | Extent | None], Awaitable[bool]]  # whether a caller may do this
 
 SCOPED = (
     "this bearer token was asked for with a scope: of the management API it opens garbage collection and statistics "
@@ -76,13 +82,14 @@ class AccessRule:
         repository: Repository | None = None,
         package: str | None = None,
         asked: str = "",
+        may: May | None = None,
     ) -> None:
         """
         Raise an error unless the caller may use the route.
 
         ``package`` is the key of the package that the route is about. ``asked`` is the repository's name as the caller
         wrote it: an error message must not reveal another spelling or the id. Who may read some packages of the
-        repository may know of it.
+        repository may know of it. ``may`` answers questions about actions; without it, the authorizer does.
 
         :raises AuthenticationRequired: the caller is anonymous; :raises Forbidden: the caller lacks the permission
         :raises NotFound: the caller may not know that the repository exists
@@ -93,12 +100,18 @@ class AccessRule:
         if self.action is not None:
             if repository is None:
                 raise unknown(identity, asked)
-            extent = Extent.SOME if package is None else package
-            if not await authorizer.may(identity, Action.READ, repository, extent):
+            may = may or partial(authorizer.may, identity)
+            known = Action.READ, repository, Extent.SOME if package is None else package
+            if not await may(*known):
                 raise unknown(identity, asked)
             if identity.scoped and not has_images(repository):
                 raise Forbidden(SCOPED)
-            await self._check_action(identity, self.action, authorizer, repository, extent if self.some else package)
+            needed = self.action, repository, known[2] if self.some else package
+            if needed != known and not await may(*needed):
+                if identity.anonymous:
+                    raise AuthenticationRequired
+                raise Forbidden(await authorizer.explain(identity, *needed))
+            await self._check_content(identity, self.action, authorizer, repository, package)
         elif self.scope:
             await self._check_scope(identity, method, authorizer)
 
@@ -115,23 +128,66 @@ class AccessRule:
         holders = _HOLDERS.get(scope, "active users")
         raise Forbidden(f"this is for {holders} only, and {identity.username!r} is none of them")
 
-    async def _check_action(
-        self,
-        identity: Identity,
-        action: Action,
-        authorizer: Authorizer,
-        repository: Repository,
-        package: str | Extent | None,
+    async def _check_content(
+        self, identity: Identity, action: Action, authorizer: Authorizer, repository: Repository, package: str | None
     ) -> None:
-        if not await authorizer.may(identity, action, repository, package):
-            if identity.anonymous:
-                raise AuthenticationRequired
-            raise Forbidden(await authorizer.explain(identity, action, repository, package))
         if self.content and not repository.active:
             raise RepositoryInactive(repository.path)
         if self.content and action is not Action.READ:
-            named = package if isinstance(package, str) else None
-            await authorizer.check_push_rules(identity, action, repository, named)
+            await authorizer.check_push_rules(identity, action, repository, package)
+
+
+class Decided:
+    """
+    What was decided for one caller, by one state of the catalog, for the reading operations of a request.
+
+    A page of the console runs a dozen of them about one package: repositories are found by the names in their paths,
+    and permissions asked, when the first one needs them. What changes something is never decided by this, and ends it
+    with L{forget}: what follows is decided anew. Without C{kept} each question is asked when it is put, which is so for
+    requests to the API itself: they may last for hours, and questions after the body are others than before it.
+    """
+
+    def __init__(self, identity: Identity, registry: Registry, authorizer: Authorizer, *, kept: bool) -> None:
+        self.identity = identity
+        self._registry = registry
+        self._authorizer = authorizer
+        self._kept = kept
+        self._current = False
+        self._found: dict[str, Repository | None] = {}
+        self._allowed: dict[tuple[Action, int, str | Extent | None], tuple[Repository, bool]] = {}
+
+    def forget(self) -> None:
+        """Decide everything anew from now on."""
+        self._current = False
+        self._found.clear()
+        self._allowed.clear()
+
+    async def refresh(self) -> None:
+        """Have the storages and repositories in memory as they are now, or as they were when this was last asked."""
+        if not self._current:
+            await self._registry.refresh()
+            self._current = self._kept
+
+    def find(self, name: str) -> Repository | None:
+        """The repository with an id or path, see L{find_repository}."""
+        if not self._kept:
+            return find_repository(self._registry, name)
+        if name not in self._found:
+            self._found[name] = find_repository(self._registry, name)
+        return self._found[name]
+
+    async def may(
+        self, identity: Identity, action: Action, repository: Repository, package: str | Extent | None = None
+    ) -> bool:
+        """The result of L{Authorizer.may}."""
+        if not self._kept or identity is not self.identity:
+            return await self._authorizer.may(identity, action, repository, package)
+        key = action, id(repository), package  # the entry has the repository, so that the id is not another one's
+        found = self._allowed.get(key)
+        if found is None:
+            found = repository, await self._authorizer.may(identity, action, repository, package)
+            self._allowed[key] = found
+        return found[1]
 
 
 def is_full_admin(identity: Identity) -> bool:

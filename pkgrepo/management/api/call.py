@@ -13,7 +13,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.management.api.schema import check_unchanged
-from pkgrepo.model import ANONYMOUS, Action, Actor, Extent, Identity, Package, Repository, Version
+from pkgrepo.model import Action, Actor, Extent, Package, Repository, Version
 from pkgrepo.repositories.past import view_of
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.orders import Order
@@ -23,6 +23,7 @@ from pkgrepo.storage.catalog.server.audit import OK, Entry
 from pkgrepo.storage.catalog.server.repositories import config_serial, find_repository
 from pkgrepo.untrusted.networks import client_network
 
+from .access_rules import Decided
 from .pages import DEFAULT_LIMIT, MAX_LIMIT, Page, PageRequest
 from .route import DRY_RUN, Route
 from .services import ManagementServices
@@ -62,11 +63,13 @@ class Call:
         route: Route,
         services: ManagementServices,
         object: str,
+        decided: Decided,
     ) -> None:
         self.request = request
         self.arguments = arguments
         self.route = route
-        self.identity: Identity = ANONYMOUS
+        self.identity = decided.identity
+        self.decided = decided
         self.object = object
         self.audited = False
         self.package: str | None = None
@@ -150,7 +153,7 @@ class Call:
 
     async def may(self, action: Action, repository: Repository, package: str | Extent | None = None) -> bool:
         """Whether the caller may take this action in the repository, or on a package, or some package, in it."""
-        return await self.shared.access.authorizer.may(self.identity, action, repository, package)
+        return await self.decided.may(self.identity, action, repository, package)
 
     async def knows(self, repository: Repository) -> bool:
         """Whether the caller may know that the repository exists."""

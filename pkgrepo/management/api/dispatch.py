@@ -30,11 +30,11 @@ from pkgrepo.http.reading.multipart import Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Refusal, Response
 from pkgrepo.management.api.schema import BODY_LIMIT, parse_fields, parse_json, tag_of
-from pkgrepo.model import Identity, Repository
+from pkgrepo.model import ANONYMOUS, Identity, Repository
 
+from .access_rules import Decided
 from .audit_log import FAILED, REFUSED
 from .call import Arguments, Call, ConcurrentChange
-from .names import find_repository
 from .pages import Page, next_link
 from .problems import ERRORS
 from .route import NDJSON, Created, Lines, Route, Table, Value
@@ -106,7 +106,7 @@ class Dispatcher:
     async def call(
         self,
         request: Request,
-        identity: Identity,
+        decided: Decided,
         operation: tuple[str, str],
         parameters: Mapping[str, str],
         *,
@@ -119,23 +119,32 @@ class Dispatcher:
 
         ``parameters`` are those of the path, ``fields`` the object that a client would send as body, ``parts`` what is
         left of a form. The result is what the handler returns, a new value without its address. Errors are those of the
-        API.
+        API. What was ``decided`` for the caller holds for operations that read, until one changes something.
         """
         route, handler = self._operations[operation]
         arguments = {name.encode(): [_argument(value)] for name, value in (query or {}).items()}
-        call = self._call(request, arguments, route, parameters)
-        call.identity = identity
+        reads = route.method == "GET"
+        asked = decided if reads else self.decided(decided.identity)
+        call = self._call(request, arguments, route, parameters, asked)
 
         async def read_body() -> Any:
             return parse_fields(fields or {}, route.body)
 
-        value = await self._perform(call, handler, dict(parameters), read_body, parts=parts)
+        try:
+            value = await self._perform(call, handler, dict(parameters), read_body, parts=parts)
+        finally:
+            if not reads:
+                decided.forget()
         return value.value if isinstance(value, Created | Value) else value
+
+    def decided(self, identity: Identity, *, kept: bool = False) -> Decided:
+        """What is decided for a caller; nothing yet. See L{Decided} for ``kept``."""
+        return Decided(identity, self._services.shared.registry, self._services.callers.authorizer, kept=kept)
 
     async def _answer(
         self, request: Request, route: Route, handler: Callable[..., Awaitable[object]], parameters: dict[str, str]
     ) -> Response:
-        call = self._call(request, request.args, route, parameters)
+        call = self._call(request, request.args, route, parameters, self.decided(ANONYMOUS))
 
         async def identify() -> None:
             self._services.shared.access.check_origin(request)
@@ -149,13 +158,21 @@ class Dispatcher:
 
         return render(call, await self._perform(call, handler, parameters, read_body, identify))
 
-    def _call(self, request: Request, arguments: Arguments, route: Route, parameters: Mapping[str, str]) -> Call:
+    def _call(
+        self,
+        request: Request,
+        arguments: Arguments,
+        route: Route,
+        parameters: Mapping[str, str],
+        decided: Decided,
+    ) -> Call:
         return Call(
             request=request,
             arguments=arguments,
             route=route,
             services=self._services,
             object="/".join(parameters.values()),
+            decided=decided,
         )
 
     async def _perform(
@@ -193,9 +210,9 @@ class Dispatcher:
         """Check the permission; only the head of the request is read."""
         request, services = call.request, self._services
         call.identity = await call.route.access.effective_identity(call.identity, services.shared.catalog)
-        await services.shared.registry.refresh()
+        await call.decided.refresh()
         asked = parameters.pop("repository", None)
-        repository = None if asked is None else find_repository(services.shared.registry, asked)
+        repository = None if asked is None else call.decided.find(asked)
         if repository is not None and "package" in parameters:
             call.package = self._package_key(repository, parameters["package"])
         parameters.pop("package", None)
@@ -206,10 +223,11 @@ class Dispatcher:
             repository=repository,
             package=call.package,
             asked=asked or "",
+            may=call.may,
         )
         if repository is not None:
             call.repository = repository
-            request.repository = repository.path
+            request.repository = call.object
         elif asked is not None:
             raise unknown(call.identity, asked)
 
@@ -248,7 +266,8 @@ async def _run(call: Call, handler: Callable[..., Awaitable[object]], arguments:
     :raises Conflict: another change was committed during each of ``ATTEMPTS`` runs
     """
     for _ in range(ATTEMPTS):
-        await call.remember_serials()
+        if call.route.method != "GET":  # its body took time, while other changes may have been committed
+            await call.remember_serials()
         with suppress(ConcurrentChange):
             return await handler(call, **arguments)
     raise Conflict("other changes came in between again and again; nothing was changed, try again")

@@ -272,15 +272,17 @@ async def _storage(call: Call, body: NewRepository) -> Storage:
 
 async def _shown(call: Call, repository: Repository) -> RepositoryRecord:
     """The record of one repository, with what the caller may do in it."""
-    whole = await _wholly_readable(call, [repository])
+    may = await call.services.callers.authorizer.may_each(call.identity, [(each, repository, None) for each in Action])
+    actions = [each for each, allowed in zip(Action, may, strict=True) if allowed]
+    whole = Action.READ in actions  # figures of what the caller may not read say too much
     counts = await _downloads(call, [repository]) if whole else {}
     down = await call.catalog.look(down_routes)
-    record = _record(call, repository, down, usage=bool(whole), downloads=counts.get(repository.id))
+    downloads, names_rules = counts.get(repository.id), Action.EDIT in actions
+    record = _record(call, repository, down, usage=whole, downloads=downloads, names_rules=names_rules)
+    record.actions = [each.value for each in actions]
     record.takes_files = await takes_files(call, repository)
     if whole:
         record.quota = (await call.catalog.look(quotas.limits_of, QuotaKind.REPOSITORY, repository.id)).bytes
-    record.actions = [each.value for each in Action if await call.may(each, repository)]
-    record.warnings = warnings_of(call, repository, names_rules=Action.EDIT.value in record.actions)
     return record
 
 
@@ -299,10 +301,16 @@ async def _downloads(call: Call, shown: Sequence[Repository]) -> dict[int, list[
 
 
 def _record(
-    call: Call, repository: Repository, down: Down, *, usage: bool = True, downloads: list[int] | None = None
+    call: Call,
+    repository: Repository,
+    down: Down,
+    *,
+    usage: bool = True,
+    downloads: list[int] | None = None,
+    names_rules: bool = False,
 ) -> RepositoryRecord:
     storage = call.registry.storage(repository.storage_id)
-    warnings = warnings_of(call, repository)
+    warnings = warnings_of(call, repository, names_rules=names_rules)
     record = RepositoryRecord.of(
         repository, storage_uid=storage.uid, base_url=call.base_url, warnings=warnings, usage=usage
     )

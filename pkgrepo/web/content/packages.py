@@ -56,14 +56,15 @@ pages = PageTable()
 @pages.get(PACKAGE)
 async def show_package(visit: Visit) -> Response:
     """The latest version of a package."""
-    latest = (await visit.api("GET", OF_PACKAGE)).latest
+    summary = await visit.api("GET", OF_PACKAGE)
+    latest = summary.latest
     if latest is None:
         listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": 1})
         if not listed.items:
             raise NotFound("version of package", visit.at["package"])
         latest = listed.items[0].version
     visit.at["version"] = latest
-    return await show_version(visit)
+    return await _show(visit, summary)
 
 
 @pages.get(f"{PACKAGE}/versions")
@@ -85,9 +86,13 @@ async def show_versions(visit: Visit) -> Response:
 @pages.get(VERSION)
 async def show_version(visit: Visit) -> Response:
     """A version: how to install it, its readme, files and dependencies, and the other versions."""
+    return await _show(visit)
+
+
+async def _show(visit: Visit, summary: Any = None) -> Response:
     repository = await visit.repository()
     found = await visit.api("GET", OF_VERSION, query={"files": FILES})
-    summary = await visit.api("GET", OF_PACKAGE)
+    summary = summary or await visit.api("GET", OF_PACKAGE)
     listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": VERSIONS, "without_statements": True})
     about = {"package": found.package, "version": found.version}
     snippets = await visit.api("GET", "/repository/<repository>/setup", query=about)

@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound, RepositoryInactive
+from pkgrepo.errors import (
+    AuthenticationFailed,
+    AuthenticationRequired,
+    Forbidden,
+    NotFound,
+    ReadOnly,
+    RepositoryInactive,
+)
 from pkgrepo.gateway.callers.access import Access, actor_of, require_plain_removal, unknown
 from pkgrepo.http.responses import Refusal
-from pkgrepo.model import ANONYMOUS, Action, Visibility
+from pkgrepo.model import ANONYMOUS, Action, RepositoryType, Visibility
 from tests.support.auth import PASSWORD, AuthServices, basic
 
 OURS = "http://registry.example"
@@ -178,3 +185,36 @@ async def test_a_plain_file_is_removed_by_those_who_may_remove_what_its_folder_i
     access = Access(scene.authenticator, authorizer)
     await require_plain_removal(access, catalog, tree, ANONYMOUS, stage, "org/lib/notes.txt")
     assert rules == asked
+
+
+async def test_who_publishes_is_asked_for_the_permission_once(
+    access: Access, scene: AuthServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = scene.repository(visibility=Visibility.PUBLIC)
+    scene.user("root", admin=True)
+    asker: Any = Asked(authorization=basic("root", PASSWORD))
+    identity = await access.identify(asker)
+    asked: list[Any] = []
+    may = access.authorizer.may
+
+    async def count(*question: Any) -> bool:
+        asked.append(question[1:])
+        return await may(*question)
+
+    monkeypatch.setattr(access.authorizer, "may", count)
+    await access.publishing(identity, repository, "demo", actor_of(asker, identity))
+    assert asked == [(Action.WRITE, repository, "demo")]
+
+
+async def test_nothing_is_published_where_clients_change_nothing(access: Access, scene: AuthServices) -> None:
+    repository = scene.repository(visibility=Visibility.PUBLIC)
+    scene.user("root", admin=True)
+    asker: Any = Asked(authorization=basic("root", PASSWORD))
+    identity = await access.identify(asker)
+    actor = actor_of(asker, identity)
+    with pytest.raises(RepositoryInactive):
+        await access.publishing(identity, evolve(repository, active=False), "demo", actor)
+    with pytest.raises(ReadOnly):
+        await access.publishing(identity, evolve(repository, type=RepositoryType.PROXY), "demo", actor)
+    with pytest.raises(AuthenticationRequired):  # and who may not is not told the type of the repository
+        await access.publishing(ANONYMOUS, evolve(repository, type=RepositoryType.PROXY), "demo", actor)
