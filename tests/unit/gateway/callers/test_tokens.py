@@ -93,14 +93,14 @@ async def test_a_private_repository_is_read_by_token_address_and_names_it_nowher
         first, again = [await server.call("GET", page, who=None) for _ in range(2)]
         assert (first.status, again.status) == (200, 200)
         assert filename.encode() in first.body
-        answers, secret = [first, again], token.split("-")[2][:12]
+        answers, secret, wrong = [first, again], token.split("-")[2][:12], "y" if token[-1] == "x" else "x"
         for path, status in [
             (f"/t/{token}/repositories/main/py/simple/Demo", 301),
             (f"/t/{token}/repositories/main/py/simple/none/", 404),
             (f"/t/{token}/repositories/main/none/simple/", 404),
             (f"/t/{token}/api/user", 404),
             (f"/t/x{secret}/noarch/repodata.json", 404),
-            (f"/t/{token[:-1]}x/repositories/main/py/simple/demo/", 401),
+            (f"/t/{token[:-1]}{wrong}/repositories/main/py/simple/demo/", 401),
             ("/t/other/repositories/main/py/simple/demo/", 401),
         ]:
             answers.append(await server.call("GET", path, who=None))
