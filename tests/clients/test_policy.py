@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from tests.support.client_programs import client, client_environment, run_client
 from tests.support.configurations import hosted
 from tests.support.container_clients import ADMIN, ContainerClients, host_of, push_image
 from tests.support.format_cases import CASES
-from tests.support.http_client import HttpClient, Reply
+from tests.support.http_client import HttpClient
 from tests.support.images import make_image
 from tests.support.maven_clients import MavenBench
 from tests.support.npm_clients import NodeBench, Registry
@@ -37,14 +36,7 @@ RATTLER = Path(__file__).parent / "conda" / "rattler_client.py"
 def api(server: ServerProcess) -> HttpClient:
     """The API of a server with two versions of ``demo`` in each format."""
     for name, case in CASES.items():
-        there = HttpClient(f"{server.url}/repositories/main/{name}-own", ADMIN)
-
-        async def send(method: str, path: str, body: bytes, kind: str = "x/x", there: HttpClient = there) -> Reply:
-            reply = there.ask(method, path, body, {"Content-Type": kind})
-            assert reply.status in (200, 201), reply.text
-            return reply
-
-        asyncio.run(case.publish(send))  # type: ignore[arg-type]
+        case.publish_by(HttpClient(f"{server.url}/repositories/main/{name}-own", ADMIN))
     wire = HttpClient(server.url, ADMIN)
     push_image(wire, "main/docker-own/demo", make_image("one"), "1.0")
     push_image(wire, "main/docker-own/demo", make_image("two"), "1.1")

@@ -13,6 +13,7 @@ from tests.support.client_programs import client, client_environment, run_client
 from tests.support.configurations import hosted
 from tests.support.container_clients import ADMIN
 from tests.support.dated import KINDS, now_between
+from tests.support.format_cases import CASES
 from tests.support.http_client import HttpClient
 from tests.support.maven_clients import MavenBench
 from tests.support.npm_clients import NodeBench, Registry
@@ -42,7 +43,7 @@ def then(server: ServerProcess) -> str:
         found = found or now_between() if version == "1.1.0" else ""
         for each in FORMATS:
             for name in ("demo", "helper"):
-                dated.publish(each, HttpClient(f"{server.url}/repositories/main/{each}-own", ADMIN), name, version)
+                CASES[each].put_by(HttpClient(f"{server.url}/repositories/main/{each}-own", ADMIN), name, version)
             for document in SEEN.get(each, ()):  # of which an upstream tells no dates
                 HttpClient(f"{server.url}/repositories/main/{each}-both", ADMIN).get(document)
     return found

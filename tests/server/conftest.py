@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.format_repositories import World as FormatRepositories
+from tests.support.format_repositories import format_repositories
 from tests.support.format_worlds import Plan, World, Worlds
 from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
@@ -24,6 +26,13 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
     """All servers of these tests, until the last test has ended."""
     with ExitStack() as stack:
         yield Worlds(tmp_path_factory.mktemp, stack)
+
+
+@pytest.fixture(scope="session")
+def format_repositories_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FormatRepositories]:
+    """A server with repositories of each format."""
+    with format_repositories(tmp_path_factory.mktemp("formats")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pkgrepo.formats.rubygems.legacy import read_rows
-from tests.server.policy.conftest import AUTH, FORMATS, KINDS, World, settings
 from tests.support.format_cases import CASES
+from tests.support.format_repositories import AUTH, KINDS, World, settings
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_wheel
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_a_block_holds_at_once_in_documents_and_on_files(world: World, format: str, kind: str) -> None:
     case, client = CASES[format], world.at(f"{format}-{kind}")
     document = case.documents[0]
@@ -48,7 +48,7 @@ def test_a_block_holds_at_once_in_documents_and_on_files(world: World, format: s
     assert client.get(case.files[0]).status == 200
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_a_block_of_a_member_holds_through_virtual_repositories(world: World, format: str) -> None:
     case = CASES[format]
     uid = world.block(f"{format}-mirror", f"{case.name}@{case.version}")
@@ -63,7 +63,7 @@ def test_a_block_of_a_member_holds_through_virtual_repositories(world: World, fo
 
 
 @pytest.mark.parametrize("kind", ["own", "mirror"])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_a_digest_is_blocked(world: World, format: str, kind: str) -> None:
     path = CASES[format].files[0]
     digest = hashlib.sha256(world.at(f"{format}-own").get(path).body).hexdigest()
@@ -93,7 +93,7 @@ def rule(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["own", "mirror", "all"])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_rules_of_a_repository_hold_and_are_explained(world: World, format: str, kind: str) -> None:
     case, name = CASES[format], f"{format}-{kind}"
     world.set_rules(name, rule(match={"packages": [case.name], "versions": f"=={case.version}"}))
@@ -111,12 +111,12 @@ def test_rules_of_a_repository_hold_and_are_explained(world: World, format: str,
 
 
 def test_the_server_has_rules_too(world: World) -> None:
-    for each in FORMATS:  # whose upstream is a hosted repository of this server
+    for each in CASES:  # whose upstream is a hosted repository of this server
         assert world.at(f"{each}-mirror").get(CASES[each].older).status == 200, each
     rules = [rule(match={"packages": ["demo", "com.example:*"], "source": "hosted"})]
     world.ok("PUT", "/policy/rules", {"rules": rules})
     try:
-        for each in FORMATS:
+        for each in CASES:
             refused = world.at(f"{each}-own").get(CASES[each].files[0])
             assert (refused.status, "a system manager can lift" in refused.text) == (403, True), each
             assert world.at(f"{each}-all").get(CASES[each].older).status == 200, each
@@ -126,7 +126,7 @@ def test_the_server_has_rules_too(world: World) -> None:
         world.ok("PUT", "/policy/rules", {"rules": []})
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_what_is_in_quarantine_is_served_when_it_was_approved(world: World, format: str) -> None:
     case, name = CASES[format], f"{format}-mirror"
     world.set_rules(name, rule(action="quarantine", match={"packages": [case.name], "versions": case.version}))

@@ -9,59 +9,42 @@ from typing import Any
 
 import pytest
 
-from tests.server.policy.conftest import AUTH, World, settings
 from tests.support import dated
 from tests.support.dated import now_between, now_exactly
+from tests.support.format_cases import CASES
+from tests.support.format_repositories import AUTH, World, settings
 from tests.support.http_client import HttpClient
 from tests.support.maven_files import make_pom
 from tests.support.timeouts import polled
 
 pytestmark = pytest.mark.server
 
-FORMATS = ("npm", "python", "ruby", "maven", "conda")
 KINDS = (*dated.KINDS, "around")
 NAME = "aged"
-DOCUMENTS = {
-    "npm": f"/{NAME}",
-    "python": f"/simple/{NAME}/",
-    "ruby": f"/info/{NAME}",
-    "maven": f"/com/example/{NAME}/maven-metadata.xml",
-    "conda": "/noarch/repodata.json",
-}
-SHOWN = {
-    "npm": (b'"1.0.0":', b'"1.1.0":'),
-    "python": (b"aged-1.0.0-", b"aged-1.1.0-"),
-    "ruby": (b"1.0.0 ", b"1.1.0 "),
-    "maven": (b"<version>1.0.0<", b"<version>1.1.0<"),
-    "conda": (b"aged-1.0.0-py_0", b"aged-1.1.0-py_0"),
-}
-NEWER = {
-    "npm": f"/{NAME}/-/{NAME}-1.1.0.tgz",
-    "python": f"/{NAME}/1.1.0/{NAME}-1.1.0-py3-none-any.whl",
-    "ruby": f"/gems/{NAME}-1.1.0.gem",
-    "maven": f"/com/example/{NAME}/1.1.0/{NAME}-1.1.0.jar",
-    "conda": f"/noarch/{NAME}-1.1.0-py_0.conda",
-}
+VERSIONS = ("1.0.0", "1.1.0")
+# Formats whose documents have the address of the view, or an ETag of it.
+ADDRESSED = ("npm", "python")
 
 
 @pytest.fixture(scope="module")
 def times(world: World) -> Mapping[str, str]:
     """Times between two versions of each format: before the first one, between them, and after the second one."""
-    for each in FORMATS:
+    for each in CASES:
         dated.add_repositories(world.api, world.url, each)
     found = {"before": now_between()}
     for version, name in (("1.0.0", "between"), ("1.1.0", "after")):
-        for each in FORMATS:
-            dated.publish(each, world.at(f"{each}-own"), NAME, version)
-            world.at(f"{each}-both").get(DOCUMENTS[each])  # what has no date is first seen now
+        for each in CASES:
+            CASES[each].put_by(world.at(f"{each}-own"), NAME, version)
+            world.at(f"{each}-both").get(CASES[each].document_of(NAME))  # what has no date is first seen now
         found[name] = now_between()
     return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_documents_show_what_was_there(world: World, times: Mapping[str, str], format: str, kind: str) -> None:
-    path, (old, new) = DOCUMENTS[format], SHOWN[format]
+    case = CASES[format]
+    path, (old, new) = case.document_of(NAME), [case.listing(NAME, each) for each in VERSIONS]
     live = world.at(f"{format}-{kind}").get(path)
     assert (old in live.body, new in live.body) == (True, True)
     for name, expected in (("between", (True, False)), ("after", (True, True))):
@@ -69,29 +52,31 @@ def test_documents_show_what_was_there(world: World, times: Mapping[str, str], f
         found = client.get(path)
         assert (found.status, old in found.body, new in found.body) == (200, *expected), name
         # That of gems has to be the MD5 of the text, for Bundler, and that of metadata the SHA-1, for Maven.
-        assert found.headers["etag"] != live.headers["etag"] or format in ("ruby", "maven", "conda")
+        assert found.headers["etag"] != live.headers["etag"] or format not in ADDRESSED
         assert "immutable" not in found.headers["cache-control"]  # the day is not over
         again = client.get(path, If_None_Match=found.headers["etag"])
         assert again.status == 304
-        assert client.get(NEWER[format]).status == 200  # as a lock file may ask
+        assert client.get(CASES[format].file_of(NAME, "1.1.0")).status == 200  # as a lock file may ask
+    nothing = 404 if "{name}" in case.document else 200
     for before in (times["before"], "2020-02-29"):
         empty = world.at(f"{format}-{kind}@{before}").get(path)
-        assert (empty.status, old in empty.body, new in empty.body) == (200 if format == "conda" else 404, False, False)
+        assert (empty.status, old in empty.body, new in empty.body) == (nothing, False, False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_a_block_is_a_block_in_the_past_too(world: World, times: Mapping[str, str], format: str, kind: str) -> None:
     client = world.at(f"{format}-{kind}@{times['after']}")
-    assert SHOWN[format][1] in client.get(DOCUMENTS[format]).body
-    package = f"com.example:{NAME}" if format == "maven" else NAME
-    uid = world.block(f"{format}-{kind}", package, versions="1.1.0")
+    case = CASES[format]
+    document, newer = case.document_of(NAME), case.listing(NAME, "1.1.0")
+    assert newer in client.get(document).body
+    uid = world.block(f"{format}-{kind}", case.named(NAME), versions="1.1.0")
     try:
-        assert SHOWN[format][1] not in client.get(DOCUMENTS[format]).body
-        assert client.get(NEWER[format]).status == 403
+        assert newer not in client.get(document).body
+        assert client.get(CASES[format].file_of(NAME, "1.1.0")).status == 403
     finally:
         world.unblock(uid)
-    assert SHOWN[format][1] in client.get(DOCUMENTS[format]).body
+    assert newer in client.get(document).body
 
 
 @pytest.mark.parametrize(
@@ -107,7 +92,7 @@ def test_what_is_no_date_of_the_past_is_refused_with_a_sentence(world: World, te
 
 def test_views_are_as_private_as_their_repository(world: World) -> None:
     world.ok("POST", "/repository", {**settings("npm", "secret", {"type": "Hosted"}), "visibility": "private"}, 201)
-    dated.publish("npm", world.at("secret"), "hidden", "1.0.0")
+    CASES["npm"].put_by(world.at("secret"), "hidden", "1.0.0")
     for name in ("secret@2026-09-01", "nothing@2026-09-01", "nothing"):
         refused = HttpClient(f"{world.url}/repositories/main/{name}", None).get("/hidden")
         assert refused.status == 401
@@ -137,12 +122,12 @@ def test_nothing_is_published_or_changed_at_the_address_of_a_view(
 
 def test_tags_and_states_are_those_of_then(world: World) -> None:
     npm, python = world.at("npm-own"), world.at("python-own")
-    dated.publish("npm", npm, "@scope/tagged", "1.0.0")
-    dated.publish("npm", npm, "@scope/tagged", "2.0.0-rc.1", tag="next")
-    dated.publish("python", python, "pulled", "1.0")
+    CASES["npm"].put_by(npm, "@scope/tagged", "1.0.0")
+    CASES["npm"].put_by(npm, "@scope/tagged", "2.0.0-rc.1")
+    CASES["python"].put_by(python, "pulled", "1.0")
     first = now_exactly()
     json = {"Content-Type": "application/json"}
-    dated.publish("npm", npm, "@scope/tagged", "1.1.0")
+    CASES["npm"].put_by(npm, "@scope/tagged", "1.1.0")
     assert npm.ask("PUT", "/-/package/@scope%2ftagged/dist-tags/old", b'"1.0.0"', json).status == 201
     document = npm.get("/@scope%2ftagged?write=true").json
     document["versions"]["1.0.0"]["deprecated"] = "use 1.1.0"
@@ -195,8 +180,8 @@ def test_explanations_tell_what_is_hidden_and_what_is_not_known(world: World, ti
     assert (hidden["outcome"], hidden["version"]["hidden"]) == ("later", True)
     assert f"was published after {times['between']}" in hidden["sentence"]
     assert "unknown" in [each["step"] for each in hidden["steps"]]
-    dated.publish("npm", world.at("npm-own"), "shrunk", "1.0.0")
-    dated.publish("npm", world.at("npm-own"), "shrunk", "1.1.0")
+    CASES["npm"].put_by(world.at("npm-own"), "shrunk", "1.0.0")
+    CASES["npm"].put_by(world.at("npm-own"), "shrunk", "1.1.0")
     then = now_exactly()
     document = world.at("npm-own").get("/shrunk?write=true").json
     del document["versions"]["1.1.0"]
@@ -209,12 +194,12 @@ def test_explanations_tell_what_is_hidden_and_what_is_not_known(world: World, ti
 def test_a_gem_that_was_yanked_then_is_hidden_then(world: World) -> None:
     own = world.at("ruby-own")
     for version in ("1.0.0", "2.0.0"):
-        dated.publish("ruby", own, "pulled", version)
+        CASES["ruby"].put_by(own, "pulled", version)
     assert own.ask("DELETE", "/api/v1/gems/yank?gem_name=pulled&version=2.0.0").status == 200
     then = now_exactly()
     assert own.ask("PUT", "/api/v1/gems/unyank?gem_name=pulled&version=2.0.0").status == 200
-    dated.publish("ruby", own, "pulled", "3.0.0")
-    dated.publish("ruby", own, "latecomer", "3.0.0")
+    CASES["ruby"].put_by(own, "pulled", "3.0.0")
+    CASES["ruby"].put_by(own, "latecomer", "3.0.0")
     for kind in ("own", "around"):
         view = world.at(f"ruby-{kind}@{then}")
         lines = view.get("/info/pulled").text.splitlines()
@@ -237,12 +222,12 @@ def test_a_snapshot_tells_what_was_changed_since(world: World) -> None:
         world.ok("POST", "/repository", settings("npm", name, each), 201)
     npm = world.at("npm-moving")
     for name, version in (("left", "1.0.0"), ("left", "1.1.0"), ("right", "1.0.0"), ("same", "1.0.0")):
-        dated.publish("npm", npm, name, version)
+        CASES["npm"].put_by(npm, name, version)
     then = now_exactly()
     path = f"/repository/main%2Fnpm-moving/snapshot?at={then}"
     assert world.ok("GET", path)["items"] == []
-    dated.publish("npm", npm, "left", "2.0.0")
-    dated.publish("npm", npm, "new", "1.0.0")
+    CASES["npm"].put_by(npm, "left", "2.0.0")
+    CASES["npm"].put_by(npm, "new", "1.0.0")
     document = npm.get("/left?write=true").json
     del document["versions"]["1.1.0"]
     assert npm.post_json(f"/left/-rev/{document['_rev']}", document, "PUT").status == 200
@@ -281,9 +266,9 @@ def test_a_snapshot_tells_what_was_changed_since(world: World) -> None:
     assert "no views of the past" in world.api.get(f"/repository/main%2Fimages/snapshot?at={then}").text
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", CASES)
 def test_a_snapshot_of_a_proxy_tells_what_is_kept(world: World, times: Mapping[str, str], format: str) -> None:
-    world.at(f"{format}-fresh").get(NEWER[format])
+    world.at(f"{format}-fresh").get(CASES[format].file_of(NAME, "1.1.0"))
 
     def kept() -> tuple[Any, list[Any]] | None:  # a moment after it was sent
         found = world.ok("GET", f"/repository/main%2F{format}-fresh/snapshot?at={times['between']}")

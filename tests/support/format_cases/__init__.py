@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .case import Case
 from .conda import CONDA
 from .maven import MAVEN
 from .npm import NPM
@@ -13,14 +12,7 @@ from .python import PYTHON
 from .rubygems import RUBY
 from .toy import TOY
 
-CASES: Final[dict[str, Case]] = {
-    "npm": NPM,
-    "python": PYTHON,
-    "ruby": RUBY,
-    "conda": CONDA,
-    "maven": MAVEN,
-    "toy": TOY,
-}
+CASES: Final = {each.format: each for each in (NPM, PYTHON, RUBY, CONDA, MAVEN, TOY)}
 # What differs between two documents of the same content: signatures, revisions and times of the document.
 VARIES: Final = re.compile(
     rb'<!--SERIAL \d+-->|"sig":"[^"]*"|"_rev":"[^"]*"|"modified":"[^"]*"|<lastUpdated>\d+</lastUpdated>|"_serial":\d+'

@@ -1,20 +1,28 @@
 """The conda format."""
 
+from __future__ import annotations
+
 from tests.support.conda_packages import make_conda
 
-from .case import Case, Send
+from .case import OCTETS, Case, sha256
+
+FILE = "/noarch/{name}-{version}-py_0.conda"
 
 
-async def publish(send: Send) -> None:
-    for version in ("1.0", "1.1"):
-        await send("PUT", f"/noarch/demo-{version}-py_0.conda", make_conda("demo", version))
+def lock(name: str, version: str, data: bytes) -> tuple[str, str]:
+    url = f"https://c.example{FILE.format(name=name, version=version)}"
+    return "explicit.txt", f"@EXPLICIT\n{url}#sha256:{sha256(data)}\n"
 
 
 CONDA = Case(
-    publish=publish,
-    version="1.1",
-    documents=("/noarch/repodata.json",),
-    shown=b"demo-1.1-",
-    files=("/noarch/demo-1.1-py_0.conda",),
-    older="/noarch/demo-1.0-py_0.conda",
+    format="conda",
+    versions=("1.0", "1.1"),
+    put=lambda send, name, version: send(
+        "PUT", FILE.format(name=name, version=version), make_conda(name, version), kind=OCTETS
+    ),
+    document="/noarch/repodata.json",
+    listed="{name}-{version}-",
+    file=FILE,
+    sent=lambda name, version: (f"{name}-{version}-py_0.conda", make_conda(name, version), {}),
+    lock=lock,
 )

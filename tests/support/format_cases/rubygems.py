@@ -1,21 +1,21 @@
 """The Ruby gem format."""
 
+from __future__ import annotations
+
 from tests.support.gems import make_gem
 
-from .case import Case, Send
-
-
-async def publish(send: Send) -> None:
-    for version in ("1.0.0", "1.1.0"):
-        await send("POST", "/api/v1/gems", make_gem("demo", version), kind="application/octet-stream")
-
+from .case import OCTETS, Case
 
 RUBY = Case(
-    publish=publish,
-    version="1.1.0",
-    documents=("/info/demo",),
-    shown=b"1.1.0 ",
-    files=("/gems/demo-1.1.0.gem",),
-    older="/gems/demo-1.0.0.gem",
+    format="ruby",
+    put=lambda send, name, version: send("POST", "/api/v1/gems", make_gem(name, version), kind=OCTETS),
+    document="/info/{name}",
+    listed="{version} ",
+    file="/gems/{name}-{version}.gem",
     beside=("/quick/Marshal.4.8/demo-1.1.0.gemspec.rz",),
+    sent=lambda name, version: (f"{name}-{version}.gem", make_gem(name, version), {}),
+    lock=lambda name, version, _: (
+        "Gemfile.lock",
+        f"GEM\n  remote: https://g.example/\n  specs:\n    {name} ({version})\n",
+    ),
 )

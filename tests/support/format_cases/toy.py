@@ -1,19 +1,21 @@
 """The toy format of the tests."""
 
-from .case import Case, Send
+from __future__ import annotations
+
+from .case import OCTETS, Case, sha256
 
 
-async def publish(send: Send) -> None:
-    for version in ("1.0.0", "1.1.0"):
-        await send("PUT", f"/demo/{version}/demo.txt", b"toy " + version.encode())
+def content(version: str) -> bytes:
+    return b"toy " + version.encode()
 
 
 TOY = Case(
-    publish=publish,
-    version="1.1.0",
-    documents=("/demo/index.json",),
-    shown=b'"1.1.0"',
-    files=("/demo/1.1.0/demo.txt",),
-    older="/demo/1.0.0/demo.txt",
+    format="toy",
+    put=lambda send, name, version: send("PUT", f"/{name}/{version}/{name}.txt", content(version), kind=OCTETS),
+    document="/{name}/index.json",
+    listed='"{version}"',
+    file="/{name}/{version}/{name}.txt",
     beside=("/%64emo/1.1.0/demo.txt",),
+    sent=lambda name, version: (f"{name}.txt", content(version), {"path": f"{name}/{version}/"}),
+    lock=lambda name, version, data: ("toy.lock", f"{name}=={version} sha256:{sha256(data)}\n"),
 )

@@ -53,7 +53,7 @@ def toy() -> Format:
             what="files of any kind",
             names={"": ".+"},
             take=take_file,
-            fields=(UploadField("package", "Package", needed=True), UploadField("version", "Version", needed=True)),
+            fields=(UploadField("path", "Folder, as PACKAGE/VERSION/", needed=True),),
             caches=caches,
         ),
         mirrored=MIRRORED,

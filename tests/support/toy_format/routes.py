@@ -70,10 +70,10 @@ async def _answer(context: Context[Caches], request: Request, place: Place) -> R
 
 
 async def take_file(context: Context[Caches], request: Request, sent: SentFile) -> Uploaded:
-    """Publish the file of a form, which also has the package and the version."""
-    path = "/".join((sent.text("package"), sent.text("version"), sent.name))
+    """Publish the file of a form, before which is the folder of the version."""
+    path = sent.text("path") + sent.name
     published = await _put(await publish_context(context, request), request, path, sent.receive)
-    return Uploaded(*parse_path(path), published.changed)
+    return Uploaded(*parse_path(path), published.changed, path, published.files[0].sha256)
 
 
 async def _put(
