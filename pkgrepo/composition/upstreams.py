@@ -35,12 +35,11 @@ from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.mutable import MutableFiles
 from pkgrepo.proxy.addressed.request import Announcers
 from pkgrepo.proxy.addressed.walk import Context as AddressedContext
-from pkgrepo.proxy.caching.counters import CacheCounters
+from pkgrepo.proxy.caching.asking import Asker
+from pkgrepo.proxy.caching.documents import Documents
+from pkgrepo.proxy.caching.kept import KeptResponses
 from pkgrepo.proxy.caching.revalidation import Revalidation
 from pkgrepo.proxy.definitions import authorization_of
-from pkgrepo.proxy.documents.asking import Asker
-from pkgrepo.proxy.documents.cached import Documents
-from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.leases import Leases, Turns
@@ -60,6 +59,7 @@ from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
+from pkgrepo.repositories.downloads import CacheCounters
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.storage.catalog.server.upstream_states import is_down, note_upstream
 

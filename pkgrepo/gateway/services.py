@@ -18,10 +18,9 @@ from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Action, Extent, Identity, Repository
 from pkgrepo.model.admission import Admitted
 from pkgrepo.oidc.pipelines import PipelineTokens
-from pkgrepo.proxy.caching.absences import NegativeCache
-from pkgrepo.proxy.caching.counters import CacheCounters
+from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.caching.revalidation import Revalidation
-from pkgrepo.proxy.documents.cached import Documents
+from pkgrepo.proxy.caching.states import NegativeCache
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.resolver import Resolver
@@ -31,7 +30,7 @@ from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.repositories.downloads import CacheCounters, DownloadRecorder
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.registry import Registry

@@ -20,7 +20,6 @@ from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse
 from pkgrepo.model import BlobInfo, File, ReadLimits
-from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.configuration import find_route
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import Keeper, MistrustedFiles, RemoteFile
@@ -29,6 +28,7 @@ from pkgrepo.proxy.transfers.download import Download, Headers, part_of
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.transfer import Transfer
 from pkgrepo.proxy.upstream.instances import Upstreams
+from pkgrepo.repositories.downloads import CacheCounters
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files

@@ -12,7 +12,7 @@ from pkgrepo.archives.source import Source
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package
 from pkgrepo.proxy.addressed.request import FileRequest
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
 from pkgrepo.repositories.policy.judge import Declares

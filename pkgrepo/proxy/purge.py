@@ -21,8 +21,8 @@ from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType
+from pkgrepo.proxy.caching.kept import KeptResponses
 from pkgrepo.proxy.configuration import proxy_config_of
-from pkgrepo.proxy.documents.kept_responses import KeptResponses
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.images.cached import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.content import ContentWriter

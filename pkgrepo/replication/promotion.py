@@ -18,8 +18,8 @@ from attrs import Factory, define
 from pkgrepo.errors import BlobMissing, Conflict
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, Repository, RepositoryType
-from pkgrepo.proxy.documents.cached import Documents
-from pkgrepo.proxy.documents.held import Held
+from pkgrepo.proxy.caching.documents import Documents
+from pkgrepo.proxy.caching.questions import Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.repositories.companions import Companions

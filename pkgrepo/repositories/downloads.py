@@ -1,5 +1,5 @@
 """
-Records downloads: counted for each package, and logged for each client.
+Records downloads: counted for each package, and logged for each client. Counts how caches of proxies are used.
 
 =====================================  =========  ======
 what a client gets                     counted    logged
@@ -33,7 +33,15 @@ from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, NotNow, Transaction
 from pkgrepo.model import Identity
 from pkgrepo.storage.catalog.download_log import find_names, log_downloads
-from pkgrepo.storage.catalog.usage_counts import DAY_MS, Download, Names, record_downloads
+from pkgrepo.storage.catalog.usage_counts import (
+    DAY_MS,
+    CacheCounts,
+    Download,
+    Names,
+    Place,
+    add_cache_counts,
+    record_downloads,
+)
 
 from .clock import Clock
 
@@ -51,6 +59,7 @@ PREFIX: Final = {4: 24, 6: 48}  # bits by the version of IP: a network of some p
 _Client = tuple[int | None, int | None, str, str]  # user, token, pipeline, and the prefix of the address
 _Key = tuple[str, int, str, int, bool, bool, _Client]
 _Named = tuple[str, int, str]  # kind, item and reference, as the log tells items apart
+NO_USE: Final = CacheCounts()
 _NOBODY: Final[_Client] = (None, None, "", "")
 
 
@@ -290,3 +299,38 @@ def _download(item: Item, key: _Key, now_ms: int) -> Download:
         pipeline=pipeline,
         address=address,
     )
+
+
+class CacheCounters(PeriodicTask):
+    """
+    Collects counts in memory and adds them to the catalog at times.
+
+    Kept files that are sent are downloads, which are counted when these are written: see L{record_downloads}.
+    """
+
+    def __init__(self, *, catalog: ICatalog, clock: Clock, reactor: IReactorTime) -> None:
+        failed = "the use of caches was not recorded"
+        super().__init__(self.flush, reactor, every_s=FLUSH_S, what="use of caches", failed=failed, last=self.flush)
+        self._catalog = catalog
+        self._clock = clock
+        self._pending: dict[Place, CacheCounts] = {}
+
+    def add(self, repository_id: int, counts: CacheCounts) -> None:
+        """Add to the counts of a repository."""
+        place = repository_id, self._clock.now_ms() // DAY_MS
+        self._pending[place] = self._pending.get(place, NO_USE) + counts
+
+    def add_traffic(self, repository_id: int, size: int, seconds: float) -> None:
+        """Add what an upstream of a repository sent: bytes, and the time that it took."""
+        self.add(repository_id, CacheCounts(fetched_bytes=size, upstream_ms=round(seconds * 1000)))
+
+    async def flush(self) -> None:
+        """Write what was collected; it is kept for the next time while the catalog cannot be written."""
+        pending, self._pending = self._pending, {}
+        if not pending:
+            return
+        try:
+            await self._catalog.write(add_cache_counts, pending)
+        except (StorageFull, StorageFailed):  # which the catalog has logged
+            for place, counts in pending.items():
+                self._pending[place] = self._pending.get(place, NO_USE) + counts

@@ -14,7 +14,7 @@ from pkgrepo.composition.upstreams import ProxyParts
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.formats.npm.packument.document import FULL
 from pkgrepo.model import Repository
-from pkgrepo.proxy.documents.held import Held
+from pkgrepo.proxy.caching.questions import Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Step, Trace
 from pkgrepo.repositories.publish.splicing import BASE

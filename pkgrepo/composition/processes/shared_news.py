@@ -31,8 +31,8 @@ from pkgrepo.concurrency.services import spawn
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.process.workers.peers import Peers, Topic
 from pkgrepo.proxy.addressed.chosen_routes import ChosenRoutes, Decisions
-from pkgrepo.proxy.caching.absences import NegativeCache
-from pkgrepo.proxy.documents.kept_responses import KeptResponses
+from pkgrepo.proxy.caching.kept import KeptResponses
+from pkgrepo.proxy.caching.states import NegativeCache
 from pkgrepo.proxy.leases import Turns
 from pkgrepo.proxy.remote_files import MistrustedFiles
 from pkgrepo.proxy.resolving.package_files import PackageFiles

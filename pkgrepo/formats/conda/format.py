@@ -31,7 +31,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType
-from pkgrepo.proxy.documents.held import restored_document
+from pkgrepo.proxy.caching.questions import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares

@@ -10,7 +10,7 @@ from pkgrepo.gateway.mirrored.locks import Wanted
 from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, by_name, is_path, list_files
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import Repository
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 
 from .locks import NAME, WHEELS, read_conda_lock, read_explicit, read_pixi
 from .names import NOARCH, SUBDIRS, check_name, check_subdir, parse_file_name

@@ -35,7 +35,7 @@ from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
-from pkgrepo.proxy.documents.held import restored_document
+from pkgrepo.proxy.caching.questions import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Ecosystem, PackageUrls, Tree, VersionKinds
 from pkgrepo.repositories.version_ranges import one_build

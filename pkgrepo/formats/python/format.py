@@ -35,7 +35,7 @@ from pkgrepo.formats.python.token_exchange import PREFIX, ROOT_EXCHANGES
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import Uploads
-from pkgrepo.proxy.documents.held import restored_document_of
+from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, OwnFacts, Proxied, merge_fragments
 from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists

@@ -23,7 +23,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
-from pkgrepo.proxy.documents.held import restored_document, restored_document_of
+from pkgrepo.proxy.caching.questions import restored_document, restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
 

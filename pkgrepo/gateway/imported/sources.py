@@ -9,7 +9,7 @@ from typing import Final
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.imported.items import Item, SourcePackage
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.jobs import normaliser_of
 from pkgrepo.proxy.parts.values import Context, Entry
 

@@ -13,7 +13,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace

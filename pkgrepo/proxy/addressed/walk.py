@@ -25,9 +25,8 @@ from pkgrepo.proxy.addressed.request import (
     digests_in_header,
     select,
 )
-from pkgrepo.proxy.caching.absences import NegativeCache
-from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.caching.search_order import Place, RouteSearch, SearchOrder
+from pkgrepo.proxy.caching.states import NegativeCache
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
@@ -38,6 +37,7 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.downloads import CacheCounters
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.staged import Staged
 

@@ -35,13 +35,12 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.model import Repository
-from pkgrepo.proxy.caching.absences import NegativeCache
-from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.caching.states import (
     AHEAD_MS,
     FAILURES,
     STALE_RETRY_MS,
     KeptState,
+    NegativeCache,
     absence,
     fresh_until_ms,
     gone_until_ms,
@@ -51,6 +50,7 @@ from pkgrepo.proxy.caching.states import (
 from pkgrepo.proxy.trace import StepKind, Trace
 from pkgrepo.proxy.upstream.routes import refuse_proxy_loop
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.downloads import CacheCounters
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
 

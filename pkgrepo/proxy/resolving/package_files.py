@@ -11,10 +11,10 @@ from attrs import define, evolve
 from pkgrepo.errors import NotFound, UpstreamDenied, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import File, Repository, RepositoryType
+from pkgrepo.proxy.caching.documents import Documents
+from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.caching.states import FAILURES
 from pkgrepo.proxy.configuration import rules_of
-from pkgrepo.proxy.documents.cached import Documents
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.values import Entry, FileSource

@@ -21,8 +21,8 @@ from twisted.internet.interfaces import IReactorTime
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.caching.states import STALE_RETRY_MS
-from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.proxy.remote_files import RemoteFile

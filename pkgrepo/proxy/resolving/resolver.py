@@ -29,8 +29,8 @@ from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Fragment, Package, Repository, RepositoryType
+from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.caching.states import STALE_RETRY_MS
-from pkgrepo.proxy.documents.cached import Documents
 from pkgrepo.proxy.format import MemberParts, Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry

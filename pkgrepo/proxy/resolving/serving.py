@@ -9,8 +9,8 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository
+from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.caching.states import fresh_until_ms
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.policy.judge import Judge

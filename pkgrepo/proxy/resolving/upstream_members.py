@@ -10,11 +10,11 @@ from attrs import Factory, define, frozen
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, PkgrepoError, UpstreamDenied
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.caching.documents import Documents
+from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.caching.search_order import SearchOrder
 from pkgrepo.proxy.caching.states import FAILURES, STALE_RETRY_MS
 from pkgrepo.proxy.configuration import proxy_config_of, routes_of, virtual_config_of
-from pkgrepo.proxy.documents.cached import Documents
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners

@@ -9,7 +9,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model.structs import meaning
-from pkgrepo.proxy.documents.held import restored_files_of
+from pkgrepo.proxy.caching.questions import restored_files_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration

@@ -11,7 +11,7 @@ import msgspec
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, Fragment, NewFile, Package, Version
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile

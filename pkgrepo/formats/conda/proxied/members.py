@@ -23,8 +23,8 @@ from pkgrepo.formats.conda.proxied.restoring import channeldata_question, export
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import DatedView, Repository, RepositoryType
+from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.configuration import Rules
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import MemberJudges

@@ -40,7 +40,7 @@ from pkgrepo.formats.conda.versions import order_key
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, NewFile, Origin, Repository, RepositoryType
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.explaining import Explainer, Explanation, Outcome
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.values import Context, Normalised

@@ -21,15 +21,15 @@ from pkgrepo.formats.container.names import Digest
 from pkgrepo.formats.container.proxied.holders import Places
 from pkgrepo.interfaces import ICatalog, IUpstreamResponse, Reader
 from pkgrepo.model import BlobInfo, ReadLimits, Repository
-from pkgrepo.proxy.caching.absences import NegativeCache
-from pkgrepo.proxy.caching.counters import CacheCounters
 from pkgrepo.proxy.caching.search_order import Place
+from pkgrepo.proxy.caching.states import NegativeCache
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.proxy.transfers.download import Download, Headers
 from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.transfers.transfer import Transfer
+from pkgrepo.repositories.downloads import CacheCounters
 from pkgrepo.repositories.images.blobs import link_blob, mount_blob
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.staged import Staged

@@ -49,7 +49,7 @@ from pkgrepo.formats.maven.version_order import build_sort, sort_key
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, Origin, Package, Version
 from pkgrepo.proxy.addressed.request import FileRequest
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.values import Entry, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.policy.facts import UNREADABLE

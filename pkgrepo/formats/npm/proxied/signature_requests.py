@@ -21,7 +21,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType
-from pkgrepo.proxy.documents.held import DocumentRequest
+from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.resolving.serving import UpstreamMember, Want
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.storage.catalog.packages import files, packages

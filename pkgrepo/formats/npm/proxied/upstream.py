@@ -28,7 +28,7 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.proxied.normaliser import ATTESTATIONS_NORMALISER, KEYS_NORMALISER, NORMALISER
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
-from pkgrepo.proxy.documents.held import DocumentRequest, restored_entry
+from pkgrepo.proxy.caching.questions import DocumentRequest, restored_entry
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import format_time, from_ms

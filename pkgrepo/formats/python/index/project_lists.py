@@ -25,8 +25,8 @@ from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE, NAME_LIST
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Document, Repository, RepositoryType
+from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.configuration import Rules
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.publish.package_lists import ListForm, ListSource, PackageList

@@ -46,7 +46,7 @@ from pkgrepo.formats.python.upload.inspection import find_pkg_info, read_metadat
 from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, parse_metadata
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
-from pkgrepo.proxy.documents.held import DocumentRequest, restored_entry
+from pkgrepo.proxy.caching.questions import DocumentRequest, restored_entry
 from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms

@@ -31,7 +31,7 @@ from pkgrepo.formats.rubygems.marshal import UserDefined, read_value
 from pkgrepo.formats.rubygems.names import RUBY, full_name, sort_key
 from pkgrepo.formats.rubygems.paths import quick_path
 from pkgrepo.formats.rubygems.push.gemspec_yaml import spec_of_fields
-from pkgrepo.proxy.documents.held import Composition, DocumentRequest, Sources
+from pkgrepo.proxy.caching.questions import Composition, DocumentRequest, Sources
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Context, Normalised
 

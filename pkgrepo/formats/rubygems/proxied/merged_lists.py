@@ -30,8 +30,8 @@ from pkgrepo.formats.rubygems.proxied.upstream import specs_question, versions_q
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.configuration import Rules, virtual_config_of
-from pkgrepo.proxy.documents.held import DocumentRequest, Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.policy.rules import NamedRules

@@ -39,7 +39,7 @@ from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from pkgrepo.formats.rubygems.push.requests import QUICK_ROLE
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Package, Version
-from pkgrepo.proxy.documents.held import DocumentRequest, Growing, Listing, restored_entry
+from pkgrepo.proxy.caching.questions import DocumentRequest, Growing, Listing, restored_entry
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms

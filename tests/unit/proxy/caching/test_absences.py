@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pkgrepo.errors import NotFound
-from pkgrepo.proxy.caching.absences import MEMORY, ROW, NegativeCache
-from pkgrepo.proxy.caching.states import absence
+from pkgrepo.proxy.caching.states import MEMORY, ROW, NegativeCache, absence
 from pkgrepo.proxy.trace import StepKind, Trace
 from tests.support.proxy_world import ManualClock
 from tests.unit.proxy.caching.test_states import proxy

@@ -26,9 +26,8 @@ from twisted.internet.defer import Deferred
 from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import SYSTEM, Repository, RepositoryType
-from pkgrepo.proxy.caching.absences import NegativeCache
 from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation
-from pkgrepo.proxy.caching.states import KeptState
+from pkgrepo.proxy.caching.states import KeptState, NegativeCache
 from pkgrepo.proxy.purge import Selection
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.upkeep.jobs import NoProgress

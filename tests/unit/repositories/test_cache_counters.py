@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import StorageFull
-from pkgrepo.proxy.caching.counters import CacheCounters
+from pkgrepo.repositories.downloads import CacheCounters
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, cache_counts
 from tests.support.catalog import MemoryCatalog
 from tests.support.repositories import FixedClock

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from pkgrepo.proxy.documents.kept_responses import LARGEST, RecentParts
+from pkgrepo.proxy.caching.kept import LARGEST, RecentParts
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.parts.values import Normalised

@@ -204,7 +204,7 @@ class Received:
 
 
 class Answers(Protocol):
-    """The responses of all upstreams, see L{pkgrepo.proxy.documents.cached.Documents}."""
+    """The responses of all upstreams, see L{pkgrepo.proxy.caching.documents.Documents}."""
 
     async def answer(
         self, repository: Repository, request: DocumentRequest, trace: Trace, *, revalidate: bool = False

@@ -13,8 +13,8 @@ import pytest_twisted
 from pkgrepo.formats.rubygems.proxied.normaliser import read_pieces
 from pkgrepo.formats.rubygems.proxied.upstream import info_question, versions_question
 from pkgrepo.model import Repository
-from pkgrepo.proxy.documents import appending
-from pkgrepo.proxy.documents.held import Held
+from pkgrepo.proxy.caching import asking
+from pkgrepo.proxy.caching.questions import Held
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.trace import Trace
 from tests.support.proxy_world import ProxyWorld
@@ -122,7 +122,7 @@ async def test_what_does_not_continue_the_list_is_fetched_whole(
     elif change == "without digests":
         upstream.misbehave("/versions", without_digests, without_digests)
     elif change == "too long":
-        monkeypatch.setattr(appending, "MOST_TAIL", 10)
+        monkeypatch.setattr(asking, "MOST_TAIL", 10)
     elif change == "ignored":
         upstream.misbehave("/versions", lambda answer: Answer(body=answer.body, fields=answer.fields, ranges=False))
     assert await mirror.later() == upstream.versions

@@ -28,8 +28,8 @@ from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
-from pkgrepo.proxy.caching.absences import NegativeCache
-from pkgrepo.proxy.documents.held import DocumentRequest, Held, Received
+from pkgrepo.proxy.caching.questions import DocumentRequest, Held, Received
+from pkgrepo.proxy.caching.states import NegativeCache
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.registry import Registry

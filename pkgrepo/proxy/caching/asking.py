@@ -1,12 +1,18 @@
 """
 One question to one route: the conditional request, and what is made of the response.
 
-Of a growing document the bytes behind those that are kept are asked for first. If they do not fit, the whole is.
+Of a growing document the bytes behind those that are kept are asked for first, and verified together with those. The
+digests of what is kept are in memory from one time to the next; after a start they are computed anew, in a thread. If
+the bytes do not fit, the whole document is asked for.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import os
+import re
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -15,15 +21,17 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from pkgrepo import __version__
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import BlobMissing, Invalid, TooLarge, UpstreamFailed
 from pkgrepo.interfaces import IUpstreamResponse
 from pkgrepo.model import Repository
-from pkgrepo.proxy.parts.jobs import Job
+from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.jobs import Job, normalise
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.parts.normalising import Normaliser, Outcome
 from pkgrepo.proxy.parts.values import Context
-from pkgrepo.proxy.transfers.download import is_page
+from pkgrepo.proxy.transfers.download import is_page, size_of_whole
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.limits import MOST_TRIES, TRIES_WITH_OLD
 from pkgrepo.proxy.upstream.response import BadCoding, Inflater
@@ -32,13 +40,17 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
-from .appending import MOST_SUMS, Claims, Extension, Sums, extend, receive_rest
-from .held import ABSENT, Composition, DocumentRequest, Growing, Held, Received, Sources
-from .kept_responses import KeptResponses
+from .kept import KeptResponses
+from .questions import ABSENT, Composition, DocumentRequest, Growing, Held, Received, Sources
 
 NOT_ALLOWED: Final = 405
 PIECE: Final = 256 * 1024  # bytes of a document that was made here, as chunks of responses are
 _GZIP: Final = b"\x1f\x8b"
+MOST_TAIL: Final = 1024 * 1024  # bytes appended, which are written anew each time; then the whole is fetched
+MOST_SUMS: Final = 64  # documents whose digests are kept
+
+_SHA256: Final = re.compile(r"(?:^|[,\s])sha-256=[:\"]?([A-Za-z0-9+/]{43}=)", re.IGNORECASE)
+_MD5: Final = re.compile(r'"([0-9a-f]{32})"')
 
 
 @frozen
@@ -295,3 +307,99 @@ def _meta(request: DocumentRequest, outcome: Outcome) -> dict[str, Any]:
     """What is kept of a whole document for the questions that follow."""
     size = {} if request.growing is None else {"bytes": outcome.size}
     return size if request.listing is None else {**size, "md5": outcome.digests["md5"]}
+
+
+@frozen
+class Claims:
+    """What a response says of the whole document: its sha256 (RFC 9530 and 3230), or its MD5 as a strong ETag."""
+
+    sha256: bytes | None
+    md5: str | None
+
+    @classmethod
+    def of(cls, response: IUpstreamResponse) -> Claims | None:
+        """What a response says; None if it says neither."""
+        fields = (response.headers.get(name) or "" for name in ("Repr-Digest", "Digest"))
+        found = next((match for match in map(_SHA256.search, fields) if match), None)
+        md5 = _MD5.fullmatch(response.headers.get("ETag") or "")
+        if found is None and md5 is None:
+            return None
+        return cls(None if found is None else base64.b64decode(found[1]), None if md5 is None else md5[1])
+
+
+@frozen(eq=False)
+class Sums:
+    """The digests of a document, as objects of ``hashlib`` that are only copied."""
+
+    sha256: Any
+    md5: Any
+
+    @classmethod
+    def begin(cls) -> Sums:
+        """The sums of no bytes."""
+        return cls(hashlib.sha256(), hashlib.md5(usedforsecurity=False))
+
+    def after(self, data: bytes) -> Sums:
+        """Those after more bytes."""
+        sums = Sums(self.sha256.copy(), self.md5.copy())
+        sums.add(data)
+        return sums
+
+    def add(self, data: bytes) -> None:
+        """Go on with more bytes."""
+        self.sha256.update(data)
+        self.md5.update(data)
+
+    def fulfil(self, claims: Claims) -> bool:
+        """Whether the document is the one that an upstream describes."""
+        if claims.sha256 is not None:
+            return bool(self.sha256.digest() == claims.sha256)
+        return bool(self.md5.hexdigest() == claims.md5)
+
+
+@frozen(eq=False)
+class Extension:
+    """What was made of appended bytes: the digests of the whole, and the parts of all that was appended."""
+
+    sums: Sums
+    parts: bytes
+
+
+async def receive_rest(response: IUpstreamResponse, size: int) -> bytes | None:
+    """The bytes behind the first ``size`` ones, of which a 206 repeats the last; None: it sends others, or too many."""
+    whole = size_of_whole(response, size - 1)
+    if whole is None or whole - size > MOST_TAIL or response.headers.get("Content-Encoding"):
+        return None
+    return (await response.read())[1:]
+
+
+def extend(
+    known: Sums | None, source: str, rest: bytes, claims: Claims, growing: Growing, job: Job, *parts: PartsFile
+) -> Extension | None:
+    """
+    Append bytes to a document that is kept in ``parts``, and has the sha256 ``source`` (hex). Blocks.
+
+    Returns None if the result is not the document that the upstream describes, or too much was appended to the first
+    parts.
+
+    :raises Invalid: what was appended cannot be used; :raises NormalisingFailed: see L{normalise}
+    """
+    before = known or _compute(growing, parts)
+    sums = before.after(rest)
+    if before.sha256.hexdigest() != source or not sums.fulfil(claims):
+        return None
+    tail = b"".join(piece for each in parts[1:] for piece in growing.read(each)) + rest
+    if len(tail) > MOST_TAIL:
+        return None
+    out = io.BytesIO()
+    normalise(tail, job, None, out)
+    return Extension(sums, out.getvalue())
+
+
+def _compute(growing: Growing, parts: tuple[PartsFile, ...]) -> Sums:
+    sums, gil = Sums.begin(), GilReleaser()
+    for each in parts:
+        for piece in growing.read(each):
+            sums.add(piece)
+            gil.release_if_due()
+    return sums
