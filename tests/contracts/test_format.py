@@ -16,20 +16,11 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository
+from tests.support.format_cases import CASES
 from tests.support.inprocess_server import server_config
 
-# A path to which each format publishes.
-PATHS = {
-    "maven": "com/example/demo/1.0/demo-1.0.jar",
-    "python": "packages/demo/1.0/demo-1.0.tar.gz",
-    "npm": "demo/-/demo-1.0.0.tgz",
-    "conda": "noarch/demo-1.0.0-py_0.conda",
-    "ruby": "gems/demo-1.0.0.gem",
-    "docker": "demo/manifests/sha256:" + "0" * 64,
-}
-
-# How each format spells the name of a package; others take any word.
-NAMES = {"maven": "com.example:{}"}
+# A path to which formats publish whose clients read another one, or that have no files.
+PATHS = {"python": "packages/demo/1.0/demo-1.0.tar.gz", "docker": "demo/manifests/sha256:" + "0" * 64}
 
 
 def registered():
@@ -92,8 +83,7 @@ def test_making_a_resource_for_a_repository_does_not_query_the_catalog(format_, 
 
 @pytest.mark.parametrize("name", ["demo", "a"])
 def test_normalising_a_key_again_does_not_change_it(format_, name):
-    name = NAMES.get(format_.name, "{}").format(name)
-    key = format_.package_key(name)
+    key = format_.package_key(CASES[format_.name].named(name) if format_.name in CASES else name)
     assert format_.package_key(key) == key
     version = format_.version_key("1.0.0")
     assert format_.version_key(version) == version
@@ -106,7 +96,8 @@ def test_names_that_could_be_other_paths_are_refused(format_, name):
 
 
 def test_readable_paths_stay_below_their_repository(format_, tmp_path):
-    place = format_.layout.path(PATHS[format_.name])
+    path = PATHS.get(format_.name) or CASES[format_.name].file_of("demo", "1.0.0")[1:]
+    place = format_.layout.path(path)
     assert LayoutFolder(tmp_path).file(place).is_relative_to(tmp_path)
 
 

@@ -8,28 +8,22 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.conda_packages import make_conda
 from tests.support.configurations import config, hosted
+from tests.support.format_cases import CASES
 from tests.support.format_worlds import new_tokens, serving
-from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient, Reply
 from tests.support.images import OCI_IMAGE, digest_of, make_image
-from tests.support.maven_files import JAR
-from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER
-from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.server
 
-FORMATS = ("npm", "python", "maven", "ruby", "conda", "docker")
+FORMATS = (*CASES, "docker")
 RULES = {
     "members": "must_be_project_member = true",
     "claims": "must_be_project_member = true, auto_create_projects = true",
     "tokens": "must_use_auth_token_for_push = true",
 }
-NAMES = {"maven": "com.example:app"}  # of the package, elsewhere "app"
-BINDINGS = {"maven": "com.example"}
 IMAGE = make_image()
 BOB, ANN = ("bob", "bob keeps bees at home"), ("ann", "ann keeps ants at home")
 TEXTS = new_tokens(["ci"])
@@ -68,18 +62,8 @@ def at(process: ServerProcess) -> Callable[..., HttpClient]:
 
 def publish(where: HttpClient, format: str, version: str = "1.0.0") -> Reply:
     """Publish a version of the package."""
-    match format:
-        case "npm":
-            return where.put("/app", make_publish("app", version))
-        case "python":
-            filename, data = make_wheel("app", version)
-            return where.put(f"/app/{version}/{filename}", data)
-        case "maven":
-            return where.put(f"/com/example/app/{version}/app-{version}.jar", JAR)
-        case "ruby":
-            return where.post("/api/v1/gems", make_gem("app", version))
-        case "conda":
-            return where.put(f"/noarch/app-{version}-py_0.conda", make_conda("app", version))
+    if format in CASES:
+        return CASES[format].replies(where, "app", version)[-1]
     for blob in IMAGE.blobs:
         started = where.post("/app/blobs/uploads/")
         if started.status != 202:
@@ -103,24 +87,24 @@ def remove(where: HttpClient, format: str, version: str = "1.0.0") -> Reply:
             return where.ask("DELETE", "/api/v1/gems/yank", f"gem_name=app&version={version}")
         case "conda":
             return where.ask("DELETE", f"/release/main/app/{version}")
-    return where.ask("DELETE", f"/app/manifests/{IMAGE.digest}")
+        case "docker":
+            return where.ask("DELETE", f"/app/manifests/{IMAGE.digest}")
+    base, _, repository = where.url.partition("/repositories/")  # its clients remove nothing
+    path = f"/api/package/{quote(repository, safe='')}/{quote(CASES[format].named('app'))}/versions/{version}"
+    return where.elsewhere(base).ask("DELETE", path)
 
 
 def is_there(where: HttpClient, format: str) -> bool:
-    path = {
-        "npm": "/app/-/app-1.0.0.tgz",
-        "python": "/packages/app-1.0.0-py3-none-any.whl",
-        "maven": "/com/example/app/1.0.0/app-1.0.0.jar",
-        "ruby": "/gems/app-1.0.0.gem",
-        "conda": "/noarch/app-1.0.0-py_0.conda",
-        "docker": f"/app/manifests/{IMAGE.digest}",
-    }[format]
-    return where.get(path).status == 200
+    images = format == "docker"
+    return (
+        where.get(f"/app/manifests/{IMAGE.digest}" if images else CASES[format].file_of("app", "1.0.0")).status == 200
+    )
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_only_members_of_the_project_publish_and_remove(process, at, format):
-    repository, name = f"members-{format}", NAMES.get(format, "app")
+    repository, case = f"members-{format}", CASES.get(format)
+    name, pattern = (case.named("app"), case.binding.format(name="app")) if case else ("app", "app")
     admin, bob, ann = at(repository), at(repository, *BOB), at(repository, *ANN)
     refused = publish(bob, format)
     assert (refused.status, "no project owns" in refused.text) == (403, True), refused
@@ -130,7 +114,7 @@ def test_only_members_of_the_project_publish_and_remove(process, at, format):
     api = HttpClient(f"{process.url}/api", (USER, PASSWORD))
     key = f"team-{format}"
     assert api.post_json("/project", {"key": key}).status == 201
-    binding = {"repository": f"main/{repository}", "pattern": BINDINGS.get(format, "app")}
+    binding = {"repository": f"main/{repository}", "pattern": pattern}
     assert api.post_json(f"/project/{key}/bindings", binding).status == 200
     assert api.post_json(f"/project/{key}/members", {"user": ANN[0], "role": "developer"}).status == 200
     for refused in (publish(bob, format, "2.0.0"), remove(bob, format)):

@@ -53,6 +53,10 @@ class HttpClient:
         """Return a client with the same base URL and other credentials, or none."""
         return HttpClient(self.url, (auth[0], auth[1]) if auth else None)
 
+    def elsewhere(self, url: str) -> HttpClient:
+        """Return a client with the same credentials and another base URL."""
+        return HttpClient(url, self._auth)
+
     def below(self, path: str) -> HttpClient:
         """Return a client whose base URL is below this one."""
         return HttpClient(f"{self.url}/{path}", self._auth)

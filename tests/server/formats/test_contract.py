@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,32 +12,14 @@ import pytest
 from pkgrepo.composition.core import make_formats
 from pkgrepo.config import Config
 from tests.support.forked_programs import run_pkgrepo
-from tests.support.format_cases.case import OCTETS, Case
+from tests.support.format_cases.case import Case
 from tests.support.format_repositories import AUTH, KINDS, World
-from tests.support.http_client import HttpClient, Reply
+from tests.support.http_client import HttpClient
 from tests.support.imports import counts, take, write
 from tests.support.server_process import clean_environment
 from tests.support.timeouts import polled
 
 pytestmark = pytest.mark.server
-
-
-def replies(case: Case, client: HttpClient, name: str, version: str) -> list[Reply]:
-    """The responses to what a client sends to publish a version, up to the first refusal."""
-    found: list[Reply] = []
-
-    async def send(method: str, path: str, body: bytes, kind: str = OCTETS) -> Reply:
-        if not found or found[-1].status in (200, 201):
-            found.append(client.ask(method, path, body, {"Content-Type": kind}))
-        return found[-1]
-
-    asyncio.run(case.put(send, name, version))  # type: ignore[arg-type]
-    return found
-
-
-def place(repository: str, *parts: str) -> str:
-    """The path of a package of a repository, or of a part of it, in the API."""
-    return "/".join(("/package", quote(f"main/{repository}", safe=""), *(quote(each, safe="") for each in parts)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,7 +41,7 @@ def test_a_publish_through_a_virtual_repository_goes_to_its_target(world: World,
     case.put_by(world.at(through), "demo", case.version)
     for name in (own, through):
         assert world.at(name).get(case.files[0]).status == 200, name
-    assert replies(case, world.at(f"{case.format}-around"), "demo", "3.0.0")[-1].status == 405
+    assert case.replies(world.at(f"{case.format}-around"), "demo", "3.0.0")[-1].status == 405
 
 
 def test_a_token_for_one_package_opens_no_other_one(world: World, case: Case) -> None:
@@ -75,8 +56,8 @@ def test_a_token_for_one_package_opens_no_other_one(world: World, case: Case) ->
     assert client.get(case.older).status == 200
     assert client.get(case.file_of("other", case.versions[0])).status in (401, 403, 404)
     assert admin.as_user().get(case.older).status == 401
-    assert replies(case, client, "demo", case.version)[-1].status in (200, 201)
-    assert replies(case, client, "other", case.version)[-1].status in (401, 403)
+    assert case.replies(client, "demo", case.version)[-1].status in (200, 201)
+    assert case.replies(client, "other", case.version)[-1].status in (401, 403)
     assert admin.get(case.file_of("other", case.version)).status == 404
 
 
@@ -100,7 +81,7 @@ def test_a_quota_refuses_what_is_more(world: World, case: Case) -> None:
     client = world.at(name)
     world.ok("PATCH", f"/repository/main%2F{name}/quota", {"packages": 1})
     case.put_by(client, "demo", case.versions[0])
-    refused = replies(case, client, "other", case.versions[0])[-1]
+    refused = case.replies(client, "other", case.versions[0])[-1]
     assert (refused.status in (403, 507), "quota" in refused.text) == (True, True), refused
     case.put_by(client, "demo", case.version)
 

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from tests.server.replication.conftest import Sites, wait_for
-from tests.support.conda_packages import make_conda
-from tests.support.gems import make_gem
+from tests.support.format_cases import CASES
 from tests.support.images import make_image, make_index, make_oci_archive
-from tests.support.maven_files import make_pom
 from tests.support.npm_packages import make_tarball
 from tests.support.python_packages import make_wheel
 
@@ -36,30 +34,18 @@ def image(version: str) -> bytes:
 
 
 def publish(sites: Sites, format: str, version: str) -> None:
-    there = sites.there
-    match format:
-        case "python":
-            there.upload(format, *make_wheel("demo", version))
-        case "npm":
-            there.upload(format, f"demo-{version}.tgz", make_tarball("demo", version))
-        case "ruby":
-            there.upload(format, f"demo-{version}.gem", make_gem("demo", version))
-        case "conda":
-            there.upload(format, f"demo-{version}-py_0.conda", make_conda("demo", version))
-        case "docker":
-            there.upload(format, "demo.tar", image(version), image="demo", tag=version)
-        case "maven":
-            path = f"/repositories/main/maven/com/acme/demo/{version}/demo-{version}.pom"
-            assert there.client.put(path, make_pom("com.acme", "demo", version)).status == 201
+    if format == "docker":
+        sites.there.upload(format, "demo.tar", image(version), image="demo", tag=version)
+    else:
+        filename, data, fields = CASES[format].sent("demo", version)
+        sites.there.upload(format, filename, data, **fields)
 
 
 # format -> the path of a document, header fields, the key of the package, the number of files of a version
 DOCUMENTS: dict[str, tuple[str, dict[str, str], str, int]] = {
+    name: (f"/repositories/main/{name}{case.document_of('demo')}", {}, case.name, 1) for name, case in CASES.items()
+} | {
     "python": ("/repositories/main/python/simple/demo/", {"Accept": JSON}, "demo", 2),
-    "npm": ("/repositories/main/npm/demo", {}, "demo", 1),
-    "maven": ("/repositories/main/maven/com/acme/demo/maven-metadata.xml", {}, "com.acme:demo", 1),
-    "ruby": ("/repositories/main/ruby/info/demo", {}, "demo", 1),
-    "conda": ("/repositories/main/conda/noarch/repodata.json", {}, "demo", 1),
     "docker": ("/v2/main/docker/demo/tags/list", {}, "demo", 6),
 }
 

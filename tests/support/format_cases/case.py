@@ -21,7 +21,7 @@ class Case:
     How clients publish and read packages of a format.
 
     Patterns have ``{name}`` for the short name of a package, such as ``demo``, and ``{version}``. ``key`` is the whole
-    name. ``put`` publishes a version of a package by its short name; ``more`` publishes what else ``demo`` has beside
+    name, and ``binding`` is how a project owns it. ``put`` publishes a version of a package by its short name; ``more`` publishes what else ``demo`` has beside
     the two ``versions``, the second of which is its highest release; ``newest`` is its latest version if it is another.
 
     ``document`` lists a package, and has the bytes ``listed`` if and only if it lists the version; ``more_documents``
@@ -35,6 +35,7 @@ class Case:
 
     format: str
     key: str = "{name}"
+    binding: str = "{name}"
     versions: tuple[str, str] = ("1.0.0", "1.1.0")
     put: Callable[[Send, str, str], Awaitable[Any]]
     more: Callable[[Send], Awaitable[Any]] | None = None
@@ -58,6 +59,18 @@ class Case:
     def put_by(self, client: HttpClient, name: str, version: str) -> None:
         """Publish a version by a client of a repository."""
         asyncio.run(self.put(sender(client), name, version))  # type: ignore[arg-type]
+
+    def replies(self, client: HttpClient, name: str, version: str) -> list[Reply]:
+        """The responses to what a client sends to publish a version, up to the first refusal."""
+        found: list[Reply] = []
+
+        async def send(method: str, path: str, body: bytes, kind: str = OCTETS) -> Reply:
+            if not found or found[-1].status in (200, 201):
+                found.append(client.ask(method, path, body, {"Content-Type": kind}))
+            return found[-1]
+
+        asyncio.run(self.put(send, name, version))  # type: ignore[arg-type]
+        return found
 
     def publish_by(self, client: HttpClient) -> None:
         """Publish ``demo`` by a client of a repository."""

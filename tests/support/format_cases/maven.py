@@ -28,6 +28,7 @@ def lock(name: str, version: str, data: bytes) -> tuple[str, str]:
 MAVEN = Case(
     format="maven",
     key="com.example:{name}",
+    binding="com.example",
     versions=("1.0", "1.1"),
     put=put,
     more=put_snapshot,
